@@ -28,13 +28,13 @@ class Distribution:
 
 
 def from_project(text: str) -> Distribution:
-    """What a pyproject.toml declares."""
+    """Return what a pyproject.toml declares."""
     project = tomllib.loads(text)["project"]
     return Distribution(canonicalize_name(project["name"]), project["version"], tuple(project.get("dependencies", ())))
 
 
 def from_wheel(wheel: Path) -> Distribution:
-    """What a built wheel's metadata declares."""
+    """Return what a built wheel's metadata declares."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = message_from_bytes(archive.read(name))
@@ -43,7 +43,8 @@ def from_wheel(wheel: Path) -> Distribution:
 
 
 def problems(distributions: Iterable[Distribution]) -> list[str]:
-    """One line for each sibling requirement without floor or cap, or that the sibling's version does not meet."""
+    """Return one line for each sibling requirement without floor or cap, or that the sibling's version does not
+    meet."""
     known = list(distributions)
     versions = {each.name: each.version for each in known}
     return [

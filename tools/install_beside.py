@@ -77,18 +77,18 @@ class Environment:
         self._pip("check", "--quiet")
 
     def versions(self) -> dict[str, str]:
-        """The version of each distribution, by name."""
+        """Return the version of each distribution, by name."""
         listing = json.loads(self._pip("list", "--format", "json"))
         return {each["name"]: each["version"] for each in listing}
 
     def run(self, code: str, environ: Mapping[str, str]) -> str:
-        """What a program prints."""
+        """Return what a program prints."""
         python = self._home / "bin" / "python"
         done = subprocess.run([python, "-I", "-c", code], env=environ, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout
 
     def megabytes(self) -> float:
-        """The size of what is installed."""
+        """Return the size of what is installed."""
         (packages,) = self._home.glob("lib/python*/site-packages")
         return sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) / 1e6
 
@@ -99,14 +99,14 @@ def _uv(*arguments: str, folder: Path = ROOT) -> str:
 
 
 def build(folder: Path) -> str:
-    """The path of core's wheel, built from the tree."""
+    """Return the path of core's wheel, built from the tree."""
     _uv("build", "--quiet", "--package", "zae-limiter-core", "--wheel", "--out-dir", str(folder))
     (wheel,) = folder.glob("*.whl")
     return str(wheel)
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """One line for each distribution that has another version than before, or is gone."""
+    """Return one line for each distribution that has another version than before, or is gone."""
     return [
         f"{name} {version} became {after.get(name, 'nothing')}"
         for name, version in before.items()
@@ -115,7 +115,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 
 
 def beside(home: Path, wheel: str) -> list[str]:
-    """What the wheel changed among the others; with all as it was, an acquire of both variants has worked."""
+    """Return what the wheel changed among the others; with all as it was, an acquire of both variants has worked."""
     environment = Environment(home)
     environment.install(*OTHERS)
     before, size = environment.versions(), environment.megabytes()

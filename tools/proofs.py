@@ -19,17 +19,17 @@ _TEST: Final = re.compile(r"`((?:[a-z-]+/)+test_[a-z_]+\.py)`")
 
 
 def named(page: str) -> list[Path]:
-    """The files that a page names, in the order of packages; ``core/`` is short for its folder."""
+    """Return the files that a page names, in the order of packages; ``core/`` is short for its folder."""
     return sorted({_place(short) for short in _TEST.findall(page)})
 
 
 def sessions(tests: Sequence[Path]) -> Mapping[Path, list[Path]]:
-    """The files by package: importing the handler of a Lambda sets up logging for a whole process."""
+    """Return the files by package: importing the handler of a Lambda sets up logging for a whole process."""
     return {home: list(those) for home, those in groupby(tests, lambda test: Path(*test.parts[:2]))}
 
 
 def main(options: Sequence[str]) -> int:
-    """The exit code: 0 where all pass."""
+    """Return the exit code: 0 where all pass."""
     codes = {}
     for home, tests in sessions(named(PAGE.read_text("utf-8"))).items():
         print(f"== {home}", flush=True)
@@ -42,7 +42,7 @@ def main(options: Sequence[str]) -> int:
 
 
 def problem_of(codes: Mapping[Path, int]) -> str:
-    """What is wrong with sessions that end so: options may leave no test of a package, but not of all."""
+    """Return what is wrong with sessions that end so: options may leave no test of a package, but not of all."""
     failed = [str(home) for home, code in codes.items() if code not in {0, NO_TESTS}]
     if failed:
         return f"failed: {', '.join(failed)}"

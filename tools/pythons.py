@@ -38,14 +38,15 @@ class Python(NamedTuple):
 
 
 def find(environ: Mapping[str, str]) -> dict[str, Python]:
-    """The newest patch of each version that is promised, by version, as far as they are here."""
+    """Return the newest patch of each version that is promised, by version, as far as they are here."""
     paths = {path.resolve() for path in (*_on_path(environ), *_of_pyenv(environ), *_of_uv(environ))}
     found = sorted(filter(None, map(ask, paths)))
     return {python.version: python for python in found if python.version in PROMISED}
 
 
 def ask(path: Path) -> Python | None:
-    """The interpreter behind a path; ``None`` where there is none, or no plain CPython of its own: an environment."""
+    """Return the interpreter behind a path; ``None`` where there is none, or no plain CPython of its own: an
+    environment."""
     try:
         done = subprocess.run([path, "-I", "-c", ASK], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -33,7 +33,7 @@ class Rehearsal:
         run("git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(self.clone), cwd=scratch)
 
     def versions(self) -> dict[str, str]:
-        """The version of each distribution in the clone."""
+        """Return the version of each distribution in the clone."""
         projects = [from_project(path.read_text("utf-8")) for path in self.clone.glob("packages/*/pyproject.toml")]
         return {each.name.removeprefix("zae-limiter-"): each.version for each in projects}
 
@@ -63,7 +63,7 @@ class Rehearsal:
         run("uv", "run", "--quiet", "--locked", "just", *arguments, cwd=self.clone)
 
     def install(self, url: str) -> dict[str, str]:
-        """All distributions by name, with what their tests need; the versions that were chosen."""
+        """Return all distributions by name, with what their tests need; the versions that were chosen."""
         run("uv", "venv", "--quiet", str(self.venv), cwd=self.clone)
         groups = [f"--group=packages/zae-limiter-{name}/pyproject.toml:test" for name in NAMES]
         wanted = [*(f"zae-limiter-{name}" for name in NAMES), "pytest-xdist>=3.6", *groups]
@@ -89,7 +89,7 @@ def run(*command: str, cwd: Path, output: bool = False) -> str:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The URL of a folder, on this machine alone."""
+    """Yield the URL of a folder, on this machine alone."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *args: object) -> None: ...

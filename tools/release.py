@@ -33,13 +33,13 @@ class Refused(Exception):
 
 
 def bound(version: str) -> str:
-    """What a sibling requires: this version at least, and less than the next one that may break it."""
+    """Return what a sibling requires: this version at least, and less than the next one that may break it."""
     major, minor, _ = Version(version).release
     return f">={version},<{major + 1}" if major else f">={version},<0.{minor + 1}"
 
 
 def tag_of(distribution: str, version: str) -> str:
-    """``zae-limiter-core/v0.2.0``."""
+    """Return ``zae-limiter-core/v0.2.0``."""
     return f"{distribution}/v{version}"
 
 

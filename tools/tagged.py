@@ -15,7 +15,7 @@ from check_siblings import ROOT
 
 
 def name_of(tag: str, root: Path, environ: Mapping[str, str]) -> str:
-    """The distribution that a tag releases. Raises ``ValueError`` where the tree is not that release."""
+    """Return the distribution that a tag releases. Raises ``ValueError`` where the tree is not that release."""
     match = re.fullmatch(r"zae-limiter-([a-z]+)/v(\d+\.\d+\.\d+)", tag)
     pyproject = root / "packages" / f"zae-limiter-{match[1]}" / "pyproject.toml" if match else None
     if not match or not pyproject or not pyproject.exists():

@@ -16,7 +16,7 @@ KEY: Final = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-123
 
 
 def templates() -> dict[str, dict[str, Any]]:
-    """Each by the name of its file: a stack for production, and the same with all that protects more."""
+    """Return each by the name of its file: a stack for production, and the same with all that protects more."""
     production = StackOptions().changed(**in_production({}))
     hardened = production.changed(kms_key_arn=KEY, archive_lock="compliance", app_roles=True, tracing=True)
     return {"production.json": plain("my-app", production), "hardened.json": plain("my-app", hardened)}

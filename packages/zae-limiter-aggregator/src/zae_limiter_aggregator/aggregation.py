@@ -1,7 +1,6 @@
 """Process one batch, from its records to its result.
 
-Never here: Lambda's protocol (handler), the form of the metrics (telemetry).
-"""
+``handler`` speaks Lambda's protocol, ``telemetry`` has the form of the metrics."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -30,9 +29,8 @@ class BatchResult:
     """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
-    counts the shards that were split. ``dropped`` counts the refills and splits that failed; a later batch repeats
-    them.
-    """
+    counts the shards that were split. ``dropped`` counts the re-anchorings and splits that failed; a later batch
+    repeats them."""
 
     records: int
     snapshots: int
@@ -93,7 +91,7 @@ class Aggregator:
     def _give_up(
         self, records: Sequence[Record], hopeless: Sequence[Failure], failures: Sequence[Failure]
     ) -> tuple[list[DeadLetter], Sequence[Failure]]:
-        """Send the hopeless records to the dead-letter queue; those that could not be sent have to come again."""
+        """Send the hopeless records to the dead-letter queue. Those that could not be sent have to come again."""
         if not (hopeless and self._settings.dead_letters_url):
             return [], list({each.sequence: each for each in hopeless}.values())
         letters = dead_letters(records, hopeless, failures)
@@ -114,10 +112,9 @@ class Aggregator:
         return [each for each in letters if each.sequence not in lost], unsent
 
     def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
-        """The batch without purged namespaces, because later writes to them would remain.
+        """Return the batch without purged namespaces, where later writes would remain.
 
-        If the table cannot tell which ones are purged, all changes have to come again.
-        """
+        If the table cannot tell which ones are purged, all changes have to come again."""
         try:
             return batch.without(self._driver.run(purged_namespaces(batch.namespaces))), ()
         except StoreError as error:
@@ -140,7 +137,8 @@ class Aggregator:
 
 
 def _failures(results: Iterable[TaskResult]) -> list[Failure]:
-    """The records of failed tasks: all of a hopeless one, the first of any other, from which the stream comes again."""
+    """Return the records of failed tasks: all of a hopeless task; the first of any other, from which the stream comes
+    again."""
     return [
         Failure(sequence, each.problem)
         for each in results

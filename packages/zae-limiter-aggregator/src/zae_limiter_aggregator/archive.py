@@ -21,11 +21,10 @@ PutObject = Callable[..., Any]
 
 
 def object_key(prefix: str, expired: ExpiredEvent) -> str:
-    """The object's key: day of the change, namespace, entity, event.
+    """Return the object's key: day of the change, namespace, entity, event.
 
     The reader of the record has checked all of them. Names are percent-encoded: none has a slash, nor is it ``.`` or
-    ``..``, which S3 and tools that copy objects into folders read as other places.
-    """
+    ``..``, which S3 and tools that copy objects into folders read as other places."""
     event, address = expired.event, expired.address
     entity = quote(address.entity_id, safe="$:@")
     if entity.startswith("."):
@@ -34,13 +33,13 @@ def object_key(prefix: str, expired: ExpiredEvent) -> str:
 
 
 def object_body(expired: ExpiredEvent) -> bytes:
-    """The event as one line of JSON, compressed; equal events give equal bytes."""
+    """Return the event as one line of JSON, compressed; equal events give equal bytes."""
     line = json.dumps({"namespace_id": expired.address.namespace_id, **asdict(expired.event)}, sort_keys=True) + "\n"
     return gzip.compress(line.encode(), mtime=0)
 
 
 def open_archive() -> PutObject:
-    """The method ``put_object`` of a new S3 client."""
+    """Return the method ``put_object`` of a new S3 client."""
     import boto3
 
     put: PutObject = boto3.client("s3").put_object

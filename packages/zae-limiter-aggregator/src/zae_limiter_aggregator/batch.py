@@ -31,7 +31,7 @@ class Batch:
         return {change.bucket.namespace_id for change in self.changes}
 
     def without(self, namespaces: Collection[str]) -> Self:
-        """The batch without the changes of these namespaces."""
+        """Return the batch without the changes of these namespaces."""
         return replace(
             self, changes=tuple(change for change in self.changes if change.bucket.namespace_id not in namespaces)
         )
@@ -57,7 +57,7 @@ def read_batch(records: Sequence[Record]) -> Batch:
 
 
 def by_bucket(changes: Iterable[BucketChange]) -> dict[BucketId, list[BucketChange]]:
-    """The changes of each bucket shard, in the order in which they happened."""
+    """Return the changes of each bucket shard, in the order in which they happened."""
     grouped: dict[BucketId, list[BucketChange]] = {}
     for change in sorted(changes, key=lambda change: change.position.mark):
         grouped.setdefault(change.bucket, []).append(change)

@@ -1,4 +1,4 @@
-"""The jobs of a batch: snapshots, old anchors, hot shards. Each job is a flow of core."""
+"""The jobs of a batch: count usage, move old anchors, split hot shards. Each job is a flow of core."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream fur
 
 
 def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:
-    """The jobs of a batch, independent of each other. ``now`` returns epoch milliseconds."""
+    """Return the jobs of a batch, independent of each other. ``now`` returns epoch milliseconds."""
     buckets = by_bucket(batch.changes)
     return [
         *_snapshots(buckets, settings),
@@ -50,7 +50,8 @@ def _by_snapshot(
 
 
 def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
-    """At least a whole day after the window: as long as the stream keeps a record that may come again."""
+    """Return the expiry of a snapshot, at least a whole day after its window: so long may the stream deliver a record
+    again."""
     days = settings.usage_days(snapshot.window)
     if not days:
         return None
@@ -58,10 +59,10 @@ def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
 
 
 def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:
-    """Move each anchor that was old at the last use of its bucket to that instant, by the table's own clock.
+    """Yield a job for each anchor that was old at the last use of its bucket: move it to that instant, by the table's
+    clock.
 
-    Skip instants long past: every batch of a backlog would repeat the work of the first.
-    """
+    Skip instants long past: every batch of a backlog would repeat the work of the first."""
     oldest_ms = settings.refill_after_seconds * 1000
     for changes in buckets:
         last = changes[-1]

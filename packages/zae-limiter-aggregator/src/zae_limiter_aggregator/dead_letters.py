@@ -28,7 +28,7 @@ class DeadLetter(NamedTuple):
 def dead_letters(
     records: Sequence[Record], hopeless: Iterable[Failure], failures: Iterable[Failure]
 ) -> list[DeadLetter]:
-    """The hopeless records, once each; without those from the first failure on, because they come again."""
+    """Return the hopeless records, once each; without those from the first failure on, because they come again."""
     problems = {each.sequence: each.problem for each in hopeless}
     again = {each.sequence for each in failures}
     letters = []
@@ -43,7 +43,7 @@ def dead_letters(
 
 
 def open_queue() -> SendMessage:
-    """The method ``send_message`` of a new SQS client."""
+    """Return the method ``send_message`` of a new SQS client."""
     import boto3
 
     send: SendMessage = boto3.client("sqs").send_message

@@ -39,7 +39,7 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
 
 
 def _log(result: BatchResult, stack: str) -> None:
-    """Log what happened, without a key: an item's has ids of callers, and is in the dead letter."""
+    """Log what happened, without a key: an item's key has ids of callers, and is in the dead letter."""
     for failure in result.failures:
         log.error("a record has to come again", extra={"fields": failure._asdict()})
     for letter in result.dead_letters:
@@ -49,7 +49,7 @@ def _log(result: BatchResult, stack: str) -> None:
 
 
 def _records(event: object) -> list[Record]:
-    """The records of a batch. Raises ``ValueError`` for anything else, which Lambda never sends."""
+    """Return the records of a batch. Raises ``ValueError`` for anything else, which Lambda never sends."""
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         raise ValueError("the event is not a batch of a stream: it has no list of Records")
@@ -62,6 +62,7 @@ def _records(event: object) -> list[Record]:
 
 @cache
 def _aggregator(settings: Settings) -> Aggregator:
-    """The clients, and the clock that the table's answers correct; an environment keeps them from batch to batch."""
+    """Return the aggregator, with clients and a clock that the table's answers correct; an environment keeps it from
+    batch to batch."""
     store = SyncDynamoDBStore(settings.stack)
     return Aggregator(SyncDriver(store), settings, clock=store.clock, open_archive=open_archive, open_queue=open_queue)

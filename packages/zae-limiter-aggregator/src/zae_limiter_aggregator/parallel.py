@@ -54,5 +54,5 @@ def _attempt(task: Task) -> TaskResult:
 
 
 def _is_hopeless(error: Exception) -> bool:
-    """Whether the contents of the records, or of the item that they change, are the cause."""
+    """Return whether the contents of the records, or of the item that they change, are the cause."""
     return is_invalid(error) if isinstance(error, StoreError) else isinstance(error, OF_CONTENTS)

@@ -1,7 +1,6 @@
-"""What went wrong, for logs: without the keys and values of items, which have ids of callers.
+"""Describe what went wrong, for logs: without the keys and values of items, which have ids of callers.
 
-Which item it was is in the stream, by its sequence number, and in the dead letter.
-"""
+The stream has the item, by the record's sequence number, and the dead letter has its key."""
 
 import traceback
 from typing import Final

@@ -78,7 +78,8 @@ class ExpiredEvent:
 
 
 def key_of(record: Record) -> dict[str, str]:
-    """The table key of a record, for operators: what can be read of it, cut to the length that DynamoDB admits."""
+    """Return the table key of a record, for operators, as far as it can be read, cut to the length that DynamoDB
+    admits."""
     keys = record["dynamodb"].get("Keys")
     values = keys.items() if isinstance(keys, Mapping) else ()
     texts = {name: value.get("S") for name, value in values if isinstance(value, Mapping)}
@@ -86,13 +87,14 @@ def key_of(record: Record) -> dict[str, str]:
 
 
 def sequence_of(record: Record) -> str:
-    """Lambda's id for the record, which each one of a batch has."""
+    """Return Lambda's id for the record, which every record of a batch has."""
     number: str = record["dynamodb"]["SequenceNumber"]
     return number
 
 
 def read_record(record: Record) -> BucketChange | ExpiredEvent | None:
-    """Parse a record; ``None`` if it is irrelevant. Raises ``UnreadableRecord``, whose text has no value of an item."""
+    """Parse a record; return ``None`` if it is irrelevant. Raises ``UnreadableRecord``, whose text has no value of an
+    item."""
     try:
         return _read(record)
     except ValueError as error:
@@ -155,7 +157,7 @@ def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:
 
 
 def _instant(value: object, per_unit: int = 1) -> int:
-    """Epoch milliseconds. A stream dates in seconds, of which an emulator tells parts."""
+    """Return epoch milliseconds. A stream dates in seconds; an emulator also gives fractions of one."""
     if isinstance(value, int | float) and 0 <= value * per_unit < END_OF_TIME_MS:  # which NaN is not
         return round(value * per_unit)
     raise ValueError("the time of the change, or the anchor, is no instant")

@@ -14,7 +14,7 @@ SPLIT_FROM: Final = 800  # writes a second: 80 % of the capacity of one item
 
 
 def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, now: Callable[[], int]) -> Iterator[Job]:
-    """A split for each shard with too many writes, and one for each shard that lags behind its shard 0."""
+    """Yield a split for each shard with too many writes, and one for each shard that lags behind its shard 0."""
     split = partial(split_shard, stack=stack, now=now)
     for bucket, changes in buckets.items():
         if write_rate(changes) >= SPLIT_FROM:
@@ -25,7 +25,7 @@ def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, n
 
 
 def write_rate(changes: Sequence[BucketChange]) -> int:
-    """The largest number of writes to a shard within one second, by its records.
+    """Return the largest number of writes to a shard within one second, by its records.
 
     The stream dates by whole seconds: writes of one date fall within one second, but the distance of two dates is
     unknown. Only writes since the last split count, because the shard no longer receives the others.

@@ -22,7 +22,7 @@ METRICS: Final[Mapping[str, str]] = {
 
 
 def metrics(result: BatchResult, stack: str) -> dict[str, Any]:
-    """The figures of a batch, as fields of a log line from which CloudWatch extracts metrics."""
+    """Return the figures of a batch, as fields of a log line from which CloudWatch extracts metrics."""
     lengths = {"failures": len(result.failures), "dead_letters": len(result.dead_letters)}
     figures = {name: getattr(result, name) for name in METRICS} | lengths
     return embedded_metrics({DIMENSION: stack}, figures, METRICS)

@@ -1,4 +1,1 @@
-"""The command `zae-limiter`.
-
-Never: a rule about limits, or an import of a Lambda.
-"""
+"""The command `zae-limiter`. Rules about limits are in core, and no Lambda is imported here."""

@@ -1,4 +1,4 @@
-"""Rows as aligned columns, and values as JSON."""
+"""Print rows as aligned columns, and values as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ WIDTH = 1000
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 item`, `2,000 items`."""
+    """Return a number with its noun: `1 item`, `2,000 items`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
-    """Print rows, each column as wide as its widest cell; the last one is not filled up."""
+    """Print rows, each column as wide as its widest cell; do not pad the last one."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
@@ -29,12 +29,12 @@ def say_json(value: Any) -> None:
 
 
 def say_compact_json(value: Any) -> None:
-    """The same in little room, for what takes a template of 51,200 bytes at most: what fits into a long line is one."""
+    """Print compact JSON, one line per value where it fits: CloudFormation takes a template of 51,200 bytes at most."""
     click.echo(_compact(value))
 
 
 def _compact(value: Any, *, head: str = "", depth: int = 0) -> str:
-    """The value behind ``head``, which stands so deep."""
+    """Return the value as text behind ``head``, at this depth."""
     flat = head + json.dumps(value, separators=(",", ":"))
     if depth + len(flat) < WIDTH or not isinstance(value, (dict, list)):
         return flat

@@ -1,4 +1,4 @@
-"""The question before a command destroys something."""
+"""Ask before a command destroys something."""
 
 import sys
 
@@ -8,12 +8,12 @@ from .errors import CommandError
 
 
 def can_ask() -> bool:
-    """Whether somebody is there who can answer."""
+    """Return whether somebody can answer a question."""
     return sys.stdin.isatty()
 
 
 def check_can_ask(question: str) -> None:
-    """Raises ``CommandError`` where there is nobody to ask."""
+    """Raise ``CommandError`` where there is nobody to ask."""
     if not can_ask():
         raise CommandError(f"{question} There is no terminal to answer on: pass --yes to confirm")
 

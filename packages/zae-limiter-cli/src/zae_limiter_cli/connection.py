@@ -1,7 +1,4 @@
-"""The stack of a command, its AWS, and the clients for it.
-
-Never: an import of an AWS library before there is something to ask.
-"""
+"""The stack of a command, its AWS, and the clients for it. No AWS library is imported before the first request."""
 
 import os
 import re
@@ -32,7 +29,7 @@ class Connection:
             raise CommandError(f"endpoint URL {self.endpoint_url!r}: must be an address like http://localhost:4566")
 
     def client(self, service: str, *, read_seconds: int = READ_SECONDS, attempts: int = ATTEMPTS) -> Any:
-        """A client of an AWS service. Raises errors of botocore where there is no region or no such profile."""
+        """Return a client of an AWS service. Raises errors of botocore where there is no region or no such profile."""
         from botocore.config import Config
 
         config = Config(
@@ -53,11 +50,11 @@ class Connection:
         return boto3.Session(region_name=region, profile_name=self.profile)
 
     def no_stack(self) -> str:
-        """The beginning of an error message: which stack is missing, and where it was looked for."""
+        """Return the beginning of an error message: the missing stack, and the region where it was looked for."""
         return f"there is no stack {self.name} in {self.session.region_name}"
 
     def store_options(self) -> dict[str, Any]:
-        """The same for core: the arguments of ``SyncRepository.open``."""
+        """Return the arguments of ``SyncRepository.open`` for this stack."""
         self._prepare()
         return {
             "stack": self.name,
@@ -72,7 +69,7 @@ class Connection:
 
 
 def is_local(url: str) -> bool:
-    """Whether the host is this machine: a loopback address or a name that stands for one."""
+    """Return whether the host is this machine: a loopback address or a name that stands for one."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -81,7 +78,8 @@ def is_local(url: str) -> bool:
 
 
 def fill_in_what_local_endpoints_ignore() -> None:
-    """The SDK refuses to send without credentials and a region; an emulator takes any."""
+    """Set fake credentials and a region where none are set: the SDK sends nothing without them, and an emulator takes
+    any."""
     import boto3
 
     os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""Errors as people see them: one line with the mistake, or the traceback with `--debug`."""
+"""Show errors to people: one line with the mistake, or the traceback with `--debug`."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,42 +20,44 @@ def _remember(context: click.Context, _: click.Parameter, debug: bool) -> None: 
 
 
 def debug_option(function: Function) -> Function:
-    """The option `--debug`, which may stand before a command's name or behind it."""
+    """Add the option `--debug`, which may stand before a command's name or behind it."""
     option = click.option("--debug", is_flag=True, expose_value=False, callback=_remember, help="Show tracebacks.")
     return option(function)
 
 
 def one_line(text: str) -> str:
-    """The text on one line, in printable characters: what a setting or an answer says looks like nothing else."""
+    """Return the text on one line, in printable characters, so that a setting or an answer cannot imitate other
+    output."""
     from zae_limiter_manifest.problems import printable
 
     return printable(" ".join(text.splitlines()))
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked; its lines say why, and the way out. No text in a line begins another."""
+    """A command cannot do what it was asked to; its lines say why, and what to do. No text in a line can look like
+    another line."""
 
     def __str__(self) -> str:
         return "\n".join(one_line(str(line)) for line in self.args)
 
 
 class _Mistakes(click.ClickException):
-    """Lines that begin with a file's place, as editors and CI look for it: nothing stands before them."""
+    """Lines that begin with the place in a file, where editors and CI look for it: nothing stands before it."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, file=file, err=file is None)
 
 
 class Commands(click.Group):
-    """A group that ends with code 1 and a line on stderr, one for each mistake in a manifest, whatever went wrong."""
+    """A group that exits with code 1 and a line on stderr, or one for each mistake in a manifest."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """As a group does, but a usage error ends with code 1."""
+        """Parse the arguments as a group does, but exit with code 1 for a usage error."""
         with _code_one():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As a group does, but errors that people can mend come without a traceback."""
+        """Run as a group does, but without a traceback for errors that people can correct."""
         try:
             with _code_one():
                 return super().invoke(ctx)
@@ -70,7 +72,8 @@ class Commands(click.Group):
 
 @contextmanager
 def _code_one() -> Iterator[None]:
-    """Code 2 is for `--exit-code`: there are changes. The usage, which click puts before an error, is in `--help`."""
+    """Exit with code 1 for a usage error: code 2 means changes for `--exit-code`. Omit click's usage line; `--help` has
+    it."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError as error:
@@ -83,7 +86,7 @@ def _code_one() -> Iterator[None]:
 
 
 def _shown(error: Exception) -> click.ClickException | None:
-    """How to tell it; ``None`` for mistakes of ours, which need their traceback."""
+    """Return the error to show; ``None`` for a mistake in our code, which needs its traceback."""
     if isinstance(error, ImportError) and (told := namesake.problem()):
         return click.ClickException(told)
     from zae_limiter_manifest import ManifestError
@@ -111,7 +114,7 @@ def _message(error: Exception) -> str | None:
 
 
 def _core_message(error: Exception) -> str:
-    """What core says, on one line; where it names the API as the way out, the options and commands instead."""
+    """Return core's message on one line, with options and commands in place of the API where it says what to do."""
     from zae_limiter import EntityNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable, ValidationError
 
     told = " ".join(str(error).split())
@@ -132,7 +135,7 @@ def _core_message(error: Exception) -> str:
 
 
 def _unsent(error: Exception) -> str | None:
-    """Why the SDK had nothing to send a request with, such as no region; ``None`` if a request was sent."""
+    """Return why the SDK could not send a request, such as no region; ``None`` if a request was sent."""
     if "botocore" not in sys.modules:
         return None
     from botocore.exceptions import BotoCoreError
@@ -146,7 +149,7 @@ def _causes(error: BaseException) -> Iterator[Exception]:
 
 
 def _aws_message(error: Exception) -> str | None:
-    """What AWS, or the SDK on the way to it, has to say, and the way out where it does not say one."""
+    """Return the message of AWS or of the SDK, with what to do where the message does not say it."""
     from botocore import exceptions as aws
     from botocore.parsers import ResponseParserError
 

@@ -1,4 +1,4 @@
-"""The beginning of files that somebody names: no more than is needed to refuse what is too large."""
+"""Read the beginning of files that somebody names: no more than is needed to refuse what is too large."""
 
 import os
 from collections.abc import Iterator

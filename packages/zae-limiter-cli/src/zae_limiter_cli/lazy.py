@@ -1,4 +1,4 @@
-"""Groups that import a command only when it runs."""
+"""Define groups that import a command only when it runs."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ from .errors import Commands
 
 
 class Entry(NamedTuple):
-    """Where a command is, as ``module:name`` within `commands`, and its short help, which is written here alone."""
+    """The place of a command, as ``module:name`` within `commands`, and its short help, which is written only here."""
 
     where: str
     help: str
@@ -24,11 +24,11 @@ class LazyCommands(Commands):
         self.entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
-        """The names, in the order of the entries."""
+        """Return the names, in the order of the entries."""
         return list(self.entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
-        """The command, imported now; ``None`` where there is no such entry."""
+        """Return the command, imported now; ``None`` where there is no such entry."""
         if cmd_name not in self.entries:
             return None
         module, name = self.entries[cmd_name].where.split(":")
@@ -37,6 +37,6 @@ class LazyCommands(Commands):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above
-        """The names with the help of their entries."""
+        """Write the names with the help of their entries."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])

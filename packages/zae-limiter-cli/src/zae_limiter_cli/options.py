@@ -1,7 +1,6 @@
-"""The options that all commands share: stack, AWS, namespace, output format.
+"""Add the options that all commands share: stack, AWS, namespace, output format.
 
-An option of a group holds for its commands, too, unless it stands behind the command's own name.
-"""
+An option of a group holds for its commands, too, unless the command has it behind its own name."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -31,12 +30,12 @@ _STACK: Final[dict[str, Any]] = {
 
 
 def stack_option(function: Function) -> Function:
-    """``--name`` of a command that needs no connection; it gets ``name``."""
+    """Add ``--name`` to a command that needs no connection; it gets ``name``."""
     return click.option(*_STACK_NAMES, **_STACK)(function)
 
 
 def connection_options(function: Function) -> Function:
-    """``--name``, ``--region``, ``--profile``, ``--endpoint-url``; for a group, whose commands inherit them."""
+    """Add ``--name``, ``--region``, ``--profile``, ``--endpoint-url`` to a group, whose commands inherit them."""
     for option in (
         _inherited("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]"),
         _inherited("--profile", help="AWS profile.  [default: the SDK's]"),
@@ -48,7 +47,7 @@ def connection_options(function: Function) -> Function:
 
 
 def refuse_in_vain(context: click.Context) -> None:
-    """Raise ``CommandError`` for options on the command line before a command that does not inherit them."""
+    """Raise ``CommandError`` for options before a command that does not inherit them."""
     group, name = context.command, str(context.invoked_subcommand)
     command = group.get_command(context, name) if isinstance(group, click.Group) else None
     taken = {each.name for each in command.params if each.callback is _remember} if command else set()
@@ -65,7 +64,7 @@ def refuse_in_vain(context: click.Context) -> None:
 
 
 def connected(function: Function) -> Function:
-    """The options of a connection, and ``--debug``; the command gets ``connection``, a `Connection`."""
+    """Add the options of a connection, and ``--debug``; the command gets ``connection``, a `Connection`."""
 
     @wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
@@ -76,14 +75,14 @@ def connected(function: Function) -> Function:
 
 
 def namespace_options(function: Function) -> Function:
-    """``--namespace``; for a group, whose commands inherit it."""
+    """Add ``--namespace`` to a group, whose commands inherit it."""
     return _inherited(
         "--namespace", "-N", envvar="ZAEL_NAMESPACE", default=DEFAULT_NAMESPACE, help="Namespace.", **_SHOWN
     )(function)
 
 
 def in_namespace(function: Function) -> Function:
-    """The option ``--namespace``; the command gets ``namespace``, a name."""
+    """Add the option ``--namespace``; the command gets ``namespace``, a name."""
 
     @wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
@@ -93,7 +92,7 @@ def in_namespace(function: Function) -> Function:
 
 
 def output_option(function: Function) -> Function:
-    """``--output``; the command gets ``output``, an `OutputForm`."""
+    """Add ``--output``; the command gets ``output``, an `OutputForm`."""
     forms = click.Choice(["table", "json"])
     return click.option("--output", "-o", type=forms, default="table", show_default=True, help="Output format.")(
         function
@@ -101,12 +100,12 @@ def output_option(function: Function) -> Function:
 
 
 def quiet_option(function: Function) -> Function:
-    """``--quiet``; the command gets ``quiet``, and keeps progress to itself."""
+    """Add ``--quiet``; the command gets ``quiet``, and prints no progress."""
     return click.option("--quiet", "-q", is_flag=True, help="Print results and errors only.")(function)
 
 
 def yes_option(function: Function) -> Function:
-    """``--yes``; the command gets ``yes``, and asks nothing."""
+    """Add ``--yes``; the command gets ``yes``, and asks nothing."""
     return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")(function)
 
 
@@ -115,7 +114,8 @@ def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """What is said on the command line wins, and of two the one that stands further to the right."""
+    """Store an option of the command line, which wins over any other source; of two, the one further to the right
+    wins."""
     key = _key(str(parameter.name))
     if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
         context.meta[key] = value

@@ -9,7 +9,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def claimed(principal: str | None) -> str:
-    """Who says to be changing something: what was given, else the user and the machine."""
+    """Return the name of the author: the given one, else the user and the machine."""
     import getpass
     import socket
 
@@ -23,7 +23,7 @@ def claimed(principal: str | None) -> str:
 
 
 def principal_option(function: Function) -> Function:
-    """``--principal``; the command gets ``principal``, a name."""
+    """Add ``--principal``; the command gets ``principal``, a name."""
     return click.option(
         "--principal",
         envvar="ZAEL_PRINCIPAL",

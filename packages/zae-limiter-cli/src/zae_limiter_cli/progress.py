@@ -1,7 +1,4 @@
-"""The progress of a command, on standard error.
-
-Never: a result, which goes to standard output.
-"""
+"""Report the progress of a command on standard error. Results go to standard output."""
 
 from collections.abc import Callable
 
@@ -9,7 +6,7 @@ Reporter = Callable[[str], None]
 
 
 def reporter(*, quiet: bool) -> Reporter:
-    """What writes a line to standard error, dim on a terminal; with ``quiet`` it keeps it to itself."""
+    """Return a function that prints a line on standard error, dim on a terminal; with ``quiet`` it prints nothing."""
     if quiet:
         return lambda _: None
     from .terminal import Terminal

@@ -1,4 +1,4 @@
-"""Results in files: whole or not at all, and never where a link leads."""
+"""Write results to files: completely or not at all, and never where a link leads."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLO
 
 
 def write_file(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
-    """Write a result; a file that is there is replaced as a whole or not at all, and no symbolic link is followed."""
+    """Write a result; replace an existing file as a whole or not at all, and follow no symbolic link."""
     if path.is_symlink():
         raise CommandError(f"{path}: this is a symbolic link, which is not written to: pass the name of a file")
     if path.exists() and not path.is_file():

@@ -15,7 +15,7 @@ _CODES: Final[dict[str, str]] = {"bold": "1", "dim": "2", "red": "31", "green": 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A stream of text: ``live`` where lines can be drawn again, ``symbols`` where it knows more than ASCII."""
+    """A stream of text: ``live`` if lines can be drawn again, ``symbols`` if it shows more than ASCII."""
 
     stream: TextIO
     live: bool
@@ -24,32 +24,32 @@ class Terminal:
 
     @classmethod
     def of_stdout(cls) -> "Terminal":
-        """Standard output: colours only on a terminal and without ``NO_COLOR``."""
+        """Return standard output: colours only on a terminal and without ``NO_COLOR``."""
         return cls.of(sys.stdout)
 
     @classmethod
     def of_stderr(cls) -> "Terminal":
-        """Standard error, likewise: for progress, which is no result."""
+        """Return standard error, for progress: colours only on a terminal and without ``NO_COLOR``."""
         return cls.of(sys.stderr)
 
     @classmethod
     def of(cls, stream: TextIO) -> "Terminal":
-        """A stream: colours only on a terminal and without ``NO_COLOR``."""
+        """Return a stream: colours only on a terminal and without ``NO_COLOR``."""
         live = stream.isatty() and os.environ.get("TERM", "") != "dumb"
         symbols = (stream.encoding or "").lower().replace("-", "") == "utf8"
         return cls(stream, live, live and not os.environ.get("NO_COLOR"), symbols)
 
     def say(self, text: str = "") -> None:
-        """One line."""
+        """Print one line."""
         self.stream.write(f"{text}\n")
         self.stream.flush()
 
     def paint(self, text: str, colour: Colour) -> str:
-        """The text in a colour, where there are colours."""
+        """Return the text in a colour, if there are colours."""
         return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if self.colour and colour and text else text
 
     def line(self, parts: Sequence[Part]) -> str:
-        """Coloured parts as one line, cut where a terminal would break it."""
+        """Return coloured parts as one line, cut where a terminal would break it."""
         room = shutil.get_terminal_size().columns - 1 if self.live else sys.maxsize
         line = ""
         for text, colour in parts:
@@ -58,13 +58,13 @@ class Terminal:
         return line
 
     def redraw(self, lines: Sequence[str], *, over: int) -> None:
-        """Lines in place of the last ``over`` ones."""
+        """Print lines in place of the last ``over`` ones."""
         up = f"\x1b[{over}A" if over else ""
         self.stream.write(up + "".join(f"\r\x1b[2K{line}\n" for line in lines))
         self.stream.flush()
 
     def show_cursor(self, *, shown: bool) -> None:
-        """Hide the cursor while lines are drawn again, show it behind them."""
+        """Hide the cursor while lines are drawn again, show it afterwards."""
         if self.live:
             self.stream.write("\x1b[?25h" if shown else "\x1b[?25l")
             self.stream.flush()

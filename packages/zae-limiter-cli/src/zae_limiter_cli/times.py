@@ -1,7 +1,4 @@
-"""Instants as people write and read them, always in UTC.
-
-Never: a look at the clock.
-"""
+"""Write and read instants as people do, always in UTC. The caller passes the current time."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,7 +11,7 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def parse_instant(option: str, text: str, now: datetime) -> datetime:
-    """An ISO time (UTC where it names no zone), or so long before ``now``: 30m, 24h, 7d. Raises ``CommandError``."""
+    """Return an ISO time (UTC without a zone), or a time before ``now``: 30m, 24h, 7d. Raises ``CommandError``."""
     from zae_limiter.usage import EARLIEST
 
     try:
@@ -30,7 +27,7 @@ def parse_instant(option: str, text: str, now: datetime) -> datetime:
 
 
 def parse_end(option: str, text: str, now: datetime) -> datetime:
-    """So long after ``now``: 30m, 2h, 7d; or an ISO time with a zone. Raises ``CommandError``."""
+    """Return a time after ``now``: 30m, 2h, 7d; or an ISO time with a zone. Raises ``CommandError``."""
     try:
         if ahead := _AGO.fullmatch(text):
             return now + timedelta(**{_UNITS[ahead[2]]: int(ahead[1])})
@@ -46,12 +43,12 @@ def parse_end(option: str, text: str, now: datetime) -> datetime:
 
 
 def shown(instant: datetime) -> str:
-    """For people: to the minute."""
+    """Return an instant for people: to the minute."""
     return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def iso(instant: datetime) -> str:
-    """For programs: to the second, cut where it has parts of one."""
+    """Return an instant for programs: to the second, rounded down."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

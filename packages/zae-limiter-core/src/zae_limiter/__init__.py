@@ -1,7 +1,6 @@
 """Rate limiting with token buckets in one DynamoDB table.
 
-Lives here: the public names, each imported when it is first used. Never: an import of an AWS library.
-"""
+This module has the public names, and imports each when it is first used. It imports no AWS library."""
 
 import os
 from importlib import import_module

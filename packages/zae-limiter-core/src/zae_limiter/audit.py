@@ -19,7 +19,7 @@ AuditAction = Literal[
 
 
 def iso_instant(now_ms: int) -> str:
-    """An instant (epoch ms) as an ISO time in UTC."""
+    """Return an instant (epoch ms) as an ISO time in UTC."""
     return datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -36,19 +36,19 @@ class Cause:
     expires_at: int | None
 
     def event_id(self, number: int = 0) -> str:
-        """The event id of change ``number`` of this cause: unique, and sorted by time."""
+        """Return the event id of change ``number`` of this cause: unique, and sorted by time."""
         return f"{self.at}-{self.serial}-{number:05d}"
 
     def again(self, now_ms: int) -> "Cause":
-        """The same cause for an attempt at another instant (epoch ms)."""
+        """Return the same cause for an attempt at another instant (epoch ms)."""
         return replace(self, at=iso_instant(now_ms))
 
     def before(self, number: int) -> "Cause":
-        """The same cause for a preceding change: with tokens of its own, and events that sort earlier."""
+        """Return the same cause for a preceding change: with tokens of its own, and events that sort earlier."""
         return replace(self, serial=f"{self.serial}+{number}")  # "+" sorts before the "-" that follows a serial
 
     def token(self, attempt: int, part: int = 0) -> str:
-        """The idempotency token of a transaction, different for each attempt; at most 36 characters."""
+        """Return the idempotency token of a transaction, different for each attempt; at most 36 characters."""
         return f"{self.serial}-{attempt}-{part}"
 
 

@@ -1,7 +1,6 @@
-"""How buckets stand, for who looks after them.
+"""The state of buckets as values, for operators.
 
-Lives here: values that reads answer. Never: arithmetic (bucket), a request (flows).
-"""
+The arithmetic is in ``token_bucket``, requests are in ``flows``."""
 
 from dataclasses import dataclass
 

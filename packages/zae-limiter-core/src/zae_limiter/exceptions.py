@@ -126,7 +126,7 @@ class RateLimitExceeded(RateLimitError):
         return None if math.isinf(seconds) else str(math.ceil(seconds))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain JSON values; an infinite wait is ``None``."""
+        """Return everything as plain JSON values; an infinite wait is ``None``."""
         return {
             "error": "rate_limit_exceeded",
             "message": str(self),

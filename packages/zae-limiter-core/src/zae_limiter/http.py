@@ -1,8 +1,7 @@
-"""Header fields and problem documents for HTTP servers, made of a lease or of a refusal: pure functions.
+"""Make header fields and problem documents for HTTP servers from a lease or a refusal: pure functions.
 
 The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10): ``t`` is
-the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457.
-"""
+the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,8 @@ class HasStatuses(Protocol):
 
 
 def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> dict[str, str]:
-    """The header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a refusal.
+    """Return the header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a
+    refusal.
 
     Each limit is a policy by its name, a parent's is ``parent/NAME``. ``units`` has the quota unit of limits that count
     something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
@@ -51,7 +51,8 @@ def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, lega
 
 
 def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[str, Any]:
-    """The problem document ``quota-exceeded``: JSON of the media type ``application/problem+json``, for status 429.
+    """Return the problem document ``quota-exceeded``: JSON of the media type ``application/problem+json``, for status
+    429.
 
     It names limits and amounts, and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass.
     """
@@ -76,7 +77,7 @@ def _named(result: HasStatuses) -> Iterator[tuple[str, LimitStatus]]:
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
-    """The quota, and the seconds in which it refills."""
+    """Return the quota, and the seconds in which it refills."""
     limit = status.limit
     unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
     window = -(-limit.capacity * limit.refill_period // limit.refill_amount) or limit.refill_period
@@ -84,7 +85,7 @@ def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
 
 
 def _quota(name: str, status: LimitStatus) -> str:
-    """What is left, and the seconds until it suffices after a refusal, else until there is more."""
+    """Return what is left, and the seconds until it is enough after a refusal, otherwise until there is more."""
     seconds = _reset_seconds(status)
     reset = "" if math.isinf(seconds) else f";t={_integer(math.ceil(seconds))}"
     return f"{_string(name)};r={_integer(max(0, status.available))}{reset}"
@@ -114,17 +115,17 @@ def _sentence(name: str, status: LimitStatus) -> str:
 
 
 def _integer(number: int) -> int:
-    """An integer of structured fields: a larger one becomes the largest."""
+    """Return an integer of structured fields; replace one that is too large by the largest."""
     return min(number, MOST)
 
 
 def is_string(text: object) -> bool:
-    """Whether structured fields (RFC 9651) can have the text as a string."""
+    """Return whether structured fields (RFC 9651) can have the text as a string."""
     return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
 def _string(text: str) -> str:
-    """A string of structured fields. Raises ``ValueError`` if it cannot be one."""
+    """Return a string of structured fields. Raises ``ValueError`` if the text cannot be one."""
     if not is_string(text):
         raise ValueError(f"no string of a header field: {text!r}")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

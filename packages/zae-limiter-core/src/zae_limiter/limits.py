@@ -58,22 +58,22 @@ class Limit:
 
     @classmethod
     def per_second(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
-        """``capacity`` tokens a second."""
+        """Return a limit of ``capacity`` tokens a second."""
         return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow)
 
     @classmethod
     def per_minute(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
-        """``capacity`` tokens a minute."""
+        """Return a limit of ``capacity`` tokens a minute."""
         return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow)
 
     @classmethod
     def per_hour(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
-        """``capacity`` tokens an hour."""
+        """Return a limit of ``capacity`` tokens an hour."""
         return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow)
 
     @classmethod
     def per_day(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
-        """``capacity`` tokens a day (24 hours)."""
+        """Return a limit of ``capacity`` tokens a day (24 hours)."""
         return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow)
 
     @classmethod
@@ -87,10 +87,10 @@ class Limit:
         refill_period: int = 60,
         shadow: bool = False,
     ) -> "Limit":
-        """Any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60 seconds.
+        """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
+        seconds.
 
-        With a capacity of 0, which blocks, the rate means nothing.
-        """
+        With a capacity of 0, which blocks, the rate means nothing."""
         return cls(
             name=name,
             capacity=capacity,
@@ -101,12 +101,12 @@ class Limit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON values, for ``from_dict``."""
+        """Return the fields as plain JSON values, for ``from_dict``."""
         return {each.name: getattr(self, each.name) for each in fields(Limit)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Limit":
-        """The limit of ``to_dict``; ``burst``, ``refill_amount`` and ``refill_period`` default as in ``custom``.
+        """Return the limit of ``to_dict``; ``burst``, ``refill_amount`` and ``refill_period`` default as in ``custom``.
 
         Raises ``ValidationError``, for unknown fields too.
         """
@@ -171,7 +171,7 @@ def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
 
 
 def _without_class(limit: Limit) -> Limit:
-    """The limit as the store gives it back: one of a subclass would equal none of them."""
+    """Return the limit as the store gives it back: an instance of a subclass would equal none of the stored ones."""
     return limit if type(limit) is Limit else Limit(*(getattr(limit, each.name) for each in fields(Limit)))
 
 
@@ -209,7 +209,8 @@ def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> N
 
 @dataclass(frozen=True, slots=True)
 class BulkResult(Generic[P]):
-    """Which places, as ``(entity_id, resource)``, are as they were asked to be, and which are not, and why."""
+    """The places, as ``(entity_id, resource)``, that were changed as asked, and those that were not, with the
+    reason."""
 
     done: tuple[P, ...]
     failed: Mapping[P, InfrastructureError] = field(hash=False)

@@ -121,20 +121,18 @@ __all__ = [
 
 
 def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: int | None = None) -> Flow[int]:
-    """Split a shard once, shard 0 of the bucket before any other; the flow answers how many shards were split.
+    """Split a shard once, shard 0 of the bucket before any other; the flow returns the number of shards split.
 
-    ``now`` is in epoch milliseconds. Nothing happens where the shard is missing, is one of 64, or is not one of
-    ``among`` any more, where that is given. Raises ``StoreError``.
-    """
+    ``now`` is in epoch milliseconds. Nothing happens if the shard is missing, is one of 64, or is no longer one of
+    ``among``, if that is given. Raises ``StoreError``."""
     namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=Settings())
     return _split_shard(namespace_state, bucket, among=among)
 
 
 def open_table(options: Options) -> "SyncRepository":
-    """A repository over the table of ``options`` for what belongs to no namespace: versions, the registry.
+    """Return a repository over the table of ``options`` for what belongs to no namespace: versions, the registry.
 
-    It opens no namespace: the one that ``options`` name may be deleted, and stays so.
-    """
+    It opens no namespace: the one that ``options`` name may be deleted, and stays so."""
     from .sync.repository import SyncRepository
 
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())
@@ -143,5 +141,5 @@ def open_table(options: Options) -> "SyncRepository":
 
 
 def run(table: "SyncRepository", flow: Flow[T]) -> T:
-    """The flow's result. Raises ``InfrastructureError`` and what the flow raises."""
+    """Run a flow and return its result. Raises ``InfrastructureError`` and what the flow raises."""
     return table.driver.run(with_public_errors(table.namespace_state.stack, flow))

@@ -1,7 +1,4 @@
-"""Which namespaces there are.
-
-Lives here: a namespace's registration as a value. Never: how it is stored (schema) or changed (flows).
-"""
+"""A namespace's registration, as a value. ``schema`` stores it, ``flows`` change it."""
 
 from dataclasses import dataclass
 

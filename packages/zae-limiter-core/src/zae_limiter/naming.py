@@ -103,14 +103,14 @@ def check_principal(field: str, value: object) -> str:
 # Every acquire checks its names, and they are few: a look-up instead of a match.
 @lru_cache(maxsize=16_384)
 def _identifier(value: str) -> str | None:
-    """The id in NFC, as a plain string; ``None`` if it is not valid."""
+    """Return the id in NFC, as a plain string; ``None`` if it is not valid."""
     name = normalize("NFC", str.__str__(value))
     return name if _fits(name, LONGEST_IDENTIFIER, _MOST_IDENTIFIER_BYTES) and not _is_subject(name) else None
 
 
 @lru_cache(maxsize=4_096)
 def _resource(value: str) -> str | None:
-    """The resource in NFC, as a plain string; ``None`` if it is not valid."""
+    """Return the resource in NFC, as a plain string; ``None`` if it is not valid."""
     name = normalize("NFC", str.__str__(value))
     return name if _fits(name, LONGEST_RESOURCE, _MOST_RESOURCE_BYTES) and name != DEFAULT_RESOURCE else None
 
@@ -121,7 +121,7 @@ def _is_limit_name(value: str) -> bool:
 
 
 def _compose(value: str, longest: int) -> str:
-    """A text in NFC, which may be shorter; as it is where it stays too long."""
+    """Return a text in NFC, which may be shorter; as it is where it stays too long."""
     return normalize("NFC", value) if len(value) <= _LONGEST_DECOMPOSITION * longest else value
 
 

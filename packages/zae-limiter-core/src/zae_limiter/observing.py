@@ -1,7 +1,5 @@
-"""What both variants share of observers: an acquire and the end of a block, measured and told.
-
-Lives here: when observers are told, and what. Never: what they make of it (observers).
-"""
+"""Measure an acquire and the end of a block, and tell observers, in both variants. ``observers`` says what they make of
+it."""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -35,7 +33,7 @@ class Audience:
         self.namespace = namespace_state.namespace
 
     def written(self) -> float:
-        """The units written since the last event of any limiter over the store."""
+        """Return the units written since the last event of any limiter over the store."""
         return 0.0 if self._meter is None else self._meter.newly_written()
 
     def tell(self, event: Event) -> None:
@@ -59,7 +57,8 @@ class Observed(Protocol):
 
 
 def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, store: object) -> Audience | None:
-    """The observers of a limiter, ``None`` without any. Raises ``ValidationError`` for what cannot be called."""
+    """Return the observers of a limiter, ``None`` without any. Raises ``ValidationError`` for one that cannot be
+    called."""
     if not isinstance(observers, Iterable):
         raise ValidationError("observers", observers, "must be a list of observers")
     checked = tuple(observers)
@@ -75,7 +74,7 @@ def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, 
 
 @contextmanager
 def observed_acquire(lease: Observed) -> Iterator[None]:
-    """Around an acquire."""
+    """Measure the acquire in the block, and tell the observers."""
     amounts = {name: amount // MILLI for name, amount in lease._request.amounts.items()}
     with observed_call(lease, "acquire", amounts):
         yield
@@ -83,7 +82,8 @@ def observed_acquire(lease: Observed) -> Iterator[None]:
 
 @contextmanager
 def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
-    """Around an acquire or a ``lease.consume``. The mistakes of a caller are no events."""
+    """Measure an acquire or a ``lease.consume`` in the block, and tell the observers. A caller's mistake is no
+    event."""
     begun, outage, known = perf_counter(), _outage(lease), _requests(lease)
     try:
         yield
@@ -99,7 +99,7 @@ def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> It
 
 @contextmanager
 def observed_end(lease: Observed, seconds: float, error: BaseException | None) -> Iterator[None]:
-    """Around the end of a block of so many seconds that raised ``error``, if any."""
+    """Measure the end of a block that took ``seconds`` and raised ``error``, if any, and tell the observers."""
     try:
         yield
     except BaseException as problem:
@@ -163,7 +163,7 @@ def _tell_end(lease: Observed, ending: Ending, seconds: float, error: BaseExcept
 
 
 def _requests(lease: Observed) -> Collection[BucketRequest]:
-    """The requests of the lease before a call."""
+    """Return the requests of the lease before a call."""
     claims = () if lease._granted is None else lease._granted.claims
     return {request for claim in claims if claim.config.shadow for request in claim.requests}
 

@@ -34,7 +34,7 @@ class Override:
 
 
 def new_override(limits: Sequence[Limit], until: datetime, now_ms: int) -> Override:
-    """The override of a call made at ``now_ms``. Raises ``ValidationError``, which names ``override_until``."""
+    """Return the override of a call made at ``now_ms``. Raises ``ValidationError``, which names ``override_until``."""
     if not isinstance(until, datetime) or until.utcoffset() is None:
         problem = "must be a datetime with a time zone, like datetime.now(UTC) + timedelta(hours=2)"
         raise ValidationError("override_until", until, problem)

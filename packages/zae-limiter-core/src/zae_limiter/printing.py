@@ -1,4 +1,4 @@
-"""Foreign text in messages and log lines: on one line, in printable characters, and no longer than a page."""
+"""Make foreign text fit for messages and log lines: on one line, in printable characters, at most a page long."""
 
 import re
 from typing import Final
@@ -11,11 +11,10 @@ INVISIBLE: Final = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return the text with what no terminal should obey as escapes: control characters, line ends, marks of direction.
+    """Return the text with escapes for what no terminal should obey: control characters, line ends, marks of direction.
 
-    Invisible characters are escapes, too, so that two names that differ look different. A text of more than a thousand
-    characters is cut.
-    """
+    Invisible characters are escaped, too, so that two names that differ look different. A text of more than a thousand
+    characters is cut."""
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
     if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
         return text

@@ -1,7 +1,6 @@
-"""What the provisioner remembers of a namespace between two runs, and what it finds and leaves there.
+"""What the provisioner remembers of a namespace between two runs, and what it finds and leaves there, as values.
 
-Lives here: both as values that check themselves. Never: how they are stored (schema), what is made of them.
-"""
+``schema`` stores them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,10 @@ EVENTS_REMEMBERED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class StoredConfig:
-    """What stands at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
+    """What is stored at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
 
-    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` where it never did. Limits that do not
-    fit it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
-    """
+    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
+    it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits."""
 
     limits: tuple[Limit, ...]
     on_unavailable: OnUnavailable | None = None
@@ -43,7 +41,8 @@ class StoredConfig:
 
 @dataclass(frozen=True, slots=True)
 class HandledEvent:
-    """An event that was dealt with, and whether all went well: where it comes again, nothing is to be done."""
+    """An event that the provisioner has handled, and whether all went well. If it comes again, there is nothing to
+    do."""
 
     event_id: str
     ok: bool
@@ -55,7 +54,7 @@ class HandledEvent:
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerLock:
-    """Who is applying: the id that frees the lock, its owner, and until when (epoch milliseconds) it holds."""
+    """The lock of one apply: its id, its owner, and the instant (epoch milliseconds) at which it expires."""
 
     lock_id: str
     owner: str
@@ -69,13 +68,12 @@ class ProvisionerLock:
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerState:
-    """What a manifest manages of a namespace; the state of one that none was ever applied to has ``serial`` 0.
+    """What a manifest manages in a namespace; ``serial`` 0 means that no manifest was ever applied.
 
     ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits. ``intended_…`` is what an
     apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
     ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
-    Raises ``ValidationError``.
-    """
+    Raises ``ValidationError``."""
 
     managed_system: bool = False
     managed_resources: Sequence[str] = ()

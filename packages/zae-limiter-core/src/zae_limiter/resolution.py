@@ -1,4 +1,4 @@
-"""The limits that hold for an entity on a resource: the four levels, and the one that wins."""
+"""Resolve the limits that hold for an entity on a resource: the four levels, and the one that wins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ class Config:
 
     @property
     def marked(self) -> tuple[Limit, ...]:
-        """The limits as they were given: those of ``shadow`` have the mark."""
+        """The limits as the caller or the level has them: those of ``shadow`` have the mark."""
         return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in self.limits)
 
     @property
@@ -50,11 +50,11 @@ class Config:
         return {name: limit for name, limit in self.by_name.items() if name not in self.shadow}
 
     def is_newer_than(self, other: "Config") -> bool:
-        """Whether it is newer: a given config is newer than any that was read."""
+        """Return whether this config is newer: limits passed by a call are newer than any that were read."""
         return (self.given, self.read_at_ms) > (other.given, other.read_at_ms)
 
     def read_again_after(self, instant_ms: int) -> "Config":
-        """The same limits, as read after an instant that may come from another process's clock."""
+        """Return the same limits, as if read after an instant that may come from another process's clock."""
         return self if self.read_at_ms > instant_ms else replace(self, read_at_ms=instant_ms + 1)
 
 
@@ -63,8 +63,7 @@ class Resolved:
     """Config, parent and policy that hold for an entity on a resource.
 
     They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
-    ``ends_ms`` on, the end of an override, they do not hold even where the store gives no others.
-    """
+    ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer."""
 
     config: Config
     source: ConfigSource | None
@@ -76,7 +75,7 @@ class Resolved:
     ends_ms: int | None = None
 
     def agrees_with(self, other: "Resolved") -> bool:
-        """Whether an acquire would use the same limits and the same parent with either."""
+        """Return whether an acquire would use the same limits and the same parent with either."""
         mine = (self.config.limits, self.config.shadow, self.parent_id, self.cascade)
         return mine == (other.config.limits, other.config.shadow, other.parent_id, other.cascade)
 
@@ -89,5 +88,5 @@ class Level(NamedTuple):
 
 
 def winner(levels: Sequence[Level]) -> Level | None:
-    """The first level that has limits; it wins as a whole."""
+    """Return the first level that has limits; it wins as a whole."""
     return next((level for level in levels if level.limits), None)

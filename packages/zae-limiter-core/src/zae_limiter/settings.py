@@ -107,7 +107,7 @@ class Options:
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
 
     def settings(self) -> Settings:
-        """The part of the options that flows need."""
+        """Return the part of the options that flows need."""
         return Settings(
             staleness_ms=round(self.rejection_staleness * STALENESS_MS),
             config_ttl_ms=round(self.config_cache_ttl * 1000),
@@ -124,7 +124,7 @@ class Options:
         return self.connect_timeout + self.read_timeout
 
     def store_options(self) -> dict[str, Any]:
-        """The options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
+        """Return the options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
         _check_transport("ZAEL_TRANSPORT", transport_of(self.transport))
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
         return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
@@ -193,47 +193,47 @@ class BuilderBase:
         return self
 
     def stack(self, name: str) -> Self:
-        """The name of the stack and of its table."""
+        """Set the name of the stack and of its table."""
         return self._with(stack=name)
 
     def region(self, name: str) -> Self:
-        """The AWS region; by default the SDK finds one."""
+        """Set the AWS region; by default the SDK finds one."""
         return self._with(region=name)
 
     def endpoint_url(self, url: str) -> Self:
-        """The URL of DynamoDB; for local stores."""
+        """Set the URL of DynamoDB, for local stores."""
         return self._with(endpoint_url=url)
 
     def namespace(self, name: str) -> Self:
-        """The namespace to open; a missing one is registered."""
+        """Set the namespace to open; a missing one is registered."""
         return self._with(namespace=name)
 
     def config_cache_ttl(self, seconds: float) -> Self:
-        """The life of cached limits in seconds; 0 reads them with every acquire."""
+        """Set the life of cached limits in seconds; 0 reads them with every acquire."""
         return self._with(config_cache_ttl=seconds)
 
     def bucket_ttl_multiplier(self, times: int) -> Self:
-        """The life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever."""
+        """Set the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever."""
         return self._with(bucket_ttl_multiplier=times)
 
     def on_unavailable(self, policy: OnUnavailable) -> Self:
-        """The policy for an unavailable store, if neither the call nor the system config has one."""
+        """Set the policy for an unavailable store, if neither the call nor the system config has one."""
         return self._with(on_unavailable=policy)
 
     def acquire_timeout(self, seconds: float | None) -> Self:
-        """The most seconds that an acquire takes; ``None`` sets no bound."""
+        """Set the most seconds that an acquire takes; ``None`` sets no bound."""
         return self._with(acquire_timeout=seconds)
 
     def split_above(self, writes_per_second: int) -> Self:
-        """The writes a second to a shard of a bucket above which it is split."""
+        """Set the writes a second to a shard of a bucket above which it is split."""
         return self._with(split_above=writes_per_second)
 
     def audit_retention_days(self, days: int) -> Self:
-        """The life of audit events in days; 0 keeps them for ever."""
+        """Set the life of audit events in days; 0 keeps them for ever."""
         return self._with(audit_retention_days=days)
 
     def transport(self, name: Transport) -> Self:
-        """The way to DynamoDB: ``http``, or ``sdk`` for aioboto3 and boto3."""
+        """Set the way to DynamoDB: ``http``, or ``sdk`` for aioboto3 and boto3."""
         return self._with(transport=name)
 
     def create_table(self) -> Self:
@@ -241,7 +241,7 @@ class BuilderBase:
         return self._with(create_table=True)
 
     def clock(self, clock: Clock) -> Self:
-        """The source of the time; for tests."""
+        """Set the source of the time, for tests."""
         return self._with(clock=clock)
 
 

@@ -16,21 +16,20 @@ SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_len
 
 
 def born_at(shard: int) -> int:
-    """The shard count before the split that made a shard (not 0)."""
+    """Return the shard count before the split that made a shard (not 0)."""
     return 1 << (shard.bit_length() - 1)
 
 
 def parent_of(shard: int) -> int:
-    """The shard that a shard (not 0) was split off from."""
+    """Return the shard that a shard (not 0) was split off from."""
     return shard - born_at(shard)
 
 
 def unseen_shards(counts: Mapping[int, int]) -> list[int]:
-    """The shards that exist but were not seen; ``counts`` has the shard count that each seen shard knows.
+    """Return the shards that exist but were not seen; ``counts`` has the shard count that each seen shard knows.
 
-    A shard whose parent was not split, as far as it was seen, is part of it. Shard 0 is split before any other, but may
-    have been seen before that. Empty if shard 0 was not seen.
-    """
+    A shard whose parent was not split, as far as it was seen, is part of the parent. Shard 0 is split before any other,
+    but may have been seen before that. Empty if shard 0 was not seen."""
     known = max(counts.values()) if 0 in counts else 0
     return [shard for shard in range(known) if shard not in counts and _was_split_off(shard, counts)]
 
@@ -56,7 +55,7 @@ class Halves(NamedTuple):
 
 
 def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int) -> Halves:
-    """The tokens of one limit at a split at ``at_ms``; the new half gets at most its ceiling."""
+    """Return the tokens of one limit at a split at ``at_ms``; the new half gets at most its ceiling."""
     available = refill_bucket(shard_limit, tokens_milli, at_ms)
     most = share(shard_limit.limit.ceiling_milli, shard_limit.shard + shard_limit.shards, 2 * shard_limit.shards)
     if available >= shard_limit.ceiling_milli:
@@ -74,28 +73,30 @@ class Part(NamedTuple):
 
 
 def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
-    """A limit at its ceiling on a shard, as of ``at_ms``."""
+    """Return a limit at its ceiling on a shard, as of ``at_ms``."""
     shard_limit = ShardLimit(limit, at_ms, shard, shards)
     return Part(shard_limit, shard_limit.ceiling_milli)
 
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
-    """The limit on each shard that ``unseen_shards`` finds, at its ceiling."""
+    """Return the limit on each shard that ``unseen_shards`` finds, at its ceiling."""
     return [full_part(limit, at_ms, shard, max(counts.values())) for shard in unseen_shards(counts)]
 
 
 def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:
-    """The sum of the headrooms of all shards at ``now_ms``; a debt of one shard lowers it."""
+    """Return the sum of the headrooms of all shards at ``now_ms``; a debt of one shard lowers it."""
     return sum(refill_bucket(shard_limit, tokens, now_ms) for shard_limit, tokens in parts)
 
 
 def calculate_servable(parts: Sequence[Part], now_ms: int) -> int:
-    """The tokens that can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries it."""
+    """Return the tokens that can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries
+    it."""
     return sum(max(0, refill_bucket(shard_limit, tokens, now_ms)) for shard_limit, tokens in parts)
 
 
 def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
-    """Seconds from ``now_ms`` to the first millisecond at which the shards cover the cost; ``NEVER`` if they cannot.
+    """Return the seconds from ``now_ms`` to the first millisecond at which the shards cover the cost; ``NEVER`` if they
+    cannot.
 
     A cost of 0 is covered if one of the shards is not in debt.
     """
@@ -107,7 +108,8 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
 
 
 def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
-    """Seconds from ``now_ms`` until one more whole token is there, after a debt the first; ``NEVER`` at the ceiling."""
+    """Return the seconds from ``now_ms`` until one more whole token is there, after a debt the first; ``NEVER`` at the
+    ceiling."""
     next_milli = (max(0, calculate_balance(parts, now_ms) // MILLI) + 1) * MILLI
     if next_milli > _ceiling(parts):
         return NEVER
@@ -115,7 +117,8 @@ def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
 
 
 def _seconds_until(parts: Sequence[Part], wanted_milli: int, now_ms: int, holds: Callable[[int], bool]) -> float:
-    """Seconds to the first millisecond at which the shards have what is wanted; ``holds`` tells it of an instant."""
+    """Return the seconds to the first millisecond at which the shards have what is wanted; ``holds`` tests an
+    instant."""
     if len(parts) == 1:
         return (reached_at(*parts[0], wanted_milli) - now_ms) / 1000
     short, enough = (
@@ -142,7 +145,8 @@ Amounts = Mapping[str, int]
 
 
 def allocate(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> dict[int, dict[str, int]] | None:
-    """The part of a request that each shard serves, in millitokens by limit; ``None`` if the shards cannot serve it.
+    """Return the part of a request that each shard serves, in millitokens by limit; ``None`` if the shards cannot serve
+    it.
 
     ``headrooms`` has the headroom of each shard. The parts come from few shards: those that cover most of it are first.
     """
@@ -163,5 +167,5 @@ def _there(amounts: Amounts, headroom: Amounts) -> list[tuple[str, int, int]]:
 
 
 def _weight(amounts: Amounts, headroom: Amounts) -> float:
-    """The number of requested limits that the shard serves, each as a part of its amount."""
+    """Return how many of the requested limits the shard serves, each as a fraction of its amount."""
     return sum(min(1.0, there / amount) for _, amount, there in _there(amounts, headroom))

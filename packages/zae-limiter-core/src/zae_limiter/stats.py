@@ -1,4 +1,4 @@
-"""What a process counts of its config cache and of its store."""
+"""What a process counts about its config cache and its store."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ BreakerState = Literal["closed", "open"]
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
+    """How often the config cache had the answer; ``entries`` is the number of records, ``ttl_seconds`` their life."""
 
     hits: int
     misses: int
@@ -18,16 +18,15 @@ class CacheStats:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How the store fared in this process.
+    """How the store answered this process.
 
     ``breaker`` is ``"open"`` while the store does not answer. The rest are counts since the repository was opened:
     ``opened`` of times that the breaker opened, ``probes`` of requests that asked whether the store answers again,
     ``unanswered`` of requests without an answer (timed out, not connected, a server error), ``not_sent`` of requests
-    that failed at once because the breaker was open, ``denied`` of requests refused for the credentials,
-    ``untrusted`` of requests that were not sent because the store's certificate does not verify, ``foreign_rows`` of
-    rows in a namespace's part of an index that are another's, ``unreadable_rows`` of its own ones that could not be
-    read; lists and sums leave both out.
-    """
+    that failed at once because the breaker was open, ``denied`` of requests refused for the credentials, ``untrusted``
+    of requests that were not sent because the store's certificate does not verify, ``foreign_rows`` of rows in a
+    namespace's part of an index that are another's, ``unreadable_rows`` of its own ones that could not be read; lists
+    and sums leave both out."""
 
     breaker: BreakerState
     opened: int

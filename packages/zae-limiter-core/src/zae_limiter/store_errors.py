@@ -1,7 +1,7 @@
-"""What all store errors have in common, and the one that reading an item raises: below all rooms, as ``schema`` reads.
+"""The base of all store errors, and the one that reading an item raises. It is below all folders, because ``schema``
+raises it.
 
-The tree of store errors is in ``operations.errors``.
-"""
+The tree of store errors is in ``operations.errors``."""
 
 from .printing import printable
 

@@ -16,7 +16,7 @@ NEVER: Final = math.inf
 
 
 def share(whole: int, shard: int, shards: int) -> int:
-    """The share that shard ``shard`` of ``shards`` has of ``whole``; the shares add up to the whole exactly."""
+    """Return the share that shard ``shard`` of ``shards`` has of ``whole``; the shares add up to the whole exactly."""
     return (whole + shard) // shards
 
 
@@ -39,33 +39,33 @@ class ShardLimit:
         object.__setattr__(self, "minted_at_anchor", self.minted(self.anchor_ms))
 
     def minted(self, t_ms: int) -> int:
-        """The millitokens minted up to ``t_ms``."""
+        """Return the millitokens minted up to ``t_ms``."""
         limit = self.limit
         return (limit.refill_amount * t_ms // limit.refill_period + self.shard) // self.shards
 
     def minted_since_anchor(self, now_ms: int) -> int:
-        """The millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
+        """Return the millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
         limit = self.limit
         return (limit.refill_amount * now_ms // limit.refill_period + self.shard) // self.shards - self.minted_at_anchor
 
 
 def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
-    """The headroom at ``now_ms`` of a limit with ``tokens_milli`` at its anchor, in millitokens."""
+    """Return the headroom at ``now_ms`` of a limit with ``tokens_milli`` at its anchor, in millitokens."""
     return min(shard_limit.ceiling_milli, tokens_milli + shard_limit.minted_since_anchor(now_ms))
 
 
 def calculate_available(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
-    """Whole tokens at ``now_ms``, rounded down; negative in debt."""
+    """Return whole tokens at ``now_ms``, rounded down; negative in debt."""
     return refill_bucket(shard_limit, tokens_milli, now_ms) // MILLI
 
 
 def would_refill_satisfy(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> bool:
-    """Whether the headroom at ``now_ms`` covers the cost."""
+    """Return whether the headroom at ``now_ms`` covers the cost."""
     return cost_milli <= refill_bucket(shard_limit, tokens_milli, now_ms)
 
 
 def try_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int | None:
-    """The stored balance (as of the anchor) after the cost is taken at ``now_ms``, ``None`` if it is not there.
+    """Return the stored balance (as of the anchor) after the cost is taken at ``now_ms``, ``None`` if it is not there.
 
     Tokens above the ceiling at ``now_ms`` are forgotten.
     """
@@ -75,18 +75,19 @@ def try_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now
 
 
 def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
-    """The stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt."""
+    """Return the stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt."""
     return refill_bucket(shard_limit, tokens_milli, now_ms) - cost_milli - shard_limit.minted_since_anchor(now_ms)
 
 
 def reached_at(shard_limit: ShardLimit, tokens_milli: int, balance_milli: int) -> int:
-    """The first millisecond at which ``tokens_milli`` at the anchor have grown to ``balance_milli``."""
+    """Return the first millisecond at which ``tokens_milli`` at the anchor have grown to ``balance_milli``."""
     needed = (balance_milli - tokens_milli + shard_limit.minted_at_anchor) * shard_limit.shards - shard_limit.shard
     return -(-needed * shard_limit.limit.refill_period // shard_limit.limit.refill_amount)
 
 
 def calculate_retry_after(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> float:
-    """Seconds from ``now_ms`` to the first millisecond at which the cost is covered; ``NEVER`` above the ceiling."""
+    """Return the seconds from ``now_ms`` to the first millisecond at which the cost is covered; ``NEVER`` above the
+    ceiling."""
     if would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms):
         return 0.0
     if cost_milli > shard_limit.ceiling_milli:
@@ -97,7 +98,7 @@ def calculate_retry_after(shard_limit: ShardLimit, tokens_milli: int, cost_milli
 def build_limit_status(
     shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int, *, entity_id: str, resource: str
 ) -> LimitStatus:
-    """The status of the limit at ``now_ms``, for a request of ``cost_milli``."""
+    """Return the status of the limit at ``now_ms``, for a request of ``cost_milli``."""
     available = calculate_available(shard_limit, tokens_milli, now_ms)
     next_milli = (max(0, available) + 1) * MILLI
     return LimitStatus(

@@ -37,7 +37,7 @@ class UsageSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class UsagePage:
-    """A page of snapshots; ``next`` is the token of the following page, ``None`` at the end."""
+    """A page of snapshots; pass ``next`` to get the following page; ``None`` at the end."""
 
     snapshots: tuple[UsageSnapshot, ...]
     next: str | None
@@ -59,8 +59,7 @@ class UsageSummary:
     """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
 
     ``total_events``, ``total_refused``, ``total_shadowed`` and ``refused_by_parent`` count acquires, as in
-    ``UsageSnapshot``.
-    """
+    ``UsageSnapshot``."""
 
     window: Window
     windows: int
@@ -84,18 +83,18 @@ class EntityUsage:
 
 
 def window_key(window: Window, at: datetime) -> str:
-    """The name of the window that contains an instant: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
+    """Return the name of the window that contains an instant: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
     return at.astimezone(UTC).strftime(_FORMATS[window])
 
 
 def window_start(window: Window, at_ms: int) -> datetime:
-    """The start of the window that contains an instant (epoch milliseconds)."""
+    """Return the start of the window that contains an instant (epoch milliseconds)."""
     seconds = at_ms // 1000
     return datetime.fromtimestamp(seconds - seconds % WINDOW_SECONDS[window], UTC)
 
 
 def parse_window_key(key: str) -> tuple[Window, datetime]:
-    """The window and its start, from its name. Raises ``ValueError`` for any other text."""
+    """Return the window and its start, from its name. Raises ``ValueError`` for any other text."""
     window: Window = "hourly" if "T" in key else "daily"
     return window, datetime.strptime(key, _FORMATS[window]).replace(tzinfo=UTC)
 

@@ -50,12 +50,13 @@ class MigrationProgress:
 
 
 def record_of_this_release() -> VersionRecord:
-    """The version record of a stack that this release deploys."""
+    """Return the version record of a stack that this release deploys."""
     return VersionRecord(SCHEMA_VERSION, core_version(), OLDEST_CLIENT)
 
 
 def record_over(found: VersionRecord) -> VersionRecord:
-    """The record that this release leaves in place of one: it never lowers the bound, and leaves the schema alone."""
+    """Return the record that this release writes in place of ``found``: it never lowers the bound, and leaves the
+    schema alone."""
     oldest = max(found.min_client_version, OLDEST_CLIENT, key=lambda each: parse_version("min_client_version", each))
     return VersionRecord(found.schema_version, core_version(), oldest)
 
@@ -68,11 +69,10 @@ def check_admits(record: VersionRecord, *, stack: str, oldest_client: str) -> No
 
 
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:
-    """Check whether this client may use that stack.
+    """Raise a ``VersionError`` unless this client may use that stack.
 
-    An older schema that this release reads is no hindrance, unless a client is admitted that would misread what this
-    release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``.
-    """
+    An older schema that this release reads is no obstacle, unless a client is admitted that would misread what this
+    release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``."""
     oldest = record.min_client_version
     if parse_version("client_version", client_version) < parse_version("min_client_version", oldest):
         raise ClientTooOldError(stack, client_version, oldest)
@@ -83,7 +83,7 @@ def check_compatible(record: VersionRecord, *, stack: str, client_version: str) 
 
 
 def parse_version(field: str, value: object) -> tuple[int, int, int]:
-    """Parse the numbers of a version. Raises ``ValidationError``."""
+    """Return the three numbers of a version. Raises ``ValidationError``."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None
     if match is None:
         raise ValidationError(field, value, "must be a version like 1.2.3")
@@ -92,7 +92,7 @@ def parse_version(field: str, value: object) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=1)
 def core_version() -> str:
-    """The installed version of this library."""
+    """Return the installed version of this library."""
     with without_forks():
         from importlib.metadata import version  # takes as long to import as all of ours
 

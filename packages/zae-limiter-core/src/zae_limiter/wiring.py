@@ -1,4 +1,5 @@
-"""What both variants share: clock and namespace of a repository, cause of changes, arguments of a decorator."""
+"""What both variants share: the clock and the namespace of a repository, the cause of changes, a decorator's
+arguments."""
 
 import logging
 import secrets
@@ -33,30 +34,32 @@ _serials = count()  # keeps the events of one millisecond in order
 
 
 def iso_time(clock: Clock) -> str:
-    """The current time, as an ISO time in UTC."""
+    """Return the current time, as an ISO time in UTC."""
     return iso_instant(clock.now_ms())
 
 
 def clock_over(store: object, options: Options) -> Clock:
-    """The clock of the options, never corrected; else the store's, which its answers correct; else the system's."""
+    """Return the clock of the options, which nothing corrects; else the store's, which its answers correct; else the
+    system's."""
     clock: Clock = options.clock or getattr(store, "clock", None) or SystemClock()
     return clock
 
 
 def is_doubted(clock: Clock) -> bool:
-    """Whether the last answers contradict the clock; ``False`` for a clock that answers do not correct."""
+    """Return whether the last answers contradict the clock; ``False`` for a clock that answers do not correct."""
     return bool(getattr(clock, "doubted", False))
 
 
 def connecting(options: Options, clock: Clock) -> Flow[str]:
-    """The flow that opens the namespace of the options, in a table that it creates if they say so."""
+    """Return the flow that opens the namespace of the options, and first creates the table if the options say so."""
     if options.create_table:
         yield from create_table(options.stack_name)
     return (yield from opening(options, options.namespace_name, clock))
 
 
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
-    """The flow that finds or registers a namespace, and returns its id. Raises ``ValidationError`` for a bad name."""
+    """Return the flow that finds or registers a namespace, and returns its id. Raises ``ValidationError`` for a bad
+    name."""
     check_namespace("namespace", name)
     return open_namespace(
         name,
@@ -69,7 +72,8 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
 
 
 def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTable") -> str:
-    """The id of a namespace of a new table, in which each one is new: no line is logged. Raises ``ValidationError``.
+    """Return the id of a namespace of a new table, in which each one is new: no line is logged. Raises
+    ``ValidationError``.
 
     The table's items expire by the clock: a few with each operation, or all at each move of a clock that tests move.
     """
@@ -80,12 +84,12 @@ def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTabl
 
 
 def new_namespace(name: str, clock: Clock) -> Namespace:
-    """A new namespace, with a random id. Raises ``ValidationError`` for a bad name."""
+    """Return a new namespace, with a random id. Raises ``ValidationError`` for a bad name."""
     return Namespace(check_namespace("namespace", name), _new_id(), iso_time(clock))
 
 
 def _new_id() -> str:
-    """A random id that does not begin with ``-``: a command line would take it for an option."""
+    """Return a random id that does not begin with ``-``: a command line would take it for an option."""
     while (drawn := secrets.token_urlsafe(NAMESPACE_ID_BYTES)).startswith("-"):
         pass
     return drawn
@@ -94,7 +98,8 @@ def _new_id() -> str:
 def late_namespace_state(
     options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]], outage: RateLimiterUnavailable
 ) -> NamespaceState:
-    """The state of a namespace that ``find`` will open when the store answers. Raises ``outage`` if it is blocking."""
+    """Return the state of a namespace that ``find`` will open when the store answers. Raises ``outage`` if it is
+    blocking."""
     if options.on_unavailable == "block":
         raise outage
     log.warning("namespace %r is opened when the store answers; until then no call is counted: %s", name, outage)
@@ -102,7 +107,7 @@ def late_namespace_state(
 
 
 def namespace_state_of(options: Options, name: str, namespace_id: str | None, clock: Clock) -> NamespaceState:
-    """The state of a namespace in a process that has just opened it; ``None`` for an id that is not known yet."""
+    """Return the state of a namespace that this process has just opened; ``None`` for an id that is not known yet."""
     return NamespaceState(
         name,
         namespace_id,
@@ -114,7 +119,7 @@ def namespace_state_of(options: Options, name: str, namespace_id: str | None, cl
 
 
 def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
-    """The cause of a change at the current time. Raises ``ValidationError`` for a bad principal."""
+    """Return the cause of a change at the current time. Raises ``ValidationError`` for a bad principal."""
     if principal is not None:
         check_principal("principal", principal)
     days = options.audit_retention_days
@@ -124,7 +129,7 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
 
 
 def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
-    """An argument of a decorator: a value, or computed from the arguments of the call."""
+    """Return an argument of a decorator: a value, or computed from the arguments of the call."""
     return given(*args, **kwargs) if callable(given) else given
 
 
@@ -135,7 +140,7 @@ def quiet(refusal: StoreRefusedError) -> StoreRefusedError:
 
 
 def check_repository(given: object, kind: type) -> None:
-    """Raise ``TypeError`` unless a limiter is given a repository of its own variant, ``kind``."""
+    """Raise ``TypeError`` unless a limiter has a repository of its own variant, ``kind``."""
     if isinstance(given, kind):
         return
     name, limiter = kind.__name__, kind.__name__.replace("Repository", "RateLimiter")

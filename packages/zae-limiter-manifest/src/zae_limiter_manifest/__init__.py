@@ -1,7 +1,6 @@
 """The YAML manifest of zae-limiter: models, strict loading, plans, and their rendering.
 
-No I/O, no AWS library, nothing of the limiter itself.
-"""
+It does no I/O, and imports no AWS library and no part of the limiter."""
 
 from .addresses import Address, Level, ManagedSet
 from .changes import Action, Change, FieldChange, fingerprint

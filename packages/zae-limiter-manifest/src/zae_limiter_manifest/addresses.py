@@ -51,12 +51,12 @@ class Address:
         return self.level if self.target is None else f"{self.level} {self.target}"
 
     def to_dict(self) -> dict[str, str | None]:
-        """Level, entity, resource and target, as in the answers of the Lambda."""
+        """Return level, entity, resource and target, as in the answers of the Lambda."""
         return {"level": self.level, "entity": self.entity, "resource": self.resource, "target": self.target}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The address in the plain values of `to_dict`; raises `KeyError` or `ValueError`."""
+        """Return the address in the plain values of `to_dict`; raises `KeyError` or `ValueError`."""
         address = cls(raw["resource"], raw["entity"])
         if raw["level"] != address.level:
             raise ValueError(f"{address} is not on the level {raw['level']!r}")
@@ -64,7 +64,7 @@ class Address:
 
 
 def _unmistakable(entity: str) -> str:
-    """The id, as a JSON string where one cannot tell its end."""
+    """Return the id, as a JSON string if its end would not be clear otherwise."""
     return json.dumps(entity, ensure_ascii=False) if "/" in entity or '"' in entity else entity
 
 
@@ -91,7 +91,7 @@ class ManagedSet(Collection[Address]):
 
     @classmethod
     def of(cls, addresses: Iterable[Address]) -> Self:
-        """The set of these addresses."""
+        """Return the set of these addresses."""
         system, resources, entities = False, set(), dict[str, set[str]]()
         for address in addresses:
             if address.resource is None:

@@ -1,7 +1,6 @@
 """A change: the limits at an address before and after. The action and the changed fields are derived.
 
-Never here: the decision whether a change is needed (diff).
-"""
+``diff`` decides whether a change is needed."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -31,10 +30,9 @@ class FieldChange(NamedTuple):
 
 
 def fingerprint(decl: Decl) -> str:
-    """32 hex digits, equal for equal declarations; an apply stores them beside the limits that it writes.
+    """Return 32 hex digits, equal for equal declarations; an apply stores them beside the limits that it writes.
 
-    If the fingerprint does not match the live limits, somebody else has changed them.
-    """
+    If the fingerprint does not match the live limits, somebody else has changed them."""
     return hashlib.sha256(canonical(decl).encode()).hexdigest()[:32]
 
 
@@ -70,7 +68,7 @@ class Change:
         return "delete" if self.after is None else "update"
 
     def fields(self) -> tuple[FieldChange, ...]:
-        """The differences, field by field, in order; a field at its default before and after is left out."""
+        """Return the differences, field by field, in order; a field at its default before and after is left out."""
         return tuple(self._fields())
 
     def _fields(self) -> Iterator[FieldChange]:
@@ -82,7 +80,8 @@ class Change:
             yield from _compare(name, old.get(name), new.get(name))
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry of this change in an answer of the Lambda; missing limits, before or after, are absent."""
+        """Return the entry of this change in an answer of the Lambda; leave out limits that are missing before or
+        after."""
         return {
             "action": self.action,
             **self.address.to_dict(),
@@ -94,7 +93,7 @@ class Change:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The change in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
+        """Return the change in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
         address = Address.from_dict(raw)
         before = _read_side(address, raw, "before", f"before_{ON_UNAVAILABLE}")
         after = _read_side(address, raw, "limits", ON_UNAVAILABLE)

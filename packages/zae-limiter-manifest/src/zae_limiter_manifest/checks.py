@@ -1,4 +1,4 @@
-"""Check plain values against shapes, and yield every problem. Positions in a file are added later (source)."""
+"""Check plain values against shapes, and yield every problem. ``source`` adds the positions in a file."""
 
 import difflib
 import re
@@ -20,7 +20,7 @@ ALREADY_CHECKED: Final = object()
 
 @frozen
 class Repeated:
-    """The values of a repeated key: each of them is checked."""
+    """The values of a repeated key. Each of them is checked."""
 
     values: list[object]
 
@@ -32,7 +32,8 @@ _FLAGS: Final = {"true": True, "false": False}
 
 @frozen
 class Hinted:
-    """A message that ends with the word that was probably meant. The search for it is slow, so only `str` makes it."""
+    """A message that ends with the word that was probably meant. The search for that word is slow, so it runs only in
+    `str`."""
 
     text: str
     given: object
@@ -89,12 +90,12 @@ def _placeless(name: str, found: Finding) -> Problem:
 
 
 def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
-    """The keys of a map, to be checked without their values: these checked themselves on construction."""
+    """Return the keys of a map, to be checked without their values, which checked themselves on construction."""
     return dict.fromkeys(entries, ALREADY_CHECKED)
 
 
 def read_integer(shape: Integer, value: object) -> int | None:
-    """The integer of a value, or of its text if the shape allows text; None for anything else."""
+    """Return the integer of a value, or of its text if the shape allows text; None for anything else."""
     if type(value) is int:
         return value
     if not shape.as_text or not isinstance(value, str) or not _DIGITS.fullmatch(value):
@@ -104,7 +105,7 @@ def read_integer(shape: Integer, value: object) -> int | None:
 
 
 def read_flag(shape: Flag, value: object) -> bool | None:
-    """The boolean of a value, or of its text if the shape allows text; None for anything else."""
+    """Return the boolean of a value, or of its text if the shape allows text; None for anything else."""
     if isinstance(value, bool):
         return value
     return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
@@ -172,12 +173,12 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
 
 
 def _no_map(path: Path, value: object) -> Finding:
-    """Report another value than a map; a whole document may be any file, so nothing of it is shown."""
+    """Yield a problem for a value that is not a map. A whole document may be any file, so show nothing of it."""
     return Finding(path, f"must be a map, not {describe(value, shown=bool(path))}")
 
 
 def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
-    """Report an integer below that of another key; nothing if either is invalid by itself."""
+    """Yield a problem if an integer is below that of another key; nothing if either is invalid itself."""
     member = shape.members[key]
     floor = member.at_least
     if not floor or not isinstance(member.shape, Integer):
@@ -192,7 +193,8 @@ def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) 
 
 
 def _against_level(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
-    """Report entries whose flag is not that of their level, and a level's flag without entries."""
+    """Yield a problem for each entry whose flag contradicts that of its level, and for a level's flag without
+    entries."""
     member = shape.members[key]
     spread = member.spreads_to
     if not spread or not isinstance(member.shape, Flag) or (flag := read_flag(member.shape, value[key])) is None:
@@ -231,7 +233,7 @@ def _unknown_key(path: Path, key: object, known: Iterable[str]) -> Finding:
 
 
 def describe_unknown_key(key: object, known: Iterable[str]) -> Hinted:
-    """`unknown key "refil_period", did you mean `refill_period`?`, or the list of known ones."""
+    """Return `unknown key "refil_period", did you mean `refill_period`?`, or the list of known keys."""
     words = tuple(known)
     return Hinted(f"unknown key {show(key)}", key, words, f"; known here: {', '.join(f'`{k}`' for k in words)}")
 

@@ -1,7 +1,6 @@
-"""A manifest as the properties of a CloudFormation resource, both ways, and the template that contains them.
+"""Read and write a manifest as the properties of a CloudFormation resource, and the template that contains them.
 
-The names of limits, resources and entities keep their spelling.
-"""
+The names of limits, resources and entities keep their spelling."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -29,8 +28,7 @@ _STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 class StackProperties:
     """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner.
 
-    `ignored` names properties of older templates that mean nothing any more.
-    """
+    `ignored` names properties of older templates that have no meaning any more."""
 
     manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
     take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
@@ -46,13 +44,14 @@ class StackProperties:
         return cls(manifest, take_over=read_flag(_FLAG, raw.get(_TAKE_OVER)) or False, ignored=ignored)
 
     def to_dict(self) -> dict[str, Any]:
-        """Properties that `from_dict` reads back as an equal value."""
+        """Return properties that `from_dict` reads back as an equal value."""
         properties: dict[str, Any] = _translate(MANIFEST, self.manifest.to_dict(), _pascal)
         return {**properties, _TAKE_OVER: True} if self.take_over else properties
 
 
 def render_template(properties: StackProperties, name: str) -> str:
-    """A template, as YAML, of a stack that holds one namespace's limits for the limiter `name`; raises `ValueError`."""
+    """Return the template, as YAML, of a stack that has one namespace's limits for the limiter `name`; raises
+    `ValueError`."""
     if not _STACK_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a valid stack name: a letter, then letters, digits and hyphens, 128 at most")
     namespace = properties.manifest.namespace
@@ -93,7 +92,7 @@ def _snake(key: str) -> str:
 
 
 def _spelled(shape: Shape) -> Shape:
-    """The shape in CloudFormation's spelling, which passes numbers and booleans as text."""
+    """Return the shape in CloudFormation's spelling, which passes numbers and booleans as text."""
     match shape:
         case Integer():
             return Integer(shape.highest, as_text=True, least=shape.least)
@@ -123,7 +122,7 @@ def _spelled_record(record: Record) -> Record:
 
 
 def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
-    """A valid value with its keys renamed; names keep their spelling."""
+    """Return a valid value with its keys renamed; names keep their spelling."""
     match shape:
         case Integer():
             return read_integer(shape, value)

@@ -1,4 +1,4 @@
-"""The converter between models and plain (JSON) values, strict both ways. `checks` reports mistakes before it runs."""
+"""Convert between models and plain (JSON) values, strictly both ways. `checks` reports mistakes before it runs."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detai
 
 
 def spread_shadow(level: type[AttrsInstance]) -> None:
-    """Let plain values of a level have a `shadow` for all of its limits; the model has it on each of them."""
+    """Let plain values of a level have one `shadow` for all of its limits; the model has it on each limit."""
     structure = make_dict_structure_fn(
         level, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
     )

@@ -105,7 +105,7 @@ class ResourceDecl:
 
 
 def _level(model: type[AttrsInstance]) -> Record:
-    """The shape of a level, which may also have a flag for all of its limits: see `converter`."""
+    """Return the shape of a level, which may also have one flag for all of its limits: see `converter`."""
     record = record_of(model)
     flag = Member(Flag(), "`true` on all limits of this level; none of them may have `false`", spreads_to="limits")
     return evolve(record, members={**record.members, SHADOW: flag})
@@ -141,10 +141,9 @@ Decl = SystemDecl | ResourceDecl
 
 
 def canonical(decl: Decl) -> str:
-    """A text with a line for each declared value, defaults included: equal texts for equal declarations.
+    """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have the word, so that the texts of all others are those of releases before it.
-    """
+    Only shadow limits have the word, so that all other texts equal those of earlier releases."""
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")

@@ -38,7 +38,8 @@ def compute_diff(
     taken_from: str | None = None,
     overrides: Iterable[LiveOverride] = (),
 ) -> Plan:
-    """The plan that turns the live limits into the desired ones; items neither declared nor managed are left alone.
+    """Return the plan that turns the live limits into the desired ones; items neither declared nor managed are left
+    alone.
 
     `managed` is the set that the last apply left managed (see `settle_intended`). `live` must contain the items at all
     declared and managed addresses; its other items are counted as unmanaged. `overrides` are only reported.
@@ -76,16 +77,15 @@ def _change_of_removed(address: Address, item: LiveItem | None) -> Change | None
 
 
 def settle_intended(managed: ManagedSet, intended: ManagedSet, live: Mapping[Address, LiveItem]) -> ManagedSet:
-    """The managed set after an apply that may have been cut short, with the items that it intended to manage.
+    """Return the managed set after an apply that may have been cut short, with the items that it intended to manage.
 
-    An intended item counts only if it has a fingerprint: the others were never written, so no apply may delete them.
-    """
+    An intended item counts only if it has a fingerprint: the others were never written, so no apply may delete them."""
     written = (a for a in intended if (item := live.get(a)) is not None and item.fingerprint is not None)
     return ManagedSet.of([*managed, *written])
 
 
 def managed_after(desired: ManagedSet, managed: ManagedSet, undone: Iterable[Address] = ()) -> ManagedSet:
-    """The managed set after an apply: the desired one, except that undone changes leave their address as it was."""
+    """Return the managed set after an apply: the desired one, but an undone change leaves its address as it was."""
     left = frozenset(undone)
     return ManagedSet.of([*(a for a in desired if a not in left), *(a for a in managed if a in left)])
 

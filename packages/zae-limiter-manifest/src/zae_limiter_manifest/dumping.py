@@ -16,7 +16,7 @@ _WORDS: Final = frozenset(
 
 
 def dump(manifest: LimitsManifest) -> str:
-    """A YAML text that `load` reads back as an equal manifest; equal manifests give equal texts."""
+    """Return a YAML text that `load` reads back as an equal manifest; equal manifests give equal texts."""
     return "".join(f"{line}\n" for line in _lines(manifest))
 
 
@@ -59,6 +59,6 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _name(name: str) -> str:
-    """A name in YAML, whose strings in double quotes include those of JSON."""
+    """Return a name in YAML, in double quotes if needed; YAML reads those as JSON does."""
     plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)

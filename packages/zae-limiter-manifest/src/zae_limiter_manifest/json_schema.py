@@ -14,7 +14,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a manifest, as plain values."""
+    """Return the JSON Schema of a manifest, as plain values."""
     definitions = {record.title: _object(record) for record in _records(MANIFEST) if record is not MANIFEST}
     return {"$schema": DIALECT, "title": "zae-limiter manifest", **_object(MANIFEST), "$defs": definitions}
 

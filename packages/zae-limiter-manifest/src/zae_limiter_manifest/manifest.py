@@ -59,19 +59,19 @@ class LimitsManifest:
 
     @classmethod
     def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
-        """The manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
+        """Return the manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
         (read,) = _read_all([(name, text)])
         return CONVERTER.structure(read.value, cls)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
-        """The manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
+        """Return the manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
         enforce(MANIFEST, raw, name)
         return CONVERTER.structure(raw, cls)
 
     @classmethod
     def of(cls, namespace: str, declared: Mapping[Address, Decl]) -> Self:
-        """The manifest with exactly these declarations: the inverse of `declared`."""
+        """Return the manifest with exactly these declarations: the inverse of `declared`."""
         system: SystemDecl | None = None
         resources: dict[str, ResourceDecl] = {}
         entities: dict[str, dict[str, ResourceDecl]] = {}
@@ -88,12 +88,13 @@ class LimitsManifest:
         return cls(namespace, system=system, resources=resources, entities=own_limits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left out."""
+        """Return plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left
+        out."""
         plain: dict[str, Any] = CONVERTER.unstructure(self)
         return plain
 
     def declared(self) -> Iterator[tuple[Address, Decl]]:
-        """All declarations, in order: system, resources, entities, each by name."""
+        """Yield all declarations, in order: system, resources, entities, each by name."""
         if self.system:
             yield Address(), self.system
         for resource, decl in self.resources.items():
@@ -103,7 +104,7 @@ class LimitsManifest:
                 yield Address(resource, entity), decl
 
     def managed_set(self) -> ManagedSet:
-        """The addresses that this manifest manages."""
+        """Return the addresses that this manifest manages."""
         return ManagedSet(
             system=self.system is not None,
             resources=self.resources,
@@ -111,7 +112,8 @@ class LimitsManifest:
         )
 
     def canonical_hash(self) -> str:
-        """`sha256:` and hex digits, equal for equal manifests: in any order, with defaults spelled out or not."""
+        """Return `sha256:` and hex digits, equal for equal manifests: in any order, with defaults spelled out or
+        not."""
         digest = hashlib.sha256(f"namespace {self.namespace}\n".encode())
         for address, decl in self.declared():
             digest.update(f"{address}\n{canonical(decl)}\n".encode())
@@ -122,17 +124,18 @@ MANIFEST: Final = record_of(LimitsManifest)
 
 
 def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
-    """The manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
+    """Return the manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
     return LimitsManifest.from_yaml(text, name)
 
 
 def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
-    """The manifests in files, as name and text, one for each namespace; raises `ManifestError` with all mistakes."""
+    """Return the manifests in files, as name and text, one for each namespace; raises `ManifestError` with all
+    mistakes."""
     return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in _read_all(sources))
 
 
 def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Source]:
-    """The documents, all of them valid; raises `ManifestError` with the mistakes of all."""
+    """Return the documents, all of them valid; raises `ManifestError` with the mistakes of all."""
     reading = Reading()
     read = []
     for name, text in sources:

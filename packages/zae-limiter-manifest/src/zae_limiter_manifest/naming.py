@@ -32,7 +32,8 @@ class NameKind(Enum):
 
 
 class _Form(NamedTuple):
-    """The rule of a kind. A text is measured beside its pattern, which JSON Schema has, too: in NFC, and in bytes."""
+    """The rule of a kind. A text is checked by its pattern, which JSON Schema has, too, and by its length in NFC and in
+    bytes."""
 
     pattern: re.Pattern[str]
     rule: str
@@ -42,7 +43,7 @@ class _Form(NamedTuple):
 
     @classmethod
     def of_text(cls, longest: int, most_bytes: int, reserved: tuple[str, ...] = ()) -> "_Form":
-        """The form of an id that may have any printable characters."""
+        """Return the form of an id that may have any printable characters."""
         rule = (
             f"must be 1 to {longest} printable characters without white space, "
             f"at most {most_bytes} bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded"
@@ -50,7 +51,7 @@ class _Form(NamedTuple):
         return cls(re.compile(r"\S+"), rule, reserved, longest, most_bytes)
 
     def matches(self, name: str) -> bool:
-        """Whether the text, in NFC, keeps the rule."""
+        """Return whether the text, in NFC, follows the rule."""
         if not self.longest:
             return self.pattern.fullmatch(name) is not None
         fits = len(name) <= self.longest and self.pattern.fullmatch(name) is not None and name.isprintable()
@@ -76,7 +77,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:@~\-]")
 
 
 def find_name_problem(kind: NameKind, value: object) -> str | None:
-    """The problem of `value` as a name of this kind, as a phrase that follows the name; None if it is valid."""
+    """Return the problem of `value` as a name of this kind, as a phrase that follows the name; None if it is valid."""
     if not isinstance(value, str):
         return "must be a string"
     if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE:
@@ -90,22 +91,23 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
 
 
 def in_nfc(name: str) -> str:
-    """The name in Unicode's form NFC, in which all its spellings are one; as it is where it is too long for a name."""
+    """Return the name in Unicode's form NFC, in which all its spellings are equal; unchanged if it is too long for a
+    name."""
     if not isinstance(name, str) or name.isascii() or len(name) > _LONGEST_SPELLING:
         return name
     return normalize("NFC", name)
 
 
 def name_pattern(kind: NameKind) -> str:
-    """The regular expression that a whole name of this kind matches."""
+    """Return the regular expression that a whole name of this kind matches."""
     return _FORMS[kind].pattern.pattern
 
 
 def reserved_names(kind: NameKind) -> tuple[str, ...]:
-    """The names that match the pattern but are refused."""
+    """Return the names that match the pattern but are refused."""
     return _FORMS[kind].reserved
 
 
 def _size(name: str) -> int:
-    """The bytes that the name takes in a key at most."""
+    """Return the most bytes that the name takes in a key."""
     return 3 * len(name.encode()) - 2 * len(_PLAIN.findall(name))

@@ -21,13 +21,13 @@ class LiveOverride:
     decl: ResourceDecl = field(validator=instance_of(ResourceDecl))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal value."""
+        """Return plain values that `from_dict` reads back as an equal value."""
         limits = {name: CONVERTER.unstructure(limit) for name, limit in self.decl.limits.items()}
         return {**self.address.to_dict(), "until": self.until, "limits": limits}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The override in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
+        """Return the override in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
         address, plain = Address.from_dict(raw), {"limits": raw["limits"]}
         enforce(RESOURCE, plain, f"{address}: override")
         return cls(address, raw["until"], CONVERTER.structure(plain, ResourceDecl))

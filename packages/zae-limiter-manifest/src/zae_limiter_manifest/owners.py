@@ -21,12 +21,12 @@ class OwnerError(ValueError):
 
 
 def stack_owner(stack_id: str, logical_id: str) -> str:
-    """The owner name of a stack's resource, independent of its physical id."""
+    """Return the owner name of a stack's resource, independent of its physical id."""
     return f"stack:{stack_id}/{logical_id}"
 
 
 def taken_from(owner: str | None, requester: str, *, take_over: bool = False) -> str | None:
-    """The owner from whom the namespace is taken; None if it has no owner or this one; raises `OwnerError`."""
+    """Return the owner from whom the namespace is taken; None if it has no owner or this one; raises `OwnerError`."""
     if owner is None or owner == requester:
         return None
     if not take_over:

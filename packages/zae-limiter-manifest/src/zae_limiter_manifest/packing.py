@@ -27,7 +27,8 @@ _NEXT: Final = "next"
 
 
 def pack(plain: Mapping[str, Any], *, largest: int = LARGEST) -> dict[str, Any]:
-    """A request within the size limit, compressed if necessary; raises `FormatError` if even that is too large."""
+    """Return a request within the size limit, compressed if necessary; raises `FormatError` if even that is too
+    large."""
     text = _text(plain)
     if len(text) <= largest:
         return dict(plain)
@@ -40,10 +41,9 @@ def pack(plain: Mapping[str, Any], *, largest: int = LARGEST) -> dict[str, Any]:
 
 
 def page(plain: Mapping[str, Any], after: str | None = None, *, largest: int = LARGEST) -> dict[str, Any]:
-    """The first page of an answer, or the page after the one whose `next` was `after`.
+    """Return the first page of an answer, or the page after the one whose `next` was `after`.
 
-    Raises `FormatError` if the answer has changed since the first page.
-    """
+    Raises `FormatError` if the answer has changed since the first page."""
     text = _text(plain)
     if after is None and len(text) <= largest:
         return dict(plain)
@@ -55,13 +55,13 @@ def page(plain: Mapping[str, Any], after: str | None = None, *, largest: int = L
 
 
 def next_page(raw: Mapping[str, Any]) -> str | None:
-    """The token that requests the page after this one; None for the last page."""
+    """Return what to send as `next` to get the page after this one; None for the last page."""
     after = raw.get(_NEXT) if _PACKED in raw else None
     return after if isinstance(after, str) else None
 
 
 def unpack(pages: Iterable[Mapping[str, Any]], *, largest: int | None = None) -> Mapping[str, Any]:
-    """The plain values of a request or of all pages of an answer; raises `FormatError`.
+    """Return the plain values of a request or of all pages of an answer; raises `FormatError`.
 
     `largest` bounds their size in bytes before compression, and `MOST_VALUES` the number of values. No more than that
     is ever decompressed, or parsed. Without `largest`, the pages are an answer of a trusted function.
@@ -88,10 +88,9 @@ def unpack(pages: Iterable[Mapping[str, Any]], *, largest: int | None = None) ->
 
 
 def check_values(text: bytes, most: int) -> None:
-    """Raise `FormatError` for a JSON text of more keys and values, before it is parsed.
+    """Raise `FormatError` for a JSON text with too many keys and values, before it is parsed.
 
-    Their marks are counted, those in strings as well, so that `most` is about twice what a sound text has.
-    """
+    This counts punctuation, in strings as well, so `most` is about twice what a sound text has."""
     if sum(map(text.count, (b",", b":", b"[", b"{"))) > most:
         raise FormatError(f"cannot be read: it has more than {most} keys and values")
 

@@ -80,7 +80,7 @@ class Plan:
         return tuple(change for change in self.changes if not change.drift)
 
     def why_guarded(self) -> str | None:
-        """The reason why the deletes of this plan need permission; None if they do not."""
+        """Return why the deletes of this plan need permission; None if they do not."""
         if self.deleted and not self.declared:
             return f"deletes all that is managed: {self.deleted} of {self.managed}"
         if self.managed >= GUARDED_FROM_ITEMS and self.deleted * 100 > self.managed * GUARDED_PERCENT:
@@ -88,12 +88,13 @@ class Plan:
         return None
 
     def changes_hash(self) -> str:
-        """`sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
+        """Return `sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
         same = evolve(self, serial=0, unmanaged=(), overrides=())
         return _sha256(json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":")))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal plan: an answer of the Lambda without its status."""
+        """Return plain values that `from_dict` reads back as an equal plan: an answer of the Lambda without its
+        status."""
         optional_parts = {
             "forgotten": [address.to_dict() for address in self.forgotten],
             "unmanaged": [address.to_dict() for address in self.unmanaged],
@@ -115,7 +116,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The plan in the plain values of `to_dict`; other keys are ignored. Raises `FormatError`."""
+        """Return the plan in the plain values of `to_dict`; other keys are ignored. Raises `FormatError`."""
         with reading("plan"):
             return cls(
                 raw["namespace"],
@@ -132,10 +133,9 @@ class Plan:
 
 
 def plans_hash(plans: Iterable[Plan]) -> str:
-    """The `changes_hash` of the one plan that changes something; of several, `sha256:` and hex digits of theirs.
+    """Return the `changes_hash` of the one plan that changes something; of several, `sha256:` and hex digits of theirs.
 
-    It depends neither on their order nor on plans that change nothing.
-    """
+    It depends neither on their order nor on plans that change nothing."""
     hashes = sorted(plan.changes_hash() for plan in plans if plan.changes or plan.forgotten or plan.taken_from)
     return hashes[0] if len(hashes) == 1 else _sha256("\n".join(hashes))
 

@@ -50,8 +50,7 @@ class Problem:
 class ManifestError(ValueError):
     """An invalid manifest: `problems` contains every mistake up to `MOST_PROBLEMS`, and `str()` has one on each line.
 
-    The last of more problems says how many more there are.
-    """
+    If there are more, the last problem says how many."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -70,7 +69,8 @@ class Problems:
         self._more = 0
 
     def note(self, make: Callable[[], Problem], identity: Hashable = None) -> None:
-        """Keep the problem that `make` returns, unless one with this identity is kept; count it if there are enough."""
+        """Keep the problem that `make` returns, unless one with this identity is kept; only count it if there are
+        enough."""
         if self.are_enough:
             self._more += 1
         elif identity is None or identity not in self._seen:
@@ -79,11 +79,11 @@ class Problems:
 
     @property
     def are_enough(self) -> bool:
-        """Whether further problems are counted only."""
+        """Return whether further problems are only counted."""
         return len(self._kept) >= MOST_PROBLEMS
 
     def listed(self) -> tuple[Problem, ...]:
-        """Return the problems, from the top of each file down, and last how many more there are."""
+        """Return the problems, from the top of each file down; the last one says how many more there are."""
         files = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in self._kept))}
         found = sorted(self._kept, key=lambda each: (files[each.file], each.line or 0, each.column or 0))
         if self._more:
@@ -98,7 +98,7 @@ class Problems:
 
 
 def format_path(path: Path) -> str:
-    """A path as text: `entities["a.b"].resources.gpt-4`, or `(document)` for the whole."""
+    """Return a path as text: `entities["a.b"].resources.gpt-4`, or `(document)` for the whole."""
     written = (key for key in path if not isinstance(key, Occurrence))
     steps = "".join(f".{key}" if _is_plain(key) else f"[{show(key)}]" for key in written)
     return steps.removeprefix(".") or "(document)"
@@ -109,7 +109,7 @@ def _is_plain(key: object) -> bool:
 
 
 def show(value: object) -> str:
-    """A value on one line, in printable characters, shortened if it is long."""
+    """Return a value on one line, in printable characters, shortened if it is long."""
     if isinstance(value, str):
         return printable(json.dumps(shortened(value), ensure_ascii=False))
     # Python refuses to print an integer of more than 4,300 digits.
@@ -122,12 +122,13 @@ def show(value: object) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
-    """The text, or its beginning if it is longer than ``longest`` characters."""
+    """Return the text, or its beginning if it is longer than ``longest`` characters."""
     return text if len(text) <= longest else text[:longest] + "…"
 
 
 def printable(text: str) -> str:
-    """The text on one line, with control characters, line ends, direction marks and invisible characters escaped."""
+    """Return the text on one line, with control characters, line ends, direction marks and invisible characters
+    escaped."""
     if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
         return text
     return "".join(map(_printable, text))
@@ -140,7 +141,8 @@ def _printable(character: str) -> str:
 
 
 def describe(value: object, *, shown: bool = True) -> str:
-    """A phrase for a value that follows "not": `null`, `a map`, `the string "ten"`; `a scalar` if it is not shown."""
+    """Return a phrase for a value that follows "not": `null`, `a map`, `the string "ten"`; `a scalar` if it must not be
+    shown."""
     match value:
         case bool() | int() | float() | str() if not shown:
             return "a scalar"

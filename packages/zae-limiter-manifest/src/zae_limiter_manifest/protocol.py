@@ -36,20 +36,20 @@ class Failure:
     address: Address | None = field(default=None, kw_only=True, validator=optional(instance_of(Address)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal value."""
+        """Return plain values that `from_dict` reads back as an equal value."""
         place = self.address.to_dict() if self.address else {}
         return {"code": self.code, "message": self.message, **({"path": self.path} if self.path else {}), **place}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The failure in the plain values of `to_dict`; raises `FormatError`."""
+        """Return the failure in the plain values of `to_dict`; raises `FormatError`."""
         with reading("failure"):
             address = Address.from_dict(raw) if "level" in raw else None
             return cls(raw["code"], raw["message"], path=raw.get("path"), address=address)
 
 
 def manifest_failures(error: ManifestError) -> tuple[Failure, ...]:
-    """One failure for each mistake of a manifest."""
+    """Return one failure for each mistake of a manifest."""
     return tuple(Failure("invalid_manifest", each.message, path=each.path) for each in error.problems)
 
 
@@ -59,8 +59,7 @@ class Answer:
 
     The plan is None if the request was refused. The plan of an apply contains the changes made and the current serial
     of the state. `manifest` is the result of an export, `state` that of a state request. `namespace` is the plan's;
-    without a plan it is the request's, and None if the request names none.
-    """
+    without a plan it is the request's, and None if the request names none."""
 
     status: Status = field(validator=in_(get_args(Status)))
     plan: Plan | None = field(default=None, validator=optional(instance_of(Plan)))
@@ -78,22 +77,22 @@ class Answer:
 
     @classmethod
     def planned(cls, plan: Plan) -> Self:
-        """The answer to a plan or a diff."""
+        """Return the answer to a plan or a diff."""
         return cls("planned", plan)
 
     @classmethod
     def applied(cls, made: Plan, *, errors: Sequence[Failure] = (), remaining: int = 0) -> Self:
-        """The answer to an apply; its status follows from the changes made and the errors."""
+        """Return the answer to an apply; its status follows from the changes made and the errors."""
         status: Status = ("partial" if made.changes else "failed") if errors else "applied"
         return cls(status, made, errors=tuple(errors), remaining=remaining)
 
     @classmethod
     def failed(cls, errors: Sequence[Failure], plan: Plan | None = None, *, namespace: str | None = None) -> Self:
-        """The answer to a request that changed nothing because it failed."""
+        """Return the answer to a request that changed nothing because it failed."""
         return cls("failed", plan, errors=tuple(errors), namespace=plan.namespace if plan else namespace)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal answer."""
+        """Return plain values that `from_dict` reads back as an equal answer."""
         return {
             "status": self.status,
             **(self.plan.to_dict() if self.plan else {"namespace": self.namespace, **_NO_PLAN}),
@@ -105,7 +104,7 @@ class Answer:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The answer in the plain values of `to_dict`; other keys are ignored. Raises `FormatError`."""
+        """Return the answer in the plain values of `to_dict`; other keys are ignored. Raises `FormatError`."""
         with reading("answer"):
             namespace = raw["namespace"]
             plan = None if raw["serial"] is None else Plan.from_dict(raw)

@@ -49,8 +49,7 @@ class Request:
 
     `expected_serial` and `expected_plan` (a hash of changes) identify the plan that was shown: an apply of any other
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
-    `lock_timeout` is the time to wait for another apply, in seconds. `next` is the token of an answer's page.
-    """
+    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before."""
 
     action: Action = field(validator=in_(ACTIONS))
     namespace: str = field()
@@ -81,11 +80,12 @@ class Request:
 
     @classmethod
     def of(cls, action: Action, manifest: LimitsManifest, **options: Any) -> Self:
-        """A request about a manifest and its namespace."""
+        """Return a request about a manifest and its namespace."""
         return cls(action, manifest.namespace, manifest, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal request; fields at their defaults are left out."""
+        """Return plain values that `from_dict` reads back as an equal request; fields at their defaults are left
+        out."""
         values = {each.name: getattr(self, each.name) for each in fields(type(self)) if each.name in _OPTIONS}
         defaults = {each.name: each.default for each in fields(type(self))}
         manifest = {} if self.manifest is None else {"manifest": self.manifest.to_dict()}
@@ -94,7 +94,7 @@ class Request:
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
-        """The request in plain values; the default action is a plan, the default namespace the manifest's.
+        """Return the request in plain values; the default action is a plan, the default namespace the manifest's.
 
         Raises `FormatError`, also for an unknown key, and `ManifestError` with every mistake of the manifest.
         """
@@ -125,7 +125,7 @@ class UnknownActionError(FormatError):
 
 
 def ignored_in(raw: object) -> tuple[str, ...]:
-    """A note on each key of a request that older clients send, and that means nothing any more."""
+    """Return a note on each key of a request that only older clients send, and that has no meaning any more."""
     keys = raw if isinstance(raw, Mapping) else {}
     return tuple(f"{name}: ignored, remove it: {why}" for name, why in _IGNORED.items() if name in keys)
 

@@ -39,14 +39,14 @@ class OddInteger(int):
 
     @classmethod
     def of(cls, value: int, text: str) -> Self:
-        """The integer with its source text."""
+        """Return the integer with its source text."""
         odd = cls(value)
         odd.text = text
         return odd
 
     @property
     def advice(self) -> str:
-        """The correct spelling: two spellings if the text may mean two numbers."""
+        """Return the correct spelling; two spellings if the text may mean two numbers."""
         if abs(self) > _LARGEST_ADVISED:
             return "write its decimal digits"
         meant = {int(self), int(Decimal(self.text))} if _OCTAL.fullmatch(self.text) else {int(self)}
@@ -54,7 +54,7 @@ class OddInteger(int):
 
 
 def read_scalar(event: ScalarEvent) -> object:
-    """The value of a scalar; an `OddInteger` if its digits are not plain decimal ones.
+    """Return the value of a scalar; an `OddInteger` if its digits are not plain decimal ones.
 
     Raises `ScalarError` for a foreign tag, a lone surrogate, an integer in base 60, and for text that only looks like
     a number or a date.
@@ -70,7 +70,7 @@ def read_scalar(event: ScalarEvent) -> object:
 
 
 def is_merge_key(event: ScalarEvent) -> bool:
-    """Whether a key is the plain `<<` that asks YAML 1.1 to merge maps."""
+    """Return whether a key is the plain `<<` that asks YAML 1.1 to merge maps."""
     return event.value == "<<" and _tag_of(event) == _MERGE_TAG
 
 
@@ -94,7 +94,7 @@ def _construct(tag: str, text: str) -> object:
 
 
 def _decimal_advice(text: str) -> str:
-    """How to write a short integer in base 60, such as hours, minutes and seconds, in decimal digits."""
+    """Return how to write a short integer in base 60, such as hours, minutes and seconds, in decimal digits."""
     if len(text) > _LONGEST_COUNTED:
         return "write it in decimal digits"
     seconds = reduce(lambda total, digits: total * 60 + int(digits), text.strip("-+").replace("_", "").split(":"), 0)

@@ -58,8 +58,7 @@ class NamedMap:
 class Member:
     """One key of a record and its meaning; `at_least`: the key whose integer is its lower bound, and its value if 0.
 
-    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it.
-    """
+    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it."""
 
     shape: "Shape"
     text: str
@@ -84,13 +83,13 @@ _KEY: Final = "zae_limiter_manifest"
 
 
 def about(shape: Shape, text: str, *, at_least: str | None = None) -> dict[str, Any]:
-    """The metadata of a model's field: its shape and its meaning."""
+    """Return the metadata of a model's field: its shape and its meaning."""
     return {_KEY: (shape, text, at_least)}
 
 
 @cache
 def record_of(model: type[AttrsInstance]) -> Record:
-    """The shape of a model's plain values, from the metadata of its fields."""
+    """Return the shape of a model's plain values, from the metadata of its fields."""
     members = {}
     for each in fields(model):
         shape, text, at_least = each.metadata[_KEY]

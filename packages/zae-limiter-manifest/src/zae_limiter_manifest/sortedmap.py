@@ -26,7 +26,7 @@ class SortedMap(Mapping[str, V]):
         return len(self._items)
 
     def items(self) -> ItemsView[str, V]:
-        """The items view; `Mapping`'s own view looks every key up again."""
+        """Return the items view; `Mapping`'s own view looks every key up again."""
         return self._items.items()
 
     def __eq__(self, other: object) -> bool:
@@ -41,18 +41,18 @@ class SortedMap(Mapping[str, V]):
 
 
 def freeze(items: Mapping[str, Any]) -> SortedMap[Any]:
-    """The attrs converter to a `SortedMap`."""
+    """Convert to a `SortedMap`, for attrs."""
     return items if isinstance(items, SortedMap) else SortedMap(items)
 
 
 def freeze_names(items: Mapping[str, Any]) -> SortedMap[Any]:
-    """The attrs converter to a `SortedMap` of names in NFC; names that would become one stay, for a check to find."""
+    """Convert to a `SortedMap` of names in NFC, for attrs; names that would become equal stay, for a check to find."""
     named = {in_nfc(name): value for name, value in items.items()}
     return freeze(named if len(named) == len(items) and named.keys() != items.keys() else items)
 
 
 def values_are(model: type) -> Callable[[object, Any, Mapping[str, Any]], None]:
-    """The attrs validator of a map from strings to values of one class; raises `TypeError`."""
+    """Return the attrs validator of a map from strings to values of one class; raises `TypeError`."""
 
     def validate(_: object, attribute: Any, items: Mapping[str, Any]) -> None:
         for key, value in items.items():

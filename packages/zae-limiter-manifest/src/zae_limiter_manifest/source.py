@@ -124,7 +124,7 @@ class Source:
         problems.note(partial(self.locate, finding), identity)
 
     def locate(self, finding: Finding) -> Problem:
-        """The finding as a problem with its place in the text."""
+        """Return the finding as a problem with its place in the text."""
         return self._text.problem(self._offset(finding), finding.path, str(finding.message))
 
     def _offset(self, finding: Finding) -> int:
@@ -141,7 +141,7 @@ class Source:
 
 
 def read_source(text: str | bytes, file: str, reading: Reading | None = None) -> Source:
-    """The one document in the text; a text above `MAX_BYTES`, with those read before it, is not read."""
+    """Return the one document in the text; a text above `MAX_BYTES`, with those read before it, is not read."""
     reading = reading or Reading()
     if len(text) > reading.bytes_left:
         return _unread(file, reading)
@@ -292,7 +292,7 @@ class _Reader:
         return f"duplicate key {show(key)}, first in line {self._text.problem(first_at, (), '').line}"
 
     def _read_key(self, event: _NodeEvent) -> object:
-        """The key, or `ALREADY_CHECKED` for an entry to leave out."""
+        """Return the key, or `ALREADY_CHECKED` for an entry to leave out."""
         key = self._read_node(event).value
         if isinstance(key, dict | list):
             self._note(_at(event), f"a key must be a string, not {describe(key)}")

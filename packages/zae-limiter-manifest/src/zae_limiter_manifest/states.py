@@ -33,7 +33,7 @@ class StateReport:
     lock: LockReport | None = field(default=None, kw_only=True, validator=optional(instance_of(LockReport)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal report."""
+        """Return plain values that `from_dict` reads back as an equal report."""
         lock = self.lock
         return {
             "serial": self.serial,
@@ -50,7 +50,7 @@ class StateReport:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The report in the plain values of `to_dict`; raises `FormatError`."""
+        """Return the report in the plain values of `to_dict`; raises `FormatError`."""
         with reading("state"):
             lock = raw["lock"]
             return cls(

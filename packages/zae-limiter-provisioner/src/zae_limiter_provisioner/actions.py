@@ -1,7 +1,6 @@
-"""The actions of a request: plan, apply, diff, export, state, unlock.
+"""Perform the actions of a request: plan, apply, diff, export, state, unlock.
 
-Never here: the origin of a request, or the transport of its answer (handler).
-"""
+``handler`` knows where a request comes from, and sends the answer."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -32,7 +31,7 @@ def read_request(plain: object) -> Request:
 
 
 def namespace_in(plain: object) -> str | None:
-    """The namespace that a request names, even if the request is invalid otherwise."""
+    """Return the namespace that a request names, even if the request is invalid otherwise."""
     request = plain if isinstance(plain, Mapping) else {}
     manifest = request.get("manifest")
     named = request.get("namespace", manifest.get("namespace") if isinstance(manifest, Mapping) else None)
@@ -45,7 +44,8 @@ def perform(table: Table, request: Request, context: object = None) -> Answer:
 
 
 def read(table: Table, request: Request) -> Answer:
-    """Carry out a request that writes nothing, and refuse any other one. Errors are as in ``perform``."""
+    """Carry out a request that writes nothing; refuse any other one. Errors become errors in the answer, as in
+    ``perform``."""
     return _answered(request, lambda: _read(table, request))
 
 

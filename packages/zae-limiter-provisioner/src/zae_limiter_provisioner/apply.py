@@ -1,7 +1,6 @@
 """Apply a manifest to a namespace: plan, take the lock and store the intent, write, store the result.
 
-The order ensures that a crash at any point leaves no orphaned item. Never here: how items are written (writing).
-"""
+The order ensures that a crash at any point leaves no orphaned item. ``writing`` writes the items."""
 
 import time
 from collections.abc import Callable
@@ -71,7 +70,7 @@ class ApplyRun:
                     raise Refused("stale", str(error)) from error
 
     def _store_state(self, plan: Plan, live: LiveState) -> Answer:
-        """Store the state of an apply without changes; if the state is equal already, only the time of the apply."""
+        """Store the state of an apply without changes; only the time of the apply if the state is equal already."""
         before = live.state
         after = self._final_state(before, live.managed, WriteOutcome())
         if before.serial and replace(after, last_applied=before.last_applied) == before:
@@ -121,11 +120,10 @@ class ApplyRun:
         return Answer.applied(made, errors=outcome.failures, remaining=len(outcome.left))
 
     def _state_with_intent(self, live: LiveState, lock: ProvisionerLock) -> ProvisionerState:
-        """The state with the lock, the managed items and those that the apply intends to manage besides.
+        """Return the state with the lock, the managed items and those that the apply intends to manage besides.
 
         It is stored in one write, conditional on the serial of the plan. The hash stays the owner's: a hash means that
-        this owner has once applied a manifest completely.
-        """
+        this owner has once applied a manifest completely."""
         before = live.state
         return with_sets(
             before,
@@ -137,10 +135,10 @@ class ApplyRun:
         )
 
     def _final_state(self, state: ProvisionerState, managed: ManagedSet, outcome: WriteOutcome) -> ProvisionerState:
-        """The state after the writes: managed items, and items that may be written all the same.
+        """Return the state after the writes: the managed items, and those that may have been written although the write
+        failed.
 
-        The owner changes only when everything is done.
-        """
+        The owner changes only when everything is done."""
         undone = outcome.undone
         complete = not undone and not outcome.failures
         after = managed_after(self.manifest.managed_set(), managed, undone)
@@ -161,16 +159,15 @@ class ApplyRun:
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:
-    """The plan with the changes made, without lists that may be too long for an answer."""
+    """Return the plan with the changes made, without lists that may be too long for an answer."""
     return evolve(plan, forgotten=(), overrides=(), **changes)
 
 
 def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict[str, object]:
-    """Apply a manifest to its namespace, in the table of ``repository``.
+    """Apply a manifest to its namespace, in the table of ``repository``, and return the Lambda's answer, as plain
+    values.
 
-    A missing namespace is registered. Returns the answer of the Lambda, as plain values; raises `ZAELimiterError`
-    if the table cannot be read.
-    """
+    A missing namespace is registered. Raises `ZAELimiterError` if the table cannot be read."""
     if repository.name != manifest.namespace:
         repository = repository.namespace(manifest.namespace)
     deadline = Deadline.of(None, repository.namespace_state.now)

@@ -31,7 +31,7 @@ class ApplyOptions:
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        """The options of a request from the command line."""
+        """Return the options of a request from the command line."""
         return cls(
             take_over=request.take_over,
             expected_serial=request.expected_serial,
@@ -42,13 +42,13 @@ class ApplyOptions:
         )
 
     def audited_as(self) -> str:
-        """The principal of the audit events: the name of the writing function, then the claims."""
+        """Return the principal of the audit events: the name of the writing function, then the claims."""
         role = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ROLE)
         claims = ", ".join(filter(None, (self.principal, self.source)))
         return f"{role} (claimed: {claims})"[:LONGEST_PRINCIPAL] if claims else role
 
     def check(self, plan: Plan) -> None:
-        """Raises ``Refused`` if this is not the plan that was shown."""
+        """Raise ``Refused`` if this is not the plan that was shown."""
         if self.expected_serial is not None and plan.serial != self.expected_serial:
             message = f"somebody has applied since: the serial is {plan.serial}, not {self.expected_serial}; plan again"
             raise Refused("stale", message)
@@ -57,10 +57,10 @@ class ApplyOptions:
             raise Refused("different_plan", message)
 
     def handled_in(self, state: ProvisionerState) -> HandledEvent | None:
-        """The record of the event, if it was handled before."""
+        """Return the record of the event, if it was handled before."""
         return next((each for each in state.handled if each.event_id == self.event_id), None)
 
     def handled_with(self, state: ProvisionerState, *, ok: bool) -> tuple[HandledEvent, ...]:
-        """The handled events, with this one."""
+        """Return the handled events, with this one."""
         ours = () if self.event_id is None else (HandledEvent(self.event_id, ok),)
         return (*state.handled, *ours)

@@ -1,7 +1,6 @@
 """Handle CloudFormation events: Create, Update, Delete.
 
-Never here: the form of events and replies (stack_events), the sending of a reply (reply_channel).
-"""
+``stack_events`` has the form of events and replies, ``reply_channel`` sends a reply."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,7 @@ GOES_ON: Final = "the changes made so far are kept; repeat the same update to go
 
 
 def is_stack_event(event: object) -> bool:
-    """Whether CloudFormation sent the event."""
+    """Return whether CloudFormation sent the event."""
     return isinstance(event, Mapping) and "RequestType" in event
 
 
@@ -56,7 +55,7 @@ def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _guarded(event: StackEvent, work: Callable[[], Reply]) -> Reply:
-    """The reply that ``work`` makes, or a failure reply with the reason why it made none."""
+    """Return the reply that ``work`` makes, or a failure reply with the reason why it made none."""
     try:
         return work()
     except ManifestError as error:
@@ -94,7 +93,7 @@ def _apply_manifest(
 
 
 def _with_ignored(reply: Reply, ignored: Sequence[str]) -> Reply:
-    """The reply, which says what was ignored."""
+    """Return the reply, which says what was ignored."""
     if not ignored:
         return reply
     note = f"ignored, remove from the template: {', '.join(ignored)}"
@@ -138,7 +137,7 @@ def _delete(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
 
 
 def _find_owned(table: Table, event: StackEvent, namespace: str) -> SyncRepository | None:
-    """The namespace, if it exists and this resource manages it.
+    """Return the namespace, if it exists and this resource manages it.
 
     A resource whose last event was an Update has told CloudFormation its physical id: an event that brings an invented
     one is not CloudFormation's.
@@ -183,7 +182,7 @@ def _reply_to(event: StackEvent, answer: Answer) -> Reply:
 
 
 def _kept_changes(plan: Plan | None, answer: Answer) -> list[str]:
-    """What a failed event leaves changed; ``plan`` has the changes made, ``None`` if they are undone."""
+    """Return what a failed event leaves changed; ``plan`` has the changes made, ``None`` if they are undone."""
     if plan is None:
         return []
     modes = _modes(plan)
@@ -191,14 +190,15 @@ def _kept_changes(plan: Plan | None, answer: Answer) -> list[str]:
 
 
 def _modes(plan: Plan) -> str:
-    """The limits that refuse from now on, or no longer: the first few of them, and how many more there are."""
+    """Return the limits that refuse from now on, or no longer: the first few, and how many more there are."""
     found = mode_changes(plan)
     more = [f"{len(found) - LISTED_MODES} more"] if len(found) > LISTED_MODES else []
     return "; ".join([*found[:LISTED_MODES], *more])
 
 
 def _reasons(answer: Answer) -> list[str]:
-    """The number of changes left with the reason, and the first failures; only the table or the time stops an apply."""
+    """Return the number of changes left with the reason, and the first failures; only the table or the time stops an
+    apply."""
     stopped = "" if any(each.code == "table_failed" for each in answer.errors) else f": {NO_TIME}"
     left = [f"{counted(answer.remaining, 'change')} left{stopped}"] if answer.remaining else []
     failed = [f"{each.address or 'all'}: {shortened(each.message, LONGEST_FAILURE)}" for each in answer.errors[:5]]
@@ -207,7 +207,7 @@ def _reasons(answer: Answer) -> list[str]:
 
 
 def _data(namespace: str, counts: Mapping[str, int], *, serial: int, manifest_hash: str | None) -> dict[str, Any]:
-    """The attributes for `Fn::GetAtt`."""
+    """Return the attributes for `Fn::GetAtt`."""
     return {"Namespace": namespace, **counts, "Serial": serial, "ManifestHash": manifest_hash}
 
 
@@ -232,5 +232,5 @@ def _done(event: StackEvent, reason: str) -> Reply:
 
 
 def _failed(event: StackEvent, reason: str) -> Reply:
-    """A failure reply. The physical id stays; a resource under creation gets the id that it would have had."""
+    """Return a failure reply. The physical id stays; a resource under creation gets the id that it would have had."""
     return Reply(False, event.physical_id or event.physical_id_of(event.namespace_named or "none"), reason)

@@ -1,4 +1,4 @@
-"""Conversions between the manifest's values and core's: addresses, declarations, managed sets, stored forms."""
+"""Convert between the manifest's values and core's: addresses, declarations, managed sets, stored forms."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -22,25 +22,25 @@ Kind = Literal["managed", "intended"]
 
 
 def place_of(address: Address) -> ConfigPlace:
-    """The place where core stores the limits of an address."""
+    """Return the place where core stores the limits of an address."""
     return address.entity, address.resource
 
 
 def address_of(place: ConfigPlace) -> Address:
-    """The address of a place."""
+    """Return the address of a place."""
     entity, resource = place
     return Address(resource, entity)
 
 
 def to_stored_config(decl: Decl) -> StoredConfig:
-    """The config to store for a declaration, with its fingerprint."""
+    """Return the config to store for a declaration, with its fingerprint."""
     limits = tuple(_limit(name, each) for name, each in decl.limits.items())
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
     return StoredConfig(limits, policy, fingerprint(decl))
 
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
-    """A stored config as a live item of the manifest."""
+    """Return a stored config as a live item of the manifest."""
     limits = {limit.name: _decl(limit) for limit in config.limits}
     if address.level == "system":
         return LiveItem(SystemDecl(config.on_unavailable, limits), config.fingerprint)
@@ -48,13 +48,13 @@ def live_item(address: Address, config: StoredConfig) -> LiveItem:
 
 
 def live_override(address: Address, override: Override) -> LiveOverride:
-    """An override in force, as the manifest's value."""
+    """Return an override in force, as the manifest's value."""
     until = override.until.isoformat(timespec="seconds").replace("+00:00", "Z")
     return LiveOverride(address, until, ResourceDecl({limit.name: _decl(limit) for limit in override.limits}))
 
 
 def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:
-    """The managed, or the intended, set of a state."""
+    """Return the managed, or the intended, set of a state."""
     return ManagedSet(
         system=getattr(state, f"{kind}_system"),
         resources=getattr(state, f"{kind}_resources"),
@@ -65,7 +65,7 @@ def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:
 def with_sets(
     state: ProvisionerState, *, managed: Iterable[Address], intended: Iterable[Address] = (), **changes: Any
 ) -> ProvisionerState:
-    """The state with these managed and intended sets."""
+    """Return the state with these managed and intended sets."""
     return replace(state, **_fields("managed", managed), **_fields("intended", intended), **changes)
 
 

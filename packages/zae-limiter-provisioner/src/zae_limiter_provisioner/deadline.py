@@ -28,20 +28,20 @@ class Deadline:
 
     @classmethod
     def of(cls, context: object, now_ms: Callable[[], int] = _wall_ms) -> Self:
-        """The deadline of a Lambda's context; fifteen minutes without one."""
+        """Return the deadline of a Lambda's context; fifteen minutes without one."""
         ask = getattr(context, "get_remaining_time_in_millis", None)
         left = WITHOUT_LAMBDA_SECONDS if ask is None else ask() / 1000
         end = time.monotonic() + left
         return cls(end, end - min(MARGIN_SECONDS, left / 5), now_ms)
 
     def halfway(self) -> Self:
-        """The same end with a stop at half of the time, so that the other half is left to undo the work."""
+        """Return the same end with a stop at half of the time, so that the other half is left to undo the work."""
         now = self.monotonic()
         return replace(self, stop=now + (self.stop - now) / 2)
 
     @property
     def is_near(self) -> bool:
-        """Whether the invocation may begin nothing more."""
+        """Return whether the invocation may begin nothing more."""
         return self.monotonic() >= self.stop
 
     @property

@@ -1,7 +1,6 @@
 """The entry points of both functions: the provisioner, and the planner, which writes nothing.
 
-Never here: planning or writing limits (actions).
-"""
+``actions`` plans and writes limits."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -53,7 +52,7 @@ def _reply(event: Mapping[str, Any], act: Act) -> dict[str, Any]:
 
 
 def _answer(plain: object, act: Act) -> dict[str, Any]:
-    """The answer to a request, whole."""
+    """Return the whole answer to a request."""
     try:
         request = read_request(plain)
         answer = act(table_of_environment(), request)
@@ -67,7 +66,8 @@ def _answer(plain: object, act: Act) -> dict[str, Any]:
 
 
 def _paged(answer: dict[str, Any], plain: object) -> dict[str, Any]:
-    """The page of an answer that the request asks for. Raises ``FormatError`` if it has changed since the first."""
+    """Return the page of an answer that the request asks for. Raises ``FormatError`` if it has changed since the
+    first."""
     after = plain.get("next") if isinstance(plain, Mapping) else None
     return page(answer, after if isinstance(after, str) else None)
 
@@ -77,7 +77,7 @@ def _failed(error: Exception, plain: object) -> dict[str, Any]:
 
 
 def _with_notes(answer: Answer, plain: object) -> dict[str, Any]:
-    """The answer in plain values, which says what of the request was ignored."""
+    """Return the answer in plain values, with notes on the parts of the request that were ignored."""
     notes = ignored_in(plain)
     return {**answer.to_dict(), **({"notes": list(notes)} if notes else {})}
 

@@ -19,7 +19,7 @@ POLL_SECONDS: Final = 1.0
 
 
 def new_lock(options: ApplyOptions, deadline: Deadline) -> ProvisionerLock:
-    """A lock that expires after the certain end of this invocation."""
+    """Return a lock that expires after the certain end of this invocation."""
     return ProvisionerLock(secrets.token_hex(8), _holder(options), deadline.lock_expires_ms)
 
 

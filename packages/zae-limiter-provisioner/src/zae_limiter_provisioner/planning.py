@@ -23,7 +23,7 @@ from .refusals import Refused
 
 
 def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, take_over: bool = False) -> Plan:
-    """The changes that an apply would make. Raises ``Refused`` if another owner has the namespace."""
+    """Return the changes that an apply would make. Raises ``Refused`` if another owner has the namespace."""
     try:
         previous_owner = taken_from(live.state.owner, owner, take_over=take_over)
     except OwnerError as error:
@@ -39,14 +39,15 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
 
 
 def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:
-    """The plan of a manifest, for the command line, with the overrides in force at any address."""
+    """Return the plan of a manifest, for the command line, with the overrides in force at any address."""
     declared = manifest.managed_set()
     live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
     return Answer.planned(make_plan(manifest, live, take_over=take_over))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
-    """The difference between live and declared limits, whoever owns the namespace; unmanaged items are counted."""
+    """Return the difference between live and declared limits, whoever owns the namespace; unmanaged items are
+    counted."""
     declared = manifest.managed_set()
     live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
     plan = compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, overrides=live.overrides)
@@ -54,7 +55,7 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
 
 
 def answer_export(repository: SyncRepository) -> Answer:
-    """All live limits, as a manifest; the overrides in force are beside it, in the plan."""
+    """Return all live limits, as a manifest; the overrides in force are beside it, in the plan."""
     live = LiveState.everywhere(repository)
     manifest = LimitsManifest.of(repository.name, {address: item.decl for address, item in live.items.items()})
     plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
@@ -62,13 +63,13 @@ def answer_export(repository: SyncRepository) -> Answer:
 
 
 def answer_state(repository: SyncRepository) -> Answer:
-    """The managed items, their owner, and the apply under way."""
+    """Return the managed items, their owner, and the apply under way."""
     state = repository.get_provisioner_state()
     return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
 
 
 def iso_time(at_ms: int) -> str:
-    """An instant (epoch milliseconds) as ISO 8601 text in UTC."""
+    """Return an instant (epoch milliseconds) as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

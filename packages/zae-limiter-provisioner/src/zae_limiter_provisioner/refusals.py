@@ -1,4 +1,4 @@
-"""Refusals of whole requests, and the answer to a failed request. Never here: a single item that failed (writing)."""
+"""Refuse whole requests, and answer failed ones. ``writing`` reports a single item that failed."""
 
 from zae_limiter import ZAELimiterError
 from zae_limiter_manifest import Answer, Failure, FormatError, ManifestError, manifest_failures
@@ -17,7 +17,7 @@ class Refused(Exception):
 
 
 def failed_answer(error: Exception, namespace: str | None) -> Answer:
-    """The answer to a failed request; ``namespace`` is the request's, if it names one."""
+    """Return the answer to a failed request; ``namespace`` is the request's, if it names one."""
     return Answer.failed(_failures(error), namespace=namespace)
 
 

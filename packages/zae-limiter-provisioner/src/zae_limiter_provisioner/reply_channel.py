@@ -1,7 +1,6 @@
 """Send one reply to CloudFormation, whatever happens: the PUT, its retries, and a timer for the last moment.
 
-Never here: the content of a reply (cloudformation).
-"""
+``cloudformation`` makes the content of a reply."""
 
 import http.client
 import logging
@@ -75,10 +74,9 @@ def _put(url: str, body: bytes, deadline: Deadline) -> None:
 
 
 def _put_within(seconds: float, url: str, body: bytes) -> None:
-    """PUT in a thread that is left behind when the time is up.
+    """Send a PUT in a thread, and leave it behind when the time is up.
 
-    A host that answers byte by byte never lets a socket's time-out pass, and the look-up of a name has none.
-    """
+    A host that answers byte by byte never lets a socket's time-out pass, and the look-up of a name has none."""
     outcome: Queue[Exception | None] = Queue()
 
     def put() -> None:

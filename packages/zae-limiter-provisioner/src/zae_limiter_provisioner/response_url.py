@@ -1,7 +1,7 @@
-"""Which ResponseURLs get a reply: CloudFormation's own, and those of an emulator that the environment names.
+"""Check the ResponseURL of an event: a reply goes to CloudFormation's own, and to an emulator that the environment
+names.
 
-Whoever may invoke the function chooses the URL of an event. Without this check the function sends requests for them.
-"""
+Whoever may invoke the function chooses the URL of an event. Without this check the function sends requests for them."""
 
 import os
 import re
@@ -35,7 +35,7 @@ _HOST: Final = re.compile(
 
 
 def check_response_url(url: object) -> str:
-    """The URL, if a reply may be sent there. Raises ``Refused``, without the URL: its signature is a secret."""
+    """Return the URL, if a reply may be sent there. Raises ``Refused``, without the URL: its signature is a secret."""
     if url is None:
         raise Refused("bad_request", "the event has no ResponseURL")
     given = os.environ.get(ALLOWED_HOST, "")
@@ -66,13 +66,13 @@ def _is_of_cloudformation(parts: SplitResult) -> bool:
 
 
 def _is_of_emulator(parts: SplitResult) -> bool:
-    """Whether the URL has the host of the emulator that runs this function, at any port."""
+    """Return whether the URL has the host of the emulator that runs this function, at any port."""
     host = urlsplit(os.environ.get(ENDPOINT, "")).hostname or ""
     return bool(host) and not host.endswith(SUFFIXES) and _has_host(parts, f"[{host}]" if ":" in host else host)
 
 
 def _has_host(parts: SplitResult, allowed: str) -> bool:
-    """Whether the URL has this host, and its port if one is named."""
+    """Return whether the URL has this host, and its port if one is named."""
     if parts.scheme not in {"http", "https"} or "@" in parts.netloc or not _SETTING.fullmatch(allowed):
         return False
     host = urlsplit(f"//{allowed}")

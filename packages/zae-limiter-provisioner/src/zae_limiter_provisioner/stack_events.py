@@ -1,7 +1,6 @@
-"""A CloudFormation event and the reply to it, as values. Never here: the handling of an event (cloudformation).
+"""A CloudFormation event and the reply to it, as values. ``cloudformation`` handles events.
 
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
-"""
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html"""
 
 import json
 import re
@@ -46,7 +45,8 @@ class StackEvent:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
-        """Parse an event; what is missing or no text is empty, because even such an event needs a reply."""
+        """Parse an event. A field that is missing or no text becomes empty, because even such an event needs a
+        reply."""
         properties = event.get("ResourceProperties")
         return cls(
             _text(event, "RequestType"),
@@ -59,7 +59,8 @@ class StackEvent:
 
     @property
     def problem(self) -> str | None:
-        """Why this is no event of CloudFormation; ``None`` if it is one: then nobody can guess its owner name."""
+        """Return why this is no event of CloudFormation; ``None`` if it is one, so that nobody can guess its owner
+        name."""
         found = (
             None if self.request_id else _missing("RequestId"),
             _logical_id_problem(self.logical_id),
@@ -79,7 +80,7 @@ class StackEvent:
         return f"{self.request_type} {self.request_id}"
 
     def physical_id_of(self, namespace: str) -> str:
-        """The physical id: the stack's resource and its namespace."""
+        """Return the physical id: the stack's resource and its namespace."""
         return f"{self.owner}/{namespace}"
 
     @property
@@ -89,7 +90,7 @@ class StackEvent:
         return None if find_name_problem(NameKind.NAMESPACE, named) else str(named)
 
     def moves_to(self, namespace: str) -> bool:
-        """Whether this is an Update from one namespace to another."""
+        """Return whether this is an Update from one namespace to another."""
         return self.request_type == "Update" and self.has_own_id and self.namespace_to_empty != namespace
 
     @property
@@ -124,7 +125,7 @@ class Reply:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def body(self, event: StackEvent) -> bytes:
-        """The reply as JSON, within the size that CloudFormation accepts."""
+        """Return the reply as JSON, within the size that CloudFormation accepts."""
         reply = {
             "Status": "SUCCESS" if self.ok else "FAILED",
             "Reason": _cut(self.reason),
@@ -156,7 +157,7 @@ def _logical_id_problem(logical_id: str) -> str | None:
 
 
 def _stack_id_problem(stack_id: str) -> str | None:
-    """Why this is not the ARN of a stack: each of its parts that is wrong, with its rule."""
+    """Return why this is not the ARN of a stack: each of its parts that is wrong, with its rule."""
     if not stack_id:
         return _missing("StackId")
     *head, resource = stack_id.split(":", 5)
@@ -172,13 +173,13 @@ def _stack_id_problem(stack_id: str) -> str | None:
 
 
 def _text(event: Mapping[str, Any], name: str) -> str:
-    """A field of an event, empty if it is no text of reasonable length."""
+    """Return a field of an event; empty if it is no text of reasonable length."""
     value = event.get(name)
     return value if isinstance(value, str) and len(value) <= LONGEST_ID else ""
 
 
 def _cut(reason: str) -> str:
-    """Shorten a reason, as ASCII: then it has as many bytes as characters, and escapes take two at most."""
+    """Shorten a reason, as ASCII: it has as many bytes as characters then, and escapes take at most two."""
     text = reason.encode("ascii", "replace").decode()
     text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."

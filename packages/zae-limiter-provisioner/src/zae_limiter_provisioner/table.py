@@ -1,4 +1,4 @@
-"""The table of the Lambda's environment and its namespaces, with one client for all invocations."""
+"""The table that the Lambda's environment names, and its namespaces, with one client for all invocations."""
 
 import os
 from functools import cache
@@ -23,11 +23,11 @@ class Table:
         self._clock = clock or self._store.clock
 
     def now_ms(self) -> int:
-        """The time, epoch milliseconds."""
+        """Return the time in epoch milliseconds."""
         return self._clock.now_ms()
 
     def find(self, namespace: str) -> SyncRepository | None:
-        """Open a namespace; ``None`` if nobody has registered it. Raises ``Refused`` if it was deleted."""
+        """Open a namespace; return ``None`` if nobody has registered it. Raises ``Refused`` if it was deleted."""
         try:
             return self._open(namespace, register=False)
         except NamespaceNotFoundError as error:
@@ -81,7 +81,7 @@ class _KeptOpen:
 
 
 def table_of_environment() -> Table:
-    """The table that ``ZAEL_STACK`` names; region, endpoint and credentials are found as the SDK finds them."""
+    """Return the table that ``ZAEL_STACK`` names; region, endpoint and credentials are found as the SDK finds them."""
     stack = os.environ.get(STACK)
     if not stack:
         raise Refused("no_table", f"the Lambda's environment lacks {STACK}, the name of the stack and of its table")

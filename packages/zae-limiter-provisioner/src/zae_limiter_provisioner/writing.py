@@ -1,4 +1,4 @@
-"""Write the changes of a plan in batches, until all are made or the time is up. Never here: the stored state."""
+"""Write the changes of a plan in batches, until all are made or the time is up. ``apply`` stores the state."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,2 @@
-"""The code of a Lambda as a zip, built from the installed packages.
-
-Never: a network, pip, Docker, or an import of a Lambda.
-"""
+"""Build the code of a Lambda as a zip from the installed packages, without a network, pip, Docker, or an import of a
+Lambda."""

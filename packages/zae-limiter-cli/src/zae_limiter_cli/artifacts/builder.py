@@ -1,4 +1,4 @@
-"""A Lambda's zip, the same bytes wherever the same versions are installed."""
+"""Build a Lambda's zip, the same bytes wherever the same versions are installed."""
 
 import base64
 import hashlib
@@ -44,15 +44,14 @@ class Artifact:
 
     @cached_property
     def code_sha256(self) -> str:
-        """As Lambda's ``CodeSha256`` has it: equal where the code is."""
+        """The hash in the form of Lambda's ``CodeSha256``: equal for equal code."""
         return base64.b64encode(hashlib.sha256(self.content).digest()).decode()
 
 
 def build_artifact(name: LambdaName, path: Sequence[str] | None = None) -> Artifact:
-    """The code of a Lambda, put together from the distributions on ``path``, which is ``sys.path`` for ``None``.
+    """Build the code of a Lambda from the distributions on ``path``, which is ``sys.path`` for ``None``.
 
-    Raises ``CommandError`` where something is not installed, or not so that its source can be found.
-    """
+    Raises ``CommandError`` where something is not installed, or its source cannot be found."""
     root = distribution_name(name)
     distributions = needed_distributions(root, sys.path if path is None else path)
     by_name = {canonicalize_name(found.name): found for found in distributions}
@@ -62,12 +61,12 @@ def build_artifact(name: LambdaName, path: Sequence[str] | None = None) -> Artif
 
 
 def distribution_name(name: LambdaName) -> str:
-    """The distribution that has a Lambda's code; provisioner and planner have the same."""
+    """Return the distribution that has a Lambda's code; provisioner and planner have the same."""
     return f"zae-limiter-{'provisioner' if name == 'planner' else name}"
 
 
 def _handlers(distribution: Distribution, name: LambdaName) -> dict[str, str]:
-    """All handlers of a distribution, among them that of ``name``."""
+    """Return all handlers of a distribution by name; ``name`` must be one of them."""
     found = {each.name: f"{each.module}.{each.attr}" for each in distribution.entry_points.select(group=ENTRY_POINTS)}
     if name in found:
         return found
@@ -94,6 +93,7 @@ def _zip(stamp: bytes, distributions: Sequence[Distribution]) -> bytes:
 
 
 def _content(name: str, place: Path) -> bytes:
-    """A file's, without the description in metadata: that of an editable installation may be of another day."""
+    """Return the content of a file; of ``METADATA`` only the fields, because an editable installation may have an old
+    description."""
     content = place.read_bytes()
     return content.partition(b"\n\n")[0] + b"\n" if name.endswith(".dist-info/METADATA") else content

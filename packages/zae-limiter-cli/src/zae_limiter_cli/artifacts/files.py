@@ -1,4 +1,4 @@
-"""The files of an installed distribution that go into a Lambda."""
+"""Find the files of an installed distribution that go into a Lambda."""
 
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
@@ -16,10 +16,9 @@ FOR_APPLICATIONS: Final = frozenset(
 
 
 def files_of(distribution: Distribution) -> dict[str, Path]:
-    """Name within the zip, and where the file is, of all that is neither compiled nor for applications alone.
+    """Return the files by name within the zip; leave out what is compiled, or for applications alone.
 
-    An editable installation is followed to its source. Raises ``CommandError`` where it cannot be followed.
-    """
+    Follow an editable installation to its source. Raises ``CommandError`` where that fails."""
     recorded = [PurePosixPath(str(file)) for file in distribution.files or ()]
     if not recorded:
         raise CommandError(f"{distribution.name} has no record of its files: reinstall it from a wheel")
@@ -43,7 +42,7 @@ def _belongs(name: PurePosixPath) -> bool:
 
 
 def _followed(distribution: str, path_file: Path) -> dict[PurePosixPath, Path]:
-    """All that is under the directories that a path file names; each must hold sources alone."""
+    """Return all files under the directories that a path file names; each must hold sources alone."""
     found: dict[PurePosixPath, Path] = {}
     for line in path_file.read_text(encoding="utf-8").splitlines():
         directory = Path(line)

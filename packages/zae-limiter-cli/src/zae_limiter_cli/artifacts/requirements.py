@@ -1,4 +1,4 @@
-"""The installed distributions that a Lambda needs, by their metadata, for the Lambda's Python."""
+"""Find the installed distributions that a Lambda needs, by their metadata, for the Lambda's Python."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import Distribution, MetadataPathFinder
@@ -34,10 +34,9 @@ _ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def needed_distributions(root: str, path: Sequence[str]) -> list[Distribution]:
-    """The distribution called ``root`` and all that it needs, found on ``path``, by name.
+    """Return the distribution ``root`` and all that it needs, found on ``path``, by name.
 
-    Raises ``CommandError`` where one of them is not installed.
-    """
+    Raises ``CommandError`` where one of them is not installed."""
     found: dict[NormalizedName, Distribution] = {}
     asked: set[tuple[NormalizedName, frozenset[str]]] = set()
     waiting = [Requirement(root)]
@@ -62,7 +61,7 @@ def _installed(name: str, root: str, path: Sequence[str]) -> Distribution:
 
 
 def _requirements(distribution: Distribution, extras: Iterable[str]) -> list[Requirement]:
-    """Those that hold in the Lambda, with these extras."""
+    """Return the requirements that hold in the Lambda, with these extras."""
     environments = [{**_ENVIRONMENT, "extra": extra} for extra in ("", *extras)]
     return [
         requirement

@@ -1,1 +1,1 @@
-"""Audit events for people."""
+"""Show audit events to people."""

@@ -1,4 +1,4 @@
-"""The values that a change has changed, in few words."""
+"""Show the values that a change has changed, in few words."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,10 +11,10 @@ COUNTERS: Final = {"version", "config_version"}  # that rise with every change
 
 
 def changes(event: "AuditEvent") -> Iterator[str]:
-    """``name value`` for what is new, ``name value -> value``, and ``name value -> -`` for what is gone; by name.
+    """Yield ``name value`` for a new value, ``name value -> value``, and ``name value -> -`` for a removed one; by
+    name.
 
-    A limit that stays and changes its mark is ``limits.rpm shadow -> enforced``, or the reverse.
-    """
+    A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse."""
     credited = event.action == "bucket_credited"  # says what was given beside what was there: none of that is gone
     before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
     for name in sorted(before.keys() | after.keys()):
@@ -29,7 +29,7 @@ def changes(event: "AuditEvent") -> Iterator[str]:
 
 
 def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value by its path, such as ``limits.rpm.capacity``."""
+    """Yield each value with its path, such as ``limits.rpm.capacity``."""
     for name, inner in (value or {}).items():
         if isinstance(inner, Mapping):
             yield from _flat(inner, f"{path}{name}.")

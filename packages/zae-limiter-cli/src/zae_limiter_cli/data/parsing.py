@@ -1,4 +1,4 @@
-"""Limits, amounts and metadata in the notation of the command line, and the options that take them."""
+"""Parse limits, amounts and metadata in the notation of the command line, and add the options that take them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,8 @@ _LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([
 
 
 def parse_limit(text: str) -> "Limit":
-    """One limit, a minute's where no period is named; ``:shadow`` marks a shadow limit. Raises ``CommandError``."""
+    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit. Raises
+    ``CommandError``."""
     from zae_limiter import Limit, ValidationError
 
     found = _LIMIT.fullmatch(text)
@@ -43,7 +44,7 @@ def parse_limit(text: str) -> "Limit":
 
 
 def parse_amounts(texts: Iterable[str]) -> dict[str, int]:
-    """Whole tokens by limit. Raises ``CommandError``."""
+    """Return whole tokens by limit. Raises ``CommandError``."""
     amounts: dict[str, int] = {}
     for text in texts:
         found = _AMOUNT.fullmatch(text)
@@ -58,7 +59,7 @@ def parse_amounts(texts: Iterable[str]) -> dict[str, int]:
 
 
 def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
-    """Values by key; a value may be empty, or have a ``=`` of its own. Raises ``CommandError``."""
+    """Return values by key; a value may be empty, or contain ``=``. Raises ``CommandError``."""
     metadata: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -71,7 +72,7 @@ def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
 
 
 def limits_option(*, required: bool) -> Callable[[Function], Function]:
-    """``--limit``; the command gets ``limits``, a list of them."""
+    """Add ``--limit``; the command gets ``limits``, a list of them."""
     return click.option(
         "--limit",
         "-l",
@@ -85,7 +86,7 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
 
 
 def tokens_option(function: Function) -> Function:
-    """``--tokens``; the command gets ``tokens``, whole ones by limit."""
+    """Add ``--tokens``; the command gets ``tokens``, whole ones by limit."""
     return click.option(
         "--tokens",
         "-t",
@@ -98,7 +99,7 @@ def tokens_option(function: Function) -> Function:
 
 
 def metadata_option(function: Function) -> Function:
-    """``--metadata``; the command gets ``metadata``, values by key."""
+    """Add ``--metadata``; the command gets ``metadata``, values by key."""
     return click.option(
         "--metadata",
         "-m",

@@ -1,4 +1,4 @@
-"""Limits, entities, namespaces and buckets as tables for people and as plain values for programs."""
+"""Show limits, entities, namespaces and buckets as tables for people and as plain values for programs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
 
 
 def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: OutputForm, *, none: str) -> None:
-    """The limits that are set at a place; ``none`` is what people are told where there are none."""
+    """Print the limits at a place; print ``none`` for people if there are none."""
     if output == "json":
         say_json({**place, "limits": plain_limits(limits)})
     elif limits:
@@ -30,19 +30,19 @@ def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: Out
 
 
 def override_line(override: "Override") -> str:
-    """That an override holds, and until when."""
+    """Return the line that announces an override and its end."""
     return f"Override until {shown(override.until)} (UTC):"
 
 
 def plain_override(override: "Override | None") -> dict[str, Any] | None:
-    """The end and the limits of an override."""
+    """Return the end and the limits of an override."""
     if override is None:
         return None
     return {"until": iso(override.until), "limits": plain_limits(override.limits)}
 
 
 def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:
-    """That something was done to what is at a place."""
+    """Print that an action on a place is done."""
     if output == "json":
         say_json({**place, "action": action})
     else:
@@ -50,7 +50,7 @@ def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, mess
 
 
 def show_entity(entity: "Entity", output: OutputForm) -> None:
-    """The record of an entity."""
+    """Print the record of an entity."""
     if output == "json":
         say_json(asdict(entity))
         return
@@ -69,12 +69,12 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
 
 
 def _text(value: object) -> str:
-    """A value of metadata: a string as it is, any other one in JSON."""
+    """Return a value of metadata as text: a string as it is, any other value in JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def show_entities(entities: Sequence["Entity"], output: OutputForm, *, none: str) -> None:
-    """A row for each entity."""
+    """Print a row for each entity."""
     if output == "json":
         say_json([asdict(each) for each in entities])
     elif entities:
@@ -85,7 +85,7 @@ def show_entities(entities: Sequence["Entity"], output: OutputForm, *, none: str
 
 
 def show_names(column: str, names: Sequence[str], output: OutputForm, *, none: str) -> None:
-    """A row for each name."""
+    """Print a row for each name."""
     if output == "json":
         say_json(list(names))
     elif names:
@@ -95,7 +95,7 @@ def show_names(column: str, names: Sequence[str], output: OutputForm, *, none: s
 
 
 def show_namespaces(namespaces: Sequence["Namespace"], output: OutputForm, *, none: str) -> None:
-    """A row for each namespace."""
+    """Print a row for each namespace."""
     if output == "json":
         say_json([asdict(each) for each in namespaces])
     elif namespaces:
@@ -106,13 +106,13 @@ def show_namespaces(namespaces: Sequence["Namespace"], output: OutputForm, *, no
 
 
 def say_buckets(buckets: Sequence["Bucket"]) -> None:
-    """A row for each limit of each bucket."""
+    """Print a row for each limit of each bucket."""
     head = ("RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHADOWED", "SHARDS", "EXPIRES (UTC)")
     say_columns([head, *(cells for bucket in buckets for cells in _bucket_cells(bucket))])
 
 
 def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
-    """Everything about a bucket."""
+    """Return every field of a bucket, as plain values."""
     return {
         "entity_id": bucket.entity_id,
         "resource": bucket.resource,
@@ -128,30 +128,30 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
 
 
 def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, int | bool]]:
-    """The limits by name."""
+    """Return the limits by name."""
     return {limit.name: _plain_limit(limit) for limit in limits}
 
 
 def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:
-    """The row of a limit, under ``LIMIT_HEAD``."""
+    """Return the cells of a limit, under ``LIMIT_HEAD``."""
     return _name(limit), f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit.refill_amount, limit.refill_period)
 
 
 def rate(amount: int, seconds: int) -> str:
-    """So much in so long, as on the command line where that has a word for it: ``100/min``, ``100/90s``."""
+    """Return a rate as on the command line, which has words for some periods: ``100/min``, ``100/90s``."""
     words = {period: unit for unit, period in PERIODS.items()}
     return f"{amount:,}/{words.get(seconds, f'{seconds}s')}"
 
 
 def word(text: str | None) -> str:
-    """The text on one line, ``-`` for none."""
+    """Return the text on one line, ``-`` for none."""
     if text is None:
         return "-"
     return text if text.isprintable() else json.dumps(text)
 
 
 def yes_or_no(truth: bool) -> str:  # noqa: FBT001  it is what is shown
-    """For people."""
+    """Return ``yes`` or ``no``, for people."""
     return "yes" if truth else "no"
 
 

@@ -1,4 +1,4 @@
-"""Where the demo's table is, in memory or at an endpoint, counted on one meter."""
+"""Open the demo's table, in memory or at an endpoint, with one meter for its requests."""
 
 import asyncio
 from dataclasses import dataclass
@@ -32,16 +32,16 @@ class Backend:
 
 
 class DistantMemory(MemoryStore):
-    """A table of this process that takes its time: only what takes time can be shared by those who wait for it."""
+    """A table of this process with a delay like a network's: callers can share a request only while it takes time."""
 
     async def perform(self, operation: Operation[Any]) -> Any:
-        """As the table in memory, a round trip later."""
+        """Answer as the table in memory does, after one round trip."""
         await asyncio.sleep(ROUND_TRIP_SECONDS)
         return await super().perform(operation)
 
 
 def in_memory(namespace: str) -> Backend:
-    """A table of this process alone."""
+    """Return a table of this process alone."""
     meter = Meter()
     table = MemoryTable(meter)
     description = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
@@ -49,7 +49,7 @@ def in_memory(namespace: str) -> Backend:
 
 
 def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Backend:
-    """A table of the DynamoDB at ``url``, which opening it makes where it is missing."""
+    """Return a table of the DynamoDB at ``url``; create it if it is missing."""
     if is_local(url):
         fill_in_what_local_endpoints_ignore()
     meter = Meter()

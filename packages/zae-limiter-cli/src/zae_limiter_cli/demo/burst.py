@@ -18,7 +18,7 @@ MODEL_SECONDS: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """All calls at once, and where each of them stands: ``report`` hears of it."""
+    """All calls at once, and the state of each; ``report`` gets every change."""
 
     limiter: RateLimiter
     resource: str
@@ -34,7 +34,7 @@ class Burst:
         effective_limits: Iterable[EffectiveLimits],
         report: Callable[[Event], None],
     ) -> "Burst":
-        """A burst that begins now."""
+        """Return a burst that begins now."""
         by_caller = {effective.entity_id: effective for effective in effective_limits}
         return cls(limiter, resource, by_caller, report, time.monotonic())
 
@@ -44,7 +44,7 @@ class Burst:
         return time.monotonic() - self.begun
 
     async def run(self) -> None:
-        """Make every call; returns when the last one has its answer or has given up."""
+        """Make every call, and return when the last one has its answer or has given up."""
         async with asyncio.TaskGroup() as calls:
             for caller, number in _in_any_order():
                 calls.create_task(self._call(caller, number))

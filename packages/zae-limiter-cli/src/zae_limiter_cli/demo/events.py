@@ -9,11 +9,10 @@ State = Literal["calling", "admitted", "uncounted", "waiting", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Where a call stands since ``at``: times in seconds, ``at`` from the start of the burst.
+    """The state of a call since ``at``: times in seconds, ``at`` from the start of the burst.
 
-    ``waited`` so far; ``wait``: what the limiter asks it to wait yet, for the tokens of ``short``. An ``uncounted``
-    call was let through because the table was away.
-    """
+    ``waited`` so far; ``wait``: the rest of the wait that the limiter asks for, until the tokens of ``short`` are
+    there. An ``uncounted`` call was let through because the table was away."""
 
     caller: str
     call: int
@@ -34,26 +33,26 @@ class CallBoard:
             self._rows.setdefault(call.caller, []).append(call)
 
     def note(self, event: Event) -> None:
-        """Take in what happened: the end of one acquire."""
+        """Store the event, which is the end of one acquire."""
         self.acquires += 1
         self._rows[event.caller][event.call] = event
 
     @property
     def callers(self) -> list[str]:
-        """Who calls, in order."""
+        """The callers, in order."""
         return list(self._rows)
 
     def calls(self, caller: str, *states: State) -> list[Event]:
-        """The calls of a caller, of all callers for "", in these states, in any where none is named."""
+        """Return the calls of a caller, of all callers for "", in these states, or in any state if none is named."""
         rows = [self._rows[caller]] if caller else self._rows.values()
         return [event for row in rows for event in row if not states or event.state in states]
 
 
 def after_wait(events: Iterable[Event]) -> list[Event]:
-    """Those that had to wait at least once."""
+    """Return the calls that had to wait at least once."""
     return [event for event in events if event.waited > 0]
 
 
 def with_remaining_wait(event: Event, now: float) -> Event:
-    """The same, with the wait that is left now."""
+    """Return the event with the wait that is left now."""
     return replace(event, wait=max(0.0, event.at + event.wait - now))

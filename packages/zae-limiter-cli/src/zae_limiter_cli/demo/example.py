@@ -4,5 +4,5 @@ from pathlib import Path
 
 
 def example() -> Path:
-    """The file beside this module, which the checkout shows in `examples`, too."""
+    """Return the path of the file beside this module; the checkout shows it in `examples`, too."""
     return Path(__file__).with_name("tenant-alpha.limits.yaml")

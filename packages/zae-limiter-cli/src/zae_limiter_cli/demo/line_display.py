@@ -8,7 +8,7 @@ from .wording import refusal, seconds
 
 
 class LineDisplay:
-    """What happened since the last `tick`, calls of a caller that fared alike in one line."""
+    """The events since the last `tick`; calls of a caller with equal outcomes share a line."""
 
     def __init__(self, terminal: Terminal, width: int) -> None:
         self._terminal = terminal
@@ -16,11 +16,11 @@ class LineDisplay:
         self._news: list[Event] = []
 
     def note(self, event: Event) -> None:
-        """Keep it for the next tick."""
+        """Keep the event for the next tick."""
         self._news.append(event)
 
     def tick(self, now: float) -> None:  # noqa: ARG002  a table shows it
-        """Write what is new."""
+        """Print the new events."""
         news: dict[Hashable, list[Event]] = {}
         for event in self._news:
             news.setdefault((event.caller, event.state, event.waited > 0), []).append(event)

@@ -22,17 +22,17 @@ _TICK_SECONDS: Final = 0.1
 
 
 class Display(Protocol):
-    """Where events are seen."""
+    """The place where events are shown."""
 
     def note(self, event: Event) -> None:
-        """Hear of an event."""
+        """Take an event."""
 
     def tick(self, now: float) -> None:
-        """Show what is new."""
+        """Show the new events."""
 
 
 async def play(backend: Backend, manifest: LimitsManifest, terminal: Terminal) -> None:
-    """Run what comes after the manifest was applied. Raises what core raises where the table fails."""
+    """Run the demo after the manifest was applied. Raises what core raises if the table fails."""
     resource = resource_of(manifest)
     async with await Repository.over(backend.store, backend.options) as repository:
         anew = await make_entities(repository)
@@ -46,7 +46,7 @@ async def play(backend: Backend, manifest: LimitsManifest, terminal: Terminal) -
 
 
 def say_applied(terminal: Terminal, file: str, answer: Mapping[str, Any]) -> None:
-    """What the provisioner did."""
+    """Print what the provisioner changed."""
     done = [f"{answer[action]} {action}" for action in ("created", "updated") if answer[action]]
     changes = ", ".join(done) or "no changes"
     terminal.say(f"\n{terminal.paint('Limits', 'bold')}  {file} applied to namespace {answer['namespace']}: {changes}")

@@ -16,7 +16,7 @@ RESOURCE: Final = "gpt-4"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who makes ``calls`` at once, each for about ``tokens`` of the model's tokens."""
+    """A caller that makes ``calls`` at once, each for about ``tokens`` of the model's tokens."""
 
     entity_id: str
     calls: int
@@ -41,12 +41,12 @@ class EffectiveLimits:
     level: str | None
 
     def consume(self, tokens: int) -> dict[str, int]:
-        """What one call takes: its tokens of ``tpm``, one of every other limit."""
+        """Return the amounts of one call: its tokens of ``tpm``, one of every other limit."""
         return {limit.name: tokens if limit.name == "tpm" else 1 for limit in self.limits}
 
 
 def apply(backend: Backend, manifest: LimitsManifest) -> Mapping[str, Any]:
-    """The answer of the provisioner that is installed, which has applied the manifest."""
+    """Apply the manifest by the installed provisioner, and return its answer."""
     (entry,) = entry_points(group="zae_limiter.provisioner", name="apply")
     with SyncRepository.over(backend.sync_store, backend.options) as repository:
         answer: Mapping[str, Any] = entry.load()(repository, manifest)
@@ -54,12 +54,12 @@ def apply(backend: Backend, manifest: LimitsManifest) -> Mapping[str, Any]:
 
 
 def resource_of(manifest: LimitsManifest) -> str:
-    """What is called: gpt-4, unless the manifest only has other resources."""
+    """Return the resource to call: gpt-4, unless the manifest only has other resources."""
     return RESOURCE if RESOURCE in manifest.resources else next(iter(manifest.resources), RESOURCE)
 
 
 async def make_entities(repository: Repository) -> bool:
-    """Make the project, and the keys that cascade to it; whether none was there from an earlier run."""
+    """Create the project, and the keys that cascade to it; return whether none was there from an earlier run."""
     anew = await _make(repository, PROJECT)
     for caller in CALLERS:
         if caller.parent_id:
@@ -76,7 +76,7 @@ async def _make(repository: Repository, entity_id: str, **extra: Any) -> bool:
 
 
 async def find_effective_limits(repository: Repository, resource: str) -> list[EffectiveLimits]:
-    """What holds for each caller and for the project."""
+    """Return the limits that hold for each caller and for the project."""
     found = []
     for entity_id in (*(caller.entity_id for caller in CALLERS), PROJECT):
         limits, _, level = await repository.resolve_limits(entity_id, resource)

@@ -10,7 +10,7 @@ from .wording import count, seconds, units
 
 
 def summarize(terminal: Terminal, board: CallBoard, meter: Meter) -> None:
-    """Write both tables."""
+    """Print the calls by caller, and their cost."""
     terminal.say()
     width = max(len(caller) for caller in board.callers)
     terminal.say(terminal.paint(f"  {'':<{width}}  calls  admitted  of them after a wait  refused", "dim"))

@@ -30,7 +30,7 @@ class TableDisplay:
         terminal.say(terminal.line(legend))
 
     def note(self, event: Event) -> None:
-        """Nothing yet: the next tick draws it."""
+        """Do nothing: the next tick draws the event."""
 
     def tick(self, now: float) -> None:
         """Draw every row again."""

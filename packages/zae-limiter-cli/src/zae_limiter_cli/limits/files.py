@@ -1,4 +1,4 @@
-"""Manifests in files, directories and standard input."""
+"""Read manifests from files, directories and standard input."""
 
 import os
 import sys
@@ -19,10 +19,9 @@ MOST_ENTRIES: Final = 10_000
 
 
 def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[LimitsManifest, ...]:
-    """The manifests, one for each namespace, or the one of ``namespace``.
+    """Return the manifests, one for each namespace, or the one of ``namespace``.
 
-    Raises ``ManifestError`` with every mistake of all files, ``CommandError`` if none is of that namespace.
-    """
+    Raises ``ManifestError`` with every mistake of all files, ``CommandError`` if none is of that namespace."""
     found = load_all(read_files(paths))
     chosen = tuple(each for each in found if namespace in (None, each.namespace))
     if namespace is not None and not chosen:
@@ -33,11 +32,10 @@ def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[Limi
 
 
 def read_files(paths: Iterable[str]) -> list[tuple[str, bytes]]:
-    """Name and text of each file; of a directory those with a YAML name, also in directories below it.
+    """Return the name and the text of each file; of a directory those with a YAML name, also in directories below it.
 
-    Of files that are too large together it reads only so much that the loader refuses them. Raises ``CommandError``
-    for a link below a directory, and for a directory that has too much beside manifests.
-    """
+    If the files together are too large, read only enough for the loader to refuse them. Raises ``CommandError`` for a
+    link below a directory, and for a directory that has too much beside manifests."""
     read: list[tuple[str, bytes]] = []
     left = MAX_BYTES
     for path in paths:
@@ -51,7 +49,7 @@ def read_files(paths: Iterable[str]) -> list[tuple[str, bytes]]:
 
 
 def _found(path: str) -> Iterator[tuple[str, Callable[[int], bytes]]]:
-    """Each file that a path stands for: its name, and the function that reads so much of it."""
+    """Yield the name of each file that a path stands for, and the function that reads a number of its bytes."""
     if path == STANDARD_INPUT:
         yield "<stdin>", partial(read_stream, sys.stdin.buffer, "<stdin>")
     elif (place := Path(path)).is_dir():

@@ -1,7 +1,4 @@
-"""A client of one Lambda of a stack: it packs requests and reads pages.
-
-Never: another AWS service, or a decision of what to ask.
-"""
+"""A client of one Lambda of a stack: it packs requests and reads pages. Others decide what to ask."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +18,7 @@ POLICIES: Final = {"planner": "InvokePlannerPolicy", "provisioner": "InvokeProvi
 
 
 class OutOfReach(CommandError):
-    """The function is missing, or the caller may not invoke it; nothing was asked. ``reason`` says which."""
+    """The function is missing, or the caller may not invoke it; nothing was sent. ``reason`` says which."""
 
     def __init__(self, reason: str, way_out: str) -> None:
         super().__init__(f"{reason}: {way_out}")
@@ -41,7 +38,8 @@ class Function:
         return f"{self.connection.name}-limits-{self.kind}"
 
     def ask(self, request: Request) -> Answer:
-        """The answer, all its pages. Raises ``CommandError`` where there is none, and errors of botocore."""
+        """Send a request and return the answer with all its pages. Raises ``CommandError`` without an answer, and
+        errors of botocore."""
         try:
             pages = [self._invoke(request)]
             while (after := next_page(pages[-1])) is not None:
@@ -65,7 +63,7 @@ class Function:
         return told
 
     def _out_of_reach(self, told: Mapping[str, Any]) -> OutOfReach | None:
-        """What an error of AWS means; ``None`` for any other error."""
+        """Return the meaning of an error of AWS; ``None`` for any other error."""
         match told.get("Code"):
             case "ResourceNotFoundException":
                 way_out = f"has `zae-limiter deploy --name {self.connection.name}` created one here?"

@@ -1,7 +1,4 @@
-"""The provisioner and the planner of a stack, as the commands ask them.
-
-Never: a decision of what to ask.
-"""
+"""The provisioner and the planner of a stack, as commands ask them. The commands decide what to ask."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,22 +15,22 @@ from .function import Function, OutOfReach
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
 class Provisioner:
-    """The function that writes limits; ``report`` hears how far a long apply is."""
+    """The function that writes limits; ``report`` gets the progress of a long apply."""
 
     connection: Connection
     report: Callable[[str], None] = field(default=silent)
 
     def ask(self, request: Request) -> Answer:
-        """The answer. Raises ``CommandError`` where there is none, and errors of botocore."""
+        """Send a request and return the answer. Raises ``CommandError`` without an answer, and errors of botocore."""
         return self._function.ask(request)
 
     def apply(self, request: Request) -> Iterator[Answer]:
-        """All that was done so far, after each invocation, until nothing is left or nothing more can be done."""
+        """Yield all that was done so far, after each invocation, until nothing is left or nothing more can be done."""
         total = answer = self._ask_to_apply(request)
         yield total
         while answer.remaining and answer.plan and answer.plan.changes:
@@ -43,7 +40,8 @@ class Provisioner:
             yield total
 
     def _ask_to_apply(self, request: Request) -> Answer:
-        """The answer; where nobody waits for it any more, a ``CommandError`` says what the Lambda does meanwhile."""
+        """Return the answer. If nobody waits for it any more, raise a ``CommandError`` that says what the Lambda does
+        meanwhile."""
         from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
         state = f"zae-limiter limits state --name {self.connection.name} --namespace {request.namespace}"
@@ -67,15 +65,14 @@ class Provisioner:
 class Planner:
     """The function that only reads.
 
-    Where there is none, or the caller may not invoke it, the provisioner answers: it does so in stacks of releases
-    without a planner, and for principals whose policy is of such a release. ``report`` hears of it.
-    """
+    If there is none, or the caller may not invoke it, the provisioner answers. That is so in stacks of releases without
+    a planner, and for principals whose policy is of such a release. ``report`` gets a line about it."""
 
     connection: Connection
     report: Callable[[str], None] = field(default=silent)
 
     def ask(self, request: Request) -> Answer:
-        """The answer. Raises ``CommandError`` where there is none, and errors of botocore."""
+        """Send a request and return the answer. Raises ``CommandError`` without an answer, and errors of botocore."""
         try:
             return self._function.ask(request)
         except OutOfReach as error:
@@ -96,7 +93,7 @@ class Planner:
 
 
 def _together(before: Answer, after: Answer) -> Answer:
-    """Two answers to parts of one apply: all that was made; of the errors the last word on each address."""
+    """Join two answers to parts of one apply: all changes that were made, and the last error of each address."""
     if before.plan is None or after.plan is None:
         return evolve(before, status="partial", errors=(*before.errors, *after.errors))
     plan: Plan = evolve(after.plan, changes=(*before.plan.changes, *after.plan.changes))

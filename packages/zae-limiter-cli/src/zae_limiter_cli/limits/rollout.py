@@ -1,4 +1,4 @@
-"""One run of `limits apply`: plan, guard, ask and apply files or a saved plan."""
+"""Run `limits apply`: plan, guard, ask, and apply files or a saved plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,7 @@ QUESTION: Final = "Apply?"
 class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
 
-    ``expected_hash`` is that of the only plans that may be applied, if it is given, ``namespace`` the only one.
-    """
+    With ``expected_hash``, only plans with this hash may be applied; with ``namespace``, only this one."""
 
     provisioner: Provisioner
     form: DocumentForm
@@ -40,7 +39,7 @@ class Rollout:
     expected_hash: str | None
 
     def of_files(self, files: Sequence[str], *, take_over: bool) -> bool:
-        """Apply manifests; whether all went well. All are planned before the first is applied."""
+        """Apply manifests; return whether all went well. Plan all before the first is applied."""
         manifests = load_files(files, self.namespace)
         self._check_can_ask()
         requests = [self._request("plan", manifest, take_over=take_over) for manifest in manifests]
@@ -53,7 +52,7 @@ class Rollout:
         return self._carry_out({request.namespace: self._apply(request, plan) for request, plan in pairs})
 
     def of_saved(self, path: Path, stack: str) -> bool:
-        """Apply a plan exactly as it was saved; whether all went well."""
+        """Apply a plan exactly as it was saved; return whether all went well."""
         saved = SavedPlan.read(path)
         if saved.stack != stack:
             raise CommandError(f"{path}: this plan is for the stack {saved.stack}: pass --name {saved.stack}")
@@ -73,7 +72,7 @@ class Rollout:
             raise CommandError(str(error)) from error
 
     def _plan(self, request: Request) -> Answer:
-        """An answer with a plan that may be applied, or a refusal."""
+        """Return an answer with a plan that may be applied, or with a refusal."""
         answer = self.provisioner.ask(request)
         if answer.status != "failed":
             plan_of(request.namespace, answer)
@@ -85,7 +84,7 @@ class Rollout:
         return _refusal(answer.plan, "guarded", f"the plan {why}: pass --allow-deletes to apply it")
 
     def _are_accepted(self, answers: Mapping[str, Answer]) -> bool:
-        """Whether all plans may be applied; the refusals are shown, in the chosen form."""
+        """Show the refusals, in the chosen form, and return whether all plans may be applied."""
         refused = {namespace: answer for namespace, answer in answers.items() if answer.status == "failed"}
         refused = refused or self._other_than_expected(_plans(answers))
         if refused:
@@ -111,10 +110,10 @@ class Rollout:
             confirmation.confirm(QUESTION)
 
     def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
-        """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was.
+        """Yield the answers of an apply of exactly the plan that was shown. If it has to be planned again, show it and
+        ask again.
 
-        Where a hash is expected, nothing is planned anew: it would be another plan.
-        """
+        With an expected hash, never plan again: it would be another plan."""
         for left in reversed(range(ATTEMPTS if self.expected_hash is None else 1)):
             answers = self.provisioner.apply(_exactly(request, plan))
             yield (first := next(answers))

@@ -1,4 +1,4 @@
-"""A plan in a file: the plan, its stack, and the state that it applies to."""
+"""Save a plan in a file: the plan, its stack, and the state that it applies to."""
 
 import json
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class SavedPlan:
     plan: Plan
 
     def write(self, path: Path) -> None:
-        """Keep it in a file."""
+        """Write the plan to a file."""
         told = {
             "schema_version": SCHEMA_VERSION,
             "kind": KIND,
@@ -45,7 +45,7 @@ class SavedPlan:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The plan in a file. Raises ``CommandError`` for a file that is none, or was changed."""
+        """Return the plan in a file. Raises ``CommandError`` for a file that is no plan, or was changed."""
         try:
             return cls._of(json.loads(_read(path)))
         except RecursionError as error:

@@ -1,4 +1,4 @@
-"""Plans, drift and outcomes on standard output, in the chosen format."""
+"""Print plans, drift and outcomes on standard output, in the chosen format."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,7 @@ OTHER_RELEASE: Final = (
 
 
 def show_plans(plans: list[Plan], form: DocumentForm) -> None:
-    """What would change, and the hash that `limits apply --expect-hash` takes."""
+    """Print what would change, and the hash that `limits apply --expect-hash` takes."""
     match form:
         case "json":
             text = as_json.render_plan(*plans)
@@ -31,14 +31,14 @@ def show_plans(plans: list[Plan], form: DocumentForm) -> None:
 
 
 def announce(plans: list[Plan], form: DocumentForm) -> None:
-    """What is about to be done, for people: where standard output is a document, on standard error."""
+    """Print what is about to happen, for people: on standard error if standard output is a document."""
     beside = form != "text"
     terminal = Terminal.of_stderr() if beside else Terminal.of_stdout()
     click.echo(as_text.render_plan(*plans, color=terminal.colour), err=beside)
 
 
 def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool) -> None:
-    """What somebody else has changed."""
+    """Print what somebody else has changed."""
     match form:
         case "json":
             text = as_json.render_drift(*plans)
@@ -50,7 +50,7 @@ def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool) -
 
 
 def show_outcomes(outcomes: Mapping[str, Answer], form: DocumentForm) -> None:
-    """What was made in each namespace, and on standard error where nothing was, and why."""
+    """Print the changes made in each namespace; print on standard error where none was made, and why."""
     documented = [each for each in outcomes.values() if form != "text" or each.status != "failed"]
     if documented:
         _show_applied(documented, form)
@@ -71,7 +71,7 @@ def _show_applied(answers: list[Answer], form: DocumentForm) -> None:
 
 
 def plan_of(namespace: str, answer: Answer) -> Plan:
-    """The plan of an answer. Raises ``CommandError`` where the request was refused."""
+    """Return the plan of an answer. Raises ``CommandError`` if the request was refused."""
     refuse(namespace, answer)
     if answer.plan is None:
         raise CommandError(f"{namespace}: the provisioner returned no plan")
@@ -79,7 +79,7 @@ def plan_of(namespace: str, answer: Answer) -> Plan:
 
 
 def refuse(namespace: str, answer: Answer) -> None:
-    """Raises ``CommandError`` where nothing was done."""
+    """Raise ``CommandError`` if nothing was done."""
     if answer.status == "failed":
         raise _refusal(namespace, answer)
 

@@ -1,1 +1,1 @@
-"""An AWS on this machine: moto, Lambdas that really run, and readers of the stream."""
+"""Run an AWS on this machine: moto, Lambdas that really run, and readers of the stream."""

@@ -1,4 +1,4 @@
-"""An AWS on a port of this machine, assembled from its parts, without a stack yet."""
+"""Run an AWS on a port of this machine, assembled from its parts, without a stack yet."""
 
 import os
 import shutil
@@ -28,13 +28,13 @@ _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "http
 
 @dataclass(frozen=True, slots=True)
 class Aws:
-    """Where it answers; ``pump`` delivers streams to functions once it is started."""
+    """The address of a local AWS; ``pump`` delivers streams to functions once it is started."""
 
     url: str
     pump: "Pump"
 
     def connection(self, name: str) -> Connection:
-        """The way of a command to a stack in it."""
+        """Return a command's connection to a stack in this AWS."""
         return Connection(name, region=REGION, endpoint_url=self.url)
 
 
@@ -42,10 +42,9 @@ class Aws:
 def serving(
     engine: Engine, directory: Path, credentials: Credentials, *, port: int | None = 0, data: Path | None = None
 ) -> Iterator[Aws]:
-    """An AWS until the end of the block, for those who have its credentials.
+    """Serve an AWS until the end of the block, to callers that have its credentials.
 
-    What takes long to start or to import begins first.
-    """
+    Begin first what takes long to start or to import."""
     with ExitStack() as parts:
         listening = parts.enter_context(listen(port))
         host, port = listening.getsockname()
@@ -79,7 +78,7 @@ def serving(
 
 
 def forget_the_users_aws(credentials: Credentials) -> None:
-    """From now on this process uses these credentials, nothing of the user's AWS, and reaches nothing of it."""
+    """Use these credentials from now on, ignore the user's AWS configuration, and never reach the user's AWS."""
     for variable in [each for each in os.environ if each.startswith("AWS_") or each in _PROXIES]:
         del os.environ[variable]
     os.environ.update(

@@ -1,4 +1,4 @@
-"""Processes that end with this one, even if it is killed."""
+"""Start processes that end with this one, even if it is killed."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ _ROOT: Final = str(Path(__file__).parents[2])  # the directory that `zae_limiter
 
 
 class Child:
-    """A process with a group and a pipe to its parent of its own."""
+    """A process with its own group and its own pipe to the parent."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: int) -> None:
         self.process = process
         self._pipes = [pipe]
 
     def end(self) -> None:
-        """Kill it with all that it has started, and wait until it is gone; a second time does nothing."""
+        """Kill the process with all that it has started, and wait until it is gone; a second call does nothing."""
         with suppress(IndexError):  # another thread may be at it
             os.close(self._pipes.pop())
         self.process.wait()
@@ -33,11 +33,10 @@ def start_python(
     environment: Mapping[str, str] | None = None,
     descriptors: Sequence[int] = (),
 ) -> Child:
-    """Run ``module:name`` of this package, which has to hold on to the pipe of its first argument.
+    """Run ``module:name`` of this package, which has to hold the pipe of its first argument.
 
-    Beside that it gets ``descriptors``.
-    The interpreter is a bare one: without the site's packages and without what the user's environment says of Python.
-    """
+    It also gets ``descriptors``. The interpreter is a bare one: without the site's packages and without what the user's
+    environment says of Python."""
     module, name = function.split(":")
     code = f"import sys; sys.path.insert(0, {_ROOT!r}); from {__package__}.{module} import {name}; {name}()"
     command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]

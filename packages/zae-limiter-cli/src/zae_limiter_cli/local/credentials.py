@@ -1,4 +1,4 @@
-"""The access key of one local stack: who has it may ask the stack, and nobody else."""
+"""The access key of one local stack: only a caller that has it may ask the stack."""
 
 import os
 import secrets
@@ -19,28 +19,28 @@ class Credentials:
 
     @classmethod
     def random(cls) -> "Credentials":
-        """A key that nobody can guess."""
+        """Return an access key that nobody can guess."""
         return cls(f"LOCAL{random_id()}", secrets.token_urlsafe(30))
 
     def variables(self) -> dict[str, str]:
-        """The environment variables by which SDKs find it."""
+        """Return the environment variables by which SDKs find the key."""
         return {"AWS_ACCESS_KEY_ID": self.access_key_id, "AWS_SECRET_ACCESS_KEY": self.secret_access_key}
 
 
 def random_id() -> str:
-    """Letters and digits that nobody can guess."""
+    """Return letters and digits that nobody can guess."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
 
 
 def kept_id(file: Path) -> str:
-    """The random id in a file that the user alone can read, which is made where it is missing."""
+    """Return the random id in a file that only the user can read; create the file if it is missing."""
     if not file.exists():
         write_private(file, random_id())
     return file.read_text(encoding="ascii")
 
 
 def write_private(file: Path, content: str) -> None:
-    """Write a file that the user alone can read, at once and whole."""
+    """Write a file that only the user can read, as a whole."""
     scratch = file.with_suffix(".new")
     scratch.unlink(missing_ok=True)  # an old one might be open to others
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -50,6 +50,6 @@ def write_private(file: Path, content: str) -> None:
 
 
 def authorization(access_key_id: str, *, region: str = "us-east-1", service: str = "dynamodb") -> str:
-    """The header of a signed request, where nobody looks at more of it than its scope and its key."""
+    """Return the header of a signed request for a receiver that reads only its scope and its key."""
     scope = f"{access_key_id}/20200101/{region}/{service}/aws4_request"
     return f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"

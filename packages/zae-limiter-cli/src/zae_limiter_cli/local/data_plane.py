@@ -1,4 +1,4 @@
-"""A running data plane: its process, the wait until it answers, and its application."""
+"""Run a data plane: its process, the wait until it answers, and its application."""
 
 import time
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ START_SECONDS: Final = 30.0
 
 
 class DataPlane:
-    """An engine at work, from now on until ``close``; it is asked with the access key ``key``."""
+    """A running engine, from now on until ``close``; requests to it have the access key ``key``."""
 
     def __init__(self, engine: Engine, log: Path, key: str) -> None:
         self._engine = engine
@@ -29,7 +29,7 @@ class DataPlane:
                 self._process = self._parts.enter_context(running(engine.command, output=output.fileno()))
 
     def application(self, moto: Application) -> Application:
-        """The way to its items, once it answers. Raises ``CommandError`` where it does not."""
+        """Return the application that reaches its items, once it answers. Raises ``CommandError`` if it does not."""
         if self._process is None:
             from .moto_data_plane import MotoDataPlane
 

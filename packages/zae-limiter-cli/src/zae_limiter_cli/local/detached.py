@@ -1,4 +1,4 @@
-"""The start of a local stack that outlives its command."""
+"""Start a local stack that outlives its command."""
 
 import subprocess
 import sys

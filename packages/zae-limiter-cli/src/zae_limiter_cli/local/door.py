@@ -1,4 +1,4 @@
-"""The door of a server: of a stranger's request it reads a head of bounded size, and refuses by that alone."""
+"""The door of a server: it reads a head of bounded size, and refuses a stranger's request by that alone."""
 
 import socket
 import time
@@ -24,16 +24,16 @@ class Door(BaseHTTPRequestHandler):
     raw_requestline: bytes
 
     def refusal(self) -> Answer | None:
-        """Return the answer to a request that is not let in, by its head; ``None`` for one that is."""
+        """Return the answer to a request that is refused, by its head; ``None`` to let it in."""
         raise NotImplementedError
 
     def setup(self) -> None:
-        """Wait for the first head no longer than its time."""
+        """Prepare the connection, and bound the wait for the first head."""
         super().setup()
         self.connection.settimeout(HEAD_SECONDS)
 
     def parse_request(self) -> bool:
-        """Return whether a request is let in; hang up on one that is not, once it is answered."""
+        """Return whether a request is let in; answer one that is not, and hang up."""
         stream: Any = self.rfile
         self.rfile = _Head(stream, MOST_HEAD_BYTES - len(self.raw_requestline))  # type: ignore[assignment]  # it reads lines
         try:

@@ -1,4 +1,4 @@
-"""The stop of a local stack from another process."""
+"""Stop a local stack from another process."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ Ending = Literal["is down", "was killed", "had crashed: nothing of it is left"]
 
 
 def end(state_dir: StateDir) -> Ending:
-    """How it ended. Raises ``CommandError`` where nothing runs."""
+    """Stop the stack, and return how it ended. Raises ``CommandError`` if nothing runs."""
     if state_dir.crashed():
         state_dir.forget()
         return "had crashed: nothing of it is left"
@@ -33,7 +33,7 @@ def end(state_dir: StateDir) -> Ending:
 
 
 def _send(state_dir: StateDir, pid: int, number: signal.Signals) -> bool:
-    """Whether the stack is gone some time after a signal."""
+    """Send a signal, and return whether the stack is gone some time later."""
     with suppress(ProcessLookupError):
         if state_dir.holder() == pid:  # or its id may be anybody's by now
             os.kill(pid, number)

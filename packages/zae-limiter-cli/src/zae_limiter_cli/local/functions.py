@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def called(environ: Environ) -> str | None:
-    """The name or ARN of the function that a request calls; ``None`` for any other request."""
+    """Return the name or ARN of the function that a request calls; ``None`` for any other request."""
     found = _PATH.fullmatch(environ["PATH_INFO"])
     return found[1] if found and environ["REQUEST_METHOD"] == "POST" else None
 
@@ -39,7 +39,7 @@ class Functions:
         self._pool = pool
 
     def answer(self, name: str, environ: Environ) -> Answer:
-        """Lambda's answer to a call of a function."""
+        """Return Lambda's answer to a call of a function."""
         kind = environ.get("HTTP_X_AMZ_INVOCATION_TYPE", "RequestResponse")
         qualifier = parse_qs(environ.get("QUERY_STRING", "")).get("Qualifier", [None])[0]
         call = Call(body_of(environ) or b"{}", str(uuid.uuid4()), environ.get("HTTP_X_AMZ_CLIENT_CONTEXT"))

@@ -1,7 +1,6 @@
-"""The gate before this AWS: it refuses web pages, other names of this machine, and whoever lacks the access key.
+"""The gate before this AWS: it refuses web pages, other names of this machine, and callers without the access key.
 
-Never: a look at what is asked, for every path and every method is refused alike.
-"""
+It refuses every path and every method alike, without a look at the content."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,7 @@ _ERROR_CODE: Final = "UnrecognizedClientException"  # AWS's own for a key that i
 
 
 class Gate:
-    """``application`` for those who may ask it, at a port of this machine."""
+    """``application`` for callers that may ask it, at a port of this machine."""
 
     def __init__(self, application: Application, port: int, access_key_id: str) -> None:
         self._application = application
@@ -30,14 +29,14 @@ class Gate:
         self._access_key_id = access_key_id
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """The application's answer without leave for web pages, or a refusal."""
+        """Return the application's answer, without permission for web pages, or a refusal."""
         refused = self.refusal(environ)
         if refused is not None:
             return reply(start_response, refused)
         return self._application(environ, _without_cors(start_response))
 
     def refusal(self, environ: Environ) -> Answer | None:
-        """Return the answer to a request that is not let in, without a look at its body; ``None`` for one that is."""
+        """Return the answer to a request that is refused, without a look at its body; ``None`` to let it in."""
         foreign = foreign_to(_headers(environ), self._hosts)
         if foreign is not None:
             return forbidden(foreign)
@@ -50,14 +49,13 @@ class Headers(Protocol):
     """Headers of a request, by name."""
 
     def get(self, name: str, /) -> str | None:
-        """The value, where there is one."""
+        """Return the value, if there is one."""
 
 
 def foreign_to(headers: Headers, hosts: Sequence[str]) -> str | None:
-    """Why a request is refused that a browser sends for a page, or that is for none of the hosts; else ``None``.
+    """Return why to refuse a request that a browser sends for a page, or that is for none of the hosts; else ``None``.
 
-    A page whose name was made to lead here sends no ``Origin``, but its own name as ``Host``.
-    """
+    A page whose name was made to lead here sends no ``Origin``, but its own name as ``Host``."""
     if headers.get("Origin") is not None or headers.get("Sec-Fetch-Site") not in (None, "none"):
         return BY_A_PAGE
     host = headers.get("Host") or ""
@@ -67,12 +65,12 @@ def foreign_to(headers: Headers, hosts: Sequence[str]) -> str | None:
 
 
 def forbidden(reason: str) -> Answer:
-    """Return the answer to who may not ask at all."""
+    """Return the answer to a caller that may not ask at all."""
     return 403, [("Content-Type", "text/plain")], f"{reason}\n".encode()
 
 
 def hosts_at(port: int) -> tuple[str, ...]:
-    """What a program at this machine has as ``Host``; where the port is HTTP's own it leaves that out."""
+    """Return the values of ``Host`` that a program on this machine sends, which leave out HTTP's own port."""
     return (*(f"{name}:{port}" for name in NAMES), *(NAMES if port == _HTTP_PORT else ()))
 
 
@@ -82,7 +80,7 @@ def _headers(environ: Environ) -> dict[str, str]:
 
 
 def _unknown_key(environ: Environ) -> Answer:
-    """As AWS says it, in the protocol of the service that is asked, as far as that can be told."""
+    """Return AWS's error for an unknown key, in the protocol of the service, as far as that is known."""
     if "HTTP_X_AMZ_TARGET" in environ or environ["PATH_INFO"].startswith("/20"):
         body = json.dumps({"__type": _ERROR_CODE, "message": WITHOUT_THE_KEY})
         return 403, [("Content-Type", "application/x-amz-json-1.0"), ("X-Amzn-ErrorType", _ERROR_CODE)], body.encode()

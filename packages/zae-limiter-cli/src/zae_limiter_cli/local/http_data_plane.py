@@ -1,4 +1,4 @@
-"""DynamoDB's items and streams in another server, to which requests are forwarded."""
+"""Forward requests to DynamoDB's items and streams in another server."""
 
 import select
 import socket
@@ -26,7 +26,7 @@ class HttpDataPlane:
         self._idle: LifoQueue[HTTPConnection] = LifoQueue()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """An answer as the data plane gives it; DynamoDB's own error where it gives none."""
+        """Return the data plane's answer, or DynamoDB's own error if it gives none."""
         try:
             answer = self._pass_on(environ)
         except (OSError, HTTPException) as error:
@@ -72,7 +72,7 @@ class HttpDataPlane:
 
 
 class _Connection(HTTPConnection):
-    """A connection that is made, and made again, by ``way``."""
+    """A connection that ``way`` opens, and opens again."""
 
     def __init__(self, way: Connect) -> None:
         super().__init__(LOOPBACK)

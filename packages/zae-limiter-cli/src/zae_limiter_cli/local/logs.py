@@ -1,4 +1,4 @@
-"""A reader of a local stack's logs: of all functions together, by time, and as they grow."""
+"""Read a local stack's logs: of all functions together, by time, and as they grow."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,18 +19,18 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Logs:
-    """The logs in a directory; ``only`` is the function that is looked at, by its name or the end of it."""
+    """The logs in a directory; ``only`` names the one function to read, by its name or the end of it."""
 
     directory: Path
     only: str | None = None
     _offsets: dict[Path, int] = field(default_factory=dict)
 
     def new(self) -> list[Line]:
-        """What came since this was asked last, in order of time."""
+        """Return the lines that came since the last call, in order of time."""
         return sorted((line for path in self._paths() for line in self._read(path)), key=lambda line: line.time)
 
     def follow(self, alive: Callable[[], bool]) -> Iterator[Line]:
-        """Lines as they come, until nothing is ``alive`` that could write some."""
+        """Yield lines as they come, until nothing is ``alive`` that could write more."""
         last_round = False
         while not last_round:
             last_round = not alive()
@@ -39,7 +39,7 @@ class Logs:
                 time.sleep(POLL_SECONDS)
 
     def sources(self) -> list[str]:
-        """What there are logs of, among what is looked at."""
+        """Return the names of the logs among those that are read."""
         return [path.stem for path in self._paths()]
 
     def _paths(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Addresses of this machine that only its own programs reach."""
+"""Find addresses of this machine that only its own programs reach."""
 
 import secrets
 import socket
@@ -8,7 +8,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def hidden_host() -> str:
-    """A loopback address that a web page cannot guess, where the system has more than one: Linux has 16 millions."""
+    """Return a loopback address that a web page cannot guess, where the system has several: Linux has 16 million."""
     second, third, fourth = 1 + secrets.randbelow(254), secrets.randbelow(256), 1 + secrets.randbelow(254)
     host = f"127.{second}.{third}.{fourth}"
     try:
@@ -19,7 +19,7 @@ def hidden_host() -> str:
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """A port that nobody listens on. Raises ``OSError`` where this machine does not have the address."""
+    """Return a port that nobody listens on. Raises ``OSError`` if this machine does not have the address."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]

@@ -12,7 +12,7 @@ from .state_dir import Running
 
 
 def another_port(running: Running) -> str | None:
-    """Why a stack that asked for no port is not at the default one; ``None`` if it is."""
+    """Return why a stack without a chosen port is not at the default one; ``None`` if it is."""
     port = urlsplit(running.endpoint_url).port
     if port == DEFAULT_PORT:
         return None
@@ -20,7 +20,7 @@ def another_port(running: Running) -> str | None:
 
 
 def ready(running: Running, *, detached: bool) -> str:
-    """One screen on what is there now, and what to do next."""
+    """Return one screen about what runs now, and what to do next."""
     name = running.name
     named = f" --name {name}"
     ending = f"`zae-limiter local down{named}` stops it" if detached else "Ctrl-C stops it"
@@ -50,7 +50,7 @@ In Python, async or not:
 
 
 def status(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
-    """What runs, and how far the stream has been read."""
+    """Return what runs, and how far the stream has been read."""
     lines = [
         f"{running.name} is up at {running.endpoint_url}, process {running.pid}",
         f"  table  {running.plane}",
@@ -59,7 +59,7 @@ def status(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def status_json(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
-    """The same for programs; the credentials are told by `local env` alone."""
+    """Return the status for programs; only `local env` prints the credentials."""
     told = {name: value for name, value in asdict(running).items() if name != "credentials"}
     return json.dumps({**told, "streams": list(readers)}, indent=2)
 

@@ -1,4 +1,4 @@
-"""DynamoDB's items and streams in moto, with what moto leaves out."""
+"""Serve DynamoDB's items and streams from moto, with what moto leaves out."""
 
 import json
 from collections import OrderedDict
@@ -23,12 +23,11 @@ _UNUSABLE: Final = {
 
 
 class MotoDataPlane:
-    """A data plane that answers one request after the other, for moto's transactions are not atomic otherwise.
+    """A data plane that answers one request after the other, because moto's transactions are not atomic otherwise.
 
-    A request is dropped if its caller has hung up before its turn: a caller that repeats what takes long would
-    otherwise make all others wait longer, and repeat, too. A transaction that fails leaves nothing behind. One whose
-    token was seen is answered as before, and not done again.
-    """
+    It drops a request whose caller has hung up before its turn. A caller that repeats a slow request would otherwise
+    make all others wait longer, and repeat, too. A transaction that fails changes nothing. A transaction whose request
+    token was seen gets the same answer, and is not done again."""
 
     def __init__(self, moto: Application) -> None:
         self._moto = moto
@@ -36,7 +35,7 @@ class MotoDataPlane:
         self._done: OrderedDict[str, tuple[bytes, Answer]] = OrderedDict()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """An answer as moto gives it."""
+        """Return moto's answer."""
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = ITEMS_ACCOUNT
         with self._lock:
             answer = self._answer(environ) if is_awaited(environ) else _NOBODY_WAITS

@@ -1,10 +1,9 @@
-"""The items and streams in moto's backend: what its API lacks to hold many of them.
+"""The items and streams in moto's backend, with what its API lacks to hold many of them.
 
 For each operation of a transaction moto copies the table with its whole stream, to put the copy in place if the
 transaction fails: a hundred operations on a thousand items took a minute and gigabytes. Here each table is its own
-copy, and only the items that the transaction names are put back. Streams and iterators, which moto keeps forever,
-have an end.
-"""
+copy, and only the items that the transaction names are put back. Streams and iterators, which moto keeps forever, have
+an end."""
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -26,7 +25,8 @@ Key = tuple[DynamoType, DynamoType | None]
 
 
 def way_back(transaction: Mapping[str, Any], region: str) -> Callable[[], None]:
-    """What undoes a transaction: its items and the ends of the streams as they are now."""
+    """Return a function that undoes a transaction: it restores the items and the ends of the streams as they are
+    now."""
     tables = get_backend("dynamodb")[ITEMS_ACCOUNT][region].tables
     operations = [operation for each in transaction["TransactItems"] for operation in each.values()]
     named = [(tables[each["TableName"]], each) for each in operations if each.get("TableName") in tables]
@@ -65,7 +65,7 @@ def trim(region: str) -> None:
 
 
 def unusable(iterator: str, region: str) -> Literal["ExpiredIteratorException", "TrimmedDataAccessException"] | None:
-    """Why a stream cannot be read by an iterator; ``None`` where it can."""
+    """Return why a stream cannot be read by an iterator; ``None`` if it can."""
     found = get_backend("dynamodbstreams")[ITEMS_ACCOUNT][region].shard_iterators.get(iterator)
     if found is None:
         return "ExpiredIteratorException"
@@ -74,7 +74,7 @@ def unusable(iterator: str, region: str) -> Literal["ExpiredIteratorException", 
 
 
 def _keys(table: Table, operation: Mapping[str, Any]) -> Iterator[Key]:
-    """The key of the item that an operation is about; none where it has none, which moto refuses."""
+    """Yield the key of the item that an operation writes; nothing if it has none, which moto refuses."""
     attributes = operation.get("Key") or operation.get("Item") or {}
     names = table.table_key_attrs
     if all(attributes.get(name) for name in names):

@@ -16,12 +16,12 @@ from .wsgi import Answer, Application
 
 
 class RequestHandler(Door, MotoRequestHandler):
-    """Of moto's server, behind a gate, without a delay for small answers, and silent."""
+    """The handler of moto's server, behind a gate, silent, without a delay for small answers."""
 
     disable_nagle_algorithm = True
 
     def refusal(self) -> Answer | None:
-        """Return the gate's answer to a request that is not let in; ``None`` for one that is."""
+        """Return the gate's answer to a request that is refused; ``None`` to let it in."""
         try:
             environ = self.make_environ()
         except ValueError as error:
@@ -29,11 +29,11 @@ class RequestHandler(Door, MotoRequestHandler):
         return cast("Gate", self.server.app).refusal(environ)
 
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002  the server's name for it
-        """Say nothing: requests are not news."""
+        """Log nothing: requests are not news."""
 
 
 def application() -> Application:
-    """All of AWS that moto has; what its CloudFormation leaves out is in our docs, not in a warning each."""
+    """Return moto's AWS. docs/local.md lists what its CloudFormation leaves out, so its warnings are off."""
     warnings.filterwarnings("ignore", module=r"moto\.cloudformation")
     logging.getLogger("moto").setLevel(logging.ERROR)
     made: Application = DomainDispatcherApplication(create_backend_app)
@@ -41,7 +41,7 @@ def application() -> Application:
 
 
 def function_of(name: str, *, region: str, qualifier: str | None) -> tuple[Function, bytes] | None:
-    """A function by name or ARN, and its zip; ``None`` where there is none."""
+    """Return a function by name or ARN, and its zip; ``None`` if there is none."""
     from moto.awslambda.exceptions import UnknownFunctionException
 
     backend = get_backend("lambda")[DEFAULT_ACCOUNT_ID][region]

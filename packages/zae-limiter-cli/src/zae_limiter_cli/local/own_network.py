@@ -1,10 +1,9 @@
-"""A network of a process's own, whose ports nobody else on this machine can reach: a network namespace of Linux.
+"""Give a process a network of its own, whose ports nobody else on this machine can reach: a network namespace of Linux.
 
-Some engines listen on every address, and none of them knows one user from another. What they open here is theirs alone;
-the parent process gets connections as descriptors, over a socket that only it holds.
+Some engines listen on every address, and none of them knows one user from another. In a network of its own, only the
+engine has what it opens; the parent process gets connections as descriptors, over a socket that only it holds.
 
-Never: an import beyond the standard library, for it runs in a bare interpreter.
-"""
+This module imports the standard library alone, because it runs in a bare interpreter."""
 
 import ctypes
 import fcntl
@@ -60,7 +59,7 @@ def _bring_up_loopback() -> None:
 
 
 def _connect(line: socket.socket, port: int) -> None:
-    """Hand out a connection to a port for each byte that the parent sends."""
+    """Pass a connection to a port to the parent, for each byte that the parent sends."""
     while line.recv(1):
         try:
             with socket.create_connection(("127.0.0.1", port)) as made:

@@ -1,4 +1,4 @@
-"""Directories of this user, in which nobody else can have planted anything."""
+"""Use directories of this user, in which nobody else can have planted anything."""
 
 import os
 import stat
@@ -8,10 +8,9 @@ from ..errors import CommandError
 
 
 def check_own(directory: Path, base: Path) -> None:
-    """Raise ``CommandError`` where a directory, or what leads to it from ``base``, is another user's or a link.
+    """Raise ``CommandError`` if a directory, or one on the way to it from ``base``, is another user's or a link.
 
-    ``base``, or the nearest one above it that exists, may be root's: `/tmp` is.
-    """
+    ``base``, or the nearest one above it that exists, may be root's: `/tmp` is."""
     above = next(place for place in (base, *base.absolute().parents) if place.exists())
     for status in (above.lstat(), above.stat()):
         if status.st_uid not in (os.geteuid(), 0):

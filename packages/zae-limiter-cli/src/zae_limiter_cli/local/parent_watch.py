@@ -1,7 +1,6 @@
-"""A watch over the parent process: a pipe whose other end the parent holds.
+"""Watch the parent process by a pipe whose other end the parent holds.
 
-Never: an import beyond the standard library, for it runs inside Lambdas too.
-"""
+This module imports the standard library alone, because it runs inside Lambdas too."""
 
 import os
 import signal
@@ -11,7 +10,7 @@ import threading
 
 
 def watch_parent(pipe: int) -> None:
-    """Kill this process and its group once nobody holds the other end of ``pipe`` any more, however that came."""
+    """Kill this process and its group when nobody holds the other end of ``pipe`` any more, for whatever reason."""
     threading.Thread(target=_watch, args=(pipe,), daemon=True).start()
 
 

@@ -1,4 +1,5 @@
-"""The user at the other end of a connection of this machine, as Linux tells: https://docs.kernel.org/networking/proc_net_tcp.html."""
+"""Find the user at the other end of a connection of this machine, as Linux tells:
+https://docs.kernel.org/networking/proc_net_tcp.html."""
 
 import socket
 import struct
@@ -11,7 +12,7 @@ _LOCAL, _REMOTE, _USER, _INODE = 1, 2, 7, 9
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """Return the user whose process has the other end; ``None`` where none has, or the system does not tell."""
+    """Return the user whose process has the other end; ``None`` if none has, or the system does not tell."""
     try:
         ends = _written(*connection.getpeername()), _written(*connection.getsockname())
         for _ in range(_READINGS):

@@ -1,4 +1,4 @@
-"""The managed policies of stacks, which moto creates with a stack and does not delete with it."""
+"""Delete the managed policies of a stack with it: moto creates them and leaves them behind."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,7 +11,7 @@ _KIND: Final = "AWS::IAM::ManagedPolicy"
 
 
 def going(moto: Application, environ: Environ) -> list[str]:
-    """The policies of the stack that a request deletes, none where it deletes none."""
+    """Return the policies of the stack that a request deletes; none if it deletes none."""
     form = parse_qs(body_of(environ).decode())
     if form.get("Action") != ["DeleteStack"]:
         return []
@@ -26,7 +26,7 @@ def going(moto: Application, environ: Environ) -> list[str]:
 
 
 def delete(moto: Application, policies: Iterable[str], *, region: str) -> None:
-    """Delete policies, where somebody has not done so before."""
+    """Delete policies that nobody has deleted before."""
     for arn in policies:
         with suppress(Refused):
             query(moto, "iam", "DeletePolicy", {"PolicyArn": arn}, region=region)

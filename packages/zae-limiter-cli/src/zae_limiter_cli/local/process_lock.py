@@ -1,8 +1,7 @@
-"""A lock on a file of which the system itself says who holds it, so nothing that is written in a file is believed.
+"""Lock a file so that the system itself says who holds the lock; nothing that is written in a file is believed.
 
-POSIX's record lock tells the holder's process id; ``flock`` does not. It is the process's: it ends with the process,
-and as soon as the process closes the file, through whichever descriptor.
-"""
+POSIX's record lock tells the holder's process id; ``flock`` does not. It belongs to the process: it ends with the
+process, and as soon as the process closes the file, through whichever descriptor."""
 
 import fcntl
 import os
@@ -15,7 +14,8 @@ _FORM, _TYPE, _PROCESS = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqq
 
 
 def take(path: Path) -> bool:
-    """Lock a file until this process ends; return whether nobody else has it. It must not be opened here again."""
+    """Lock a file until this process ends; return whether nobody else has it. The process must not open the file
+    again."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

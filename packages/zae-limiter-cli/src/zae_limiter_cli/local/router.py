@@ -1,4 +1,4 @@
-"""The router of requests to the parts of this AWS: moto, the data plane, or Lambda's processes."""
+"""Route requests to the parts of this AWS: moto, the data plane, or Lambda's processes."""
 
 import json
 import re
@@ -31,8 +31,7 @@ STACK_CHANGES: Final = re.compile(rb"\bAction=(CreateStack|UpdateStack|DeleteSta
 class Router:
     """All of this AWS as one application.
 
-    ``written`` is told of every write of an item; ``status`` answers who asks for ``STATUS_PATH``.
-    """
+    It calls ``written`` after every write of an item; ``status`` answers requests for ``STATUS_PATH``."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class Router:
         self._status = status
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """The answer of the part that a request is for."""
+        """Return the answer of the part that a request is for."""
         if environ["PATH_INFO"] == STATUS_PATH:
             return reply(start_response, (200, [], json.dumps(self._status()).encode()))
         function = called(environ)
@@ -112,7 +111,7 @@ class Router:
         return reply(start_response, (status, headers, body))
 
     def _read_stream(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """A stream is named by its declared table; the data plane has another name for it."""
+        """Forward a request for a stream with the data plane's name for it; the caller uses the declared table's."""
         asked = json.loads(body_of(environ))
         table = asked.get("StreamArn", "").partition(":table/")[2].partition("/")[0]
         arn = self._tables.stream_arn(table, scope_of(environ)[0]) if table else None

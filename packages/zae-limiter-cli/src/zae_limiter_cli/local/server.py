@@ -1,4 +1,4 @@
-"""An application on a port of this machine, a thread for each connection."""
+"""Serve an application on a port of this machine, with a thread for each connection."""
 
 import os
 import socket
@@ -29,16 +29,16 @@ class Server:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
 
 
 def listen(port: int | None) -> socket.socket:
-    """A socket on a port of this machine, on any for 0; on the default port for ``None``, or on any if it is in use.
+    """Return a socket on a port of this machine, on any for 0; on the default port for ``None``, or on any if it is in
+    use.
 
-    Raises ``CommandError`` if a port that was asked for is not to be had.
-    """
+    Raises ``CommandError`` if a chosen port is not free."""
     if port is None:
         with suppress(OSError):
             return socket.create_server((HOST, DEFAULT_PORT), backlog=BACKLOG)

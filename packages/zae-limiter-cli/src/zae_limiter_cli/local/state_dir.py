@@ -21,7 +21,7 @@ STATUS_PATH: Final = "/_zae-limiter/status"  # where a stack that runs tells how
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A local stack that is up; ``ready_seconds`` is how long that took."""
+    """A local stack that is up; ``ready_seconds`` is how long its start took."""
 
     name: str
     pid: int
@@ -35,8 +35,8 @@ class Running:
 class StateDir:
     """The directory of one local stack.
 
-    Raises ``CommandError`` where no stack can have the name, another user owns the directory, or it cannot be written.
-    """
+    Raises ``CommandError`` for a name that no stack can have, if another user owns the directory, and if it cannot be
+    written."""
 
     def __init__(self, name: str) -> None:
         self.name = check_stack_name(name)
@@ -48,7 +48,7 @@ class StateDir:
         self._check()
 
     def take(self) -> None:
-        """Run here, alone, until this process is gone. Raises ``CommandError`` where another one does."""
+        """Lock the directory until this process is gone. Raises ``CommandError`` if another process has it."""
         self.make()
         with _readable(self._lock):
             taken = process_lock.take(self._lock)
@@ -64,24 +64,24 @@ class StateDir:
             directory.mkdir(exist_ok=True)
 
     def write(self, running: Running) -> None:
-        """Tell other commands of this user."""
+        """Store what runs, for other commands of this user."""
         write_private(self._state, json.dumps(asdict(running)))
 
     def running(self) -> Running | None:
-        """What runs here and is ready; what a crash has left is not taken for it."""
+        """Return what runs here and is ready; ignore what a crash has left."""
         return self._read() if self.is_held() else None
 
     def is_held(self) -> bool:
-        """Whether anything runs here, ready or not."""
+        """Return whether a stack runs here, ready or not."""
         return self.holder() is not None
 
     def holder(self) -> int | None:
-        """Return the process that runs here, as the system knows it, where one does; 0 for one of another container."""
+        """Return the process that runs here, as the system knows it, if one does; 0 for one in another container."""
         with _readable(self._lock):
             return process_lock.holder(self._lock)
 
     def crashed(self) -> bool:
-        """Whether what ran here last was killed."""
+        """Return whether the stack that ran here last was killed."""
         return not self.is_held() and self._state.exists()
 
     def _read(self) -> Running | None:
@@ -95,11 +95,11 @@ class StateDir:
             raise CommandError(f"{self._state} is damaged: {again}") from error
 
     def forget(self) -> None:
-        """Nothing is known of what ran here."""
+        """Remove the record of what ran here."""
         self._state.unlink(missing_ok=True)
 
     def make(self) -> None:
-        """Have the directory, for this user alone."""
+        """Create the directory, for this user alone."""
         with _readable(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             self._check()
@@ -112,19 +112,19 @@ class StateDir:
 
 
 def state_directory() -> Path:
-    """Where the local stacks of the user keep their state."""
+    """Return the directory with the state of the user's local stacks."""
     return _base() / "zae-limiter" / "local"
 
 
 def state_dirs() -> list[StateDir]:
-    """One for each local stack that ever was."""
+    """Return the directory of each local stack that ever was."""
     directory = state_directory()
     names = sorted(place.name for place in directory.iterdir()) if directory.is_dir() else []
     return [StateDir(name) for name in names if is_stack_name(name)]
 
 
 def _base() -> Path:
-    """Where the user's programs keep their state."""
+    """Return the directory where the user's programs keep their state."""
     given = os.environ.get("XDG_STATE_HOME")
     if given:
         return Path(given)
@@ -134,7 +134,7 @@ def _base() -> Path:
 
 
 def the_one(name: str | None) -> StateDir:
-    """The stack of that name; without a name the one that runs. Raises ``CommandError`` where that is not clear."""
+    """Return the stack of that name; without a name the one that runs. Raises ``CommandError`` if that is not clear."""
     if name is not None:
         return StateDir(name)
     up = [state_dir for state_dir in state_dirs() if state_dir.is_held()]
@@ -148,7 +148,7 @@ def the_one(name: str | None) -> StateDir:
 
 
 def running_stack(name: str | None) -> Running:
-    """What runs of that stack, without a name of the one that runs. Raises ``CommandError`` where none is up."""
+    """Return what runs of that stack; without a name, of the one that runs. Raises ``CommandError`` if none is up."""
     state_dir = the_one(name)
     running = state_dir.running()
     if running is None:
@@ -158,7 +158,7 @@ def running_stack(name: str | None) -> Running:
 
 @contextmanager
 def _readable(place: Path) -> Iterator[None]:
-    """Raise ``CommandError`` where the system does not let us work here."""
+    """Raise ``CommandError`` if the system does not let the block use the directory."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A client of a running local stack, for its status."""
+"""Ask a running local stack for its status."""
 
 import json
 from http.client import HTTPConnection, HTTPException
@@ -13,7 +13,7 @@ TIMEOUT_SECONDS: Final = 10.0
 
 
 def readers(running: Running) -> list[dict[str, Any]]:
-    """What each reader of a stream has done. Raises ``CommandError`` where the stack does not answer."""
+    """Return the counts of each reader of a stream. Raises ``CommandError`` if the stack does not answer."""
     connection = HTTPConnection(urlsplit(running.endpoint_url).netloc, timeout=TIMEOUT_SECONDS)
     signed = {"Authorization": authorization(running.credentials.access_key_id)}
     try:

@@ -1,4 +1,4 @@
-"""Tables declared in moto, by CloudFormation or by hand, whose items are in the data plane."""
+"""Keep the tables of the data plane equal to those declared in moto, by CloudFormation or by hand."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -27,10 +27,9 @@ class Tables:
         self._lock = Lock()
 
     def follow(self, region: str) -> None:
-        """Make and drop tables of the data plane, so that it has those that are declared.
+        """Create and drop tables of the data plane, so that it has those that are declared.
 
-        It may have had tables before anything was declared: those stay.
-        """
+        It may have had tables before anything was declared: those stay."""
         with self._lock:
             declared = set(_names(self._declared, region))
             there = set(_names(self._data_plane, region))
@@ -41,7 +40,7 @@ class Tables:
             self._known[region] = declared
 
     def follow_ttl(self, name: str, region: str) -> None:
-        """Have the data plane remove what expires, where that is declared."""
+        """Switch on TTL in the data plane if it is declared."""
         wanted, there = (
             ask(side, "DescribeTimeToLive", {"TableName": name}, region=region)["TimeToLiveDescription"]
             for side in (self._declared, self._data_plane)
@@ -57,7 +56,7 @@ class Tables:
             )
 
     def counted(self, name: str, region: str) -> dict[str, Any]:
-        """What of a table's description only the data plane knows."""
+        """Return the part of a table's description that only the data plane knows."""
         try:
             table = ask(self._data_plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
         except Refused:
@@ -65,7 +64,7 @@ class Tables:
         return {field: table[field] for field in _COUNTED if field in table}
 
     def stream_arn(self, name: str, region: str) -> str | None:
-        """The data plane's name for a table's stream, where there is one."""
+        """Return the data plane's name for a table's stream, if there is one."""
         try:
             table = ask(self._data_plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
         except Refused:

@@ -1,4 +1,4 @@
-"""A local stack from start to stop, part by part, and back in the opposite order."""
+"""Run a local stack from start to stop, part by part, and back in the opposite order."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ from .state_dir import Running, StateDir
 
 @dataclass(frozen=True, slots=True)
 class UpRequest:
-    """What `local up` was asked for."""
+    """The options of `local up`."""
 
     name: str
     port: int | None = None
@@ -31,7 +31,7 @@ class UpRequest:
 
 
 def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
-    """Be a local stack until a signal comes; ``ready`` is called once it is up. Raises ``CommandError``."""
+    """Run a local stack until a signal comes; call ``ready`` once it is up. Raises ``CommandError``."""
     begun = time.monotonic()
     _check_extra()
     request = replace(request, data=_writable(request.data))
@@ -100,7 +100,7 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _stack(request: UpRequest, state_dir: StateDir, engine: Engine, credentials: Credentials) -> Iterator[str]:
-    """The endpoint of a stack that is complete."""
+    """Deploy the stack, and yield its endpoint once it is complete."""
     forget_the_users_aws(credentials)
     with serving(engine, state_dir.directory, credentials, port=request.port, data=request.data) as aws:
         _deploy(aws.connection(request.name))
@@ -109,7 +109,7 @@ def _stack(request: UpRequest, state_dir: StateDir, engine: Engine, credentials:
 
 
 def _deploy(connection: Connection) -> None:
-    """The stack that `deploy` makes, and what moto leaves out of it."""
+    """Deploy the stack as `deploy` does, and add what moto leaves out of it."""
     from zae_limiter.maintenance import TTL
 
     from ..stack.deploy import DeployRequest, deploy

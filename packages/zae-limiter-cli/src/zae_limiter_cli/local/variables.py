@@ -1,4 +1,4 @@
-"""The environment variables with which programs find a local stack, for three shells."""
+"""Write the environment variables with which programs find a local stack, for three shells."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ _PAST_PROXIES: Final = ("NO_PROXY", "no_proxy")  # where both are set most progr
 
 
 def variables(running: Running, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What has to be set; where there is a proxy, the stack is not behind it."""
+    """Return the variables to set; if there is a proxy, they exclude the stack from it."""
     found = {
         "ZAEL_STACK": running.name,
         "AWS_ENDPOINT_URL": running.endpoint_url,
@@ -45,12 +45,12 @@ def variables(running: Running, environment: Mapping[str, str] = os.environ) -> 
 
 
 def unwanted(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """What must not be set, whether it is or not."""
+    """Return the variables that must not be set, whether they are or not."""
     return *UNSET, *sorted(name for name in environment if name.startswith(_ENDPOINTS))
 
 
 def script(running: Running, form: Form, environment: Mapping[str, str] = os.environ) -> str:
-    """Lines for a shell to evaluate; for direnv the content of an `.envrc`, which is a file of the shell's."""
+    """Return lines for a shell to evaluate; for direnv the content of an `.envrc`, which belongs to the shell."""
     wanted, unset = variables(running, environment), unwanted(environment)
     if form == "powershell":
         removed = [f"Remove-Item Env:{name} -ErrorAction SilentlyContinue" for name in unset]
@@ -61,7 +61,7 @@ def script(running: Running, form: Form, environment: Mapping[str, str] = os.env
 
 
 def _past_proxies(host: str, environment: Mapping[str, str]) -> str:
-    """What goes past the proxies already, and the host."""
+    """Return the hosts that bypass the proxies already, and this one."""
     there = [entry.strip() for name in _PAST_PROXIES for entry in environment.get(name, "").split(",")]
     if "*" in there:
         return "*"  # counts only where it stands alone
@@ -69,5 +69,5 @@ def _past_proxies(host: str, environment: Mapping[str, str]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A value that PowerShell takes as it is."""
+    """Return a value in quotes, so that PowerShell takes it as it is."""
     return "'" + value.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Requests of the AWS protocol in WSGI: their service and region, and calls of an application."""
+"""Read requests of the AWS protocol in WSGI, with their service and region, and call applications."""
 
 import json
 import socket
@@ -23,16 +23,15 @@ _SCOPE_PARTS: Final = 5  # key, date, region, service, a fixed word
 
 
 def scope_of(environ: Environ) -> tuple[str, str]:
-    """The region and the service that a request was signed for."""
+    """Return the region and the service that a request was signed for."""
     parts = _credential(environ.get("HTTP_AUTHORIZATION", "")).split("/")
     return (parts[2], parts[3]) if len(parts) == _SCOPE_PARTS else (DEFAULT_REGION, "")
 
 
 def key_of(environ: Environ) -> str:
-    """Return the id of the key that a request was signed with, by its header or else by its URL; empty where none is.
+    """Return the id of the key that signed a request, by its header or else by its URL; empty if none did.
 
-    Anybody may send any header: no expression is matched, which some text would keep busy.
-    """
+    Anybody may send any header: no regular expression is used, which some text would keep busy."""
     header: str | None = environ.get("HTTP_AUTHORIZATION")
     if header is None:
         asked = parse_qs(environ.get("QUERY_STRING", ""))
@@ -44,7 +43,7 @@ def key_of(environ: Environ) -> str:
 
 
 def _credential(header: str) -> str:
-    """Return the credential in the header of a request that is signed as AWS signs today."""
+    """Return the credential in the header of a request that is signed with Signature Version 4."""
     scheme, _, parameters = header.partition(" ")
     if not scheme.startswith("AWS4-"):
         return ""
@@ -53,20 +52,20 @@ def _credential(header: str) -> str:
 
 
 def body_of(environ: Environ) -> bytes:
-    """The body, which can be read again."""
+    """Return the body, and leave it to be read again."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     put_body(environ, body)
     return body
 
 
 def put_body(environ: Environ, body: bytes) -> None:
-    """Have a request another body."""
+    """Replace the body of a request."""
     environ["wsgi.input"] = BytesIO(body)
     environ["CONTENT_LENGTH"] = str(len(body))
 
 
 def is_awaited(environ: Environ) -> bool:
-    """Whether the caller still waits for an answer, as far as its connection tells."""
+    """Return whether the caller still waits for an answer, as far as its connection tells."""
     connection: socket.socket | None = environ.get("werkzeug.socket")
     if connection is None:
         return True
@@ -79,7 +78,7 @@ def is_awaited(environ: Environ) -> bool:
 
 
 def call(application: Application, environ: Environ) -> Answer:
-    """What an application answers, whole."""
+    """Return the whole answer of an application."""
     started: list[tuple[int, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], _: object = None) -> None:
@@ -105,13 +104,13 @@ def reply(start_response: StartResponse, answer: Answer) -> Iterable[bytes]:
 
 
 def refusal(status: int, code: str, message: str) -> Answer:
-    """An error of DynamoDB."""
+    """Return an error of DynamoDB."""
     told = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
     return status, [("Content-Type", "application/x-amz-json-1.0")], json.dumps(told).encode()
 
 
 def dynamodb_request(operation: str, content: Mapping[str, Any], *, region: str) -> Environ:
-    """A request to DynamoDB, as a client sends it."""
+    """Return a request to DynamoDB, as a client sends it."""
     request = _request("dynamodb", json.dumps(content).encode(), "application/x-amz-json-1.0", region=region)
     return {**request, "HTTP_X_AMZ_TARGET": f"DynamoDB_20120810.{operation}"}
 
@@ -140,7 +139,7 @@ def _request(service: str, body: bytes, kind: str, *, region: str) -> Environ:
 
 
 class Refused(Exception):
-    """AWS refused a request; ``code`` is its name for why."""
+    """AWS refused a request; ``code`` is its name for the reason."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -148,7 +147,7 @@ class Refused(Exception):
 
 
 def ask(application: Application, operation: str, content: Mapping[str, Any], *, region: str) -> dict[str, Any]:
-    """What DynamoDB, behind ``application``, answers. Raises ``Refused``."""
+    """Return the answer of DynamoDB behind ``application``. Raises ``Refused``."""
     status, _, body = call(application, dynamodb_request(operation, content, region=region))
     told: dict[str, Any] = json.loads(body)
     if status != 200:
@@ -157,7 +156,7 @@ def ask(application: Application, operation: str, content: Mapping[str, Any], *,
 
 
 def query(application: Application, service: str, action: str, content: Mapping[str, str], *, region: str) -> Element:
-    """What a service of XML, behind ``application``, answers. Raises ``Refused``."""
+    """Return the answer of a service with XML behind ``application``. Raises ``Refused``."""
     form = urlencode({"Action": action, **content}).encode()
     status, _, body = call(application, _request(service, form, "application/x-www-form-urlencoded", region=region))
     told = ElementTree.fromstring(body)

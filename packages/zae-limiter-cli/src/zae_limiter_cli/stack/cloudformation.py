@@ -1,4 +1,4 @@
-"""A stack as CloudFormation describes it, and the calls that read and change it."""
+"""Describe a stack as CloudFormation does, and make the calls that read and change it."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +21,7 @@ _NO_CHANGES: Final = "No updates are to be performed"
 class Stack:
     """A stack as it is; ``protected`` says that it cannot be deleted.
 
-    The id finds it for some months after its deletion, its name does not.
-    """
+    The id finds it for some months after its deletion, its name does not."""
 
     id: str
     name: str
@@ -36,17 +35,17 @@ class Stack:
 
     @property
     def moving(self) -> bool:
-        """Whether CloudFormation is at work on it."""
+        """Whether CloudFormation is at work on the stack."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
 
     @property
     def well(self) -> bool:
-        """Whether the last thing that happened to it went as it was meant to."""
+        """Whether the last operation on the stack succeeded."""
         return self.status in {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
 
     @property
     def usable(self) -> bool:
-        """Whether it is whole, if only as it was before a change that failed."""
+        """Whether the stack is complete, if only in its state before a change that failed."""
         return self.well or self.status == "UPDATE_ROLLBACK_COMPLETE"
 
     @property
@@ -56,7 +55,7 @@ class Stack:
 
 
 def find(client: Any, name: str) -> Stack | None:
-    """The stack of that name or id; ``None`` where there is none."""
+    """Return the stack of that name or id; ``None`` if there is none."""
     from botocore.exceptions import ClientError
 
     try:
@@ -69,34 +68,34 @@ def find(client: Any, name: str) -> Stack | None:
 
 
 def is_missing(error: "ClientError") -> bool:
-    """Whether CloudFormation says that there is no such stack: it has no code of its own for that."""
+    """Return whether CloudFormation says that there is no such stack; it has no error code for that."""
     return "does not exist" in error.response.get("Error", {}).get("Message", "")
 
 
 def find_all(client: Any) -> Iterator[Stack]:
-    """Every stack that `deploy` made in this region."""
+    """Yield every stack that `deploy` created in this region."""
     for page in client.get_paginator("describe_stacks").paginate():
         yield from (stack for each in page["Stacks"] if STACK_TAG in (stack := _stack(each)).tags)
 
 
 def template_of(client: Any, name: str) -> dict[str, Any]:
-    """The template that the stack was given last."""
+    """Return the template of the last deployment."""
     body = client.get_template(StackName=name)["TemplateBody"]
     return _parsed(body) if isinstance(body, str) else body  # botocore has parsed it, if it is JSON
 
 
 def create(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str], *, protected: bool) -> None:
-    """Begin to make a stack."""
+    """Begin to create a stack."""
     client.create_stack(EnableTerminationProtection=protected, **_request(name, template, tags))
 
 
 def update(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
-    """Begin to change a stack; ``False`` where nothing would change."""
+    """Begin to change a stack; return ``False`` if nothing would change."""
     return _unless_equal(lambda: client.update_stack(**_request(name, template, tags)))
 
 
 def protect(client: Any, stack: Stack, *, protected: bool) -> bool:
-    """Let the stack be deleted or not; ``False`` where that is so already."""
+    """Switch the protection from deletion on or off; return ``False`` if it was so already."""
     if stack.protected == protected:
         return False
     client.update_termination_protection(StackName=stack.name, EnableTerminationProtection=protected)
@@ -104,7 +103,7 @@ def protect(client: Any, stack: Stack, *, protected: bool) -> bool:
 
 
 def preview(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What an update would do to each resource, as a change set tells it; the change set is removed again."""
+    """Return what an update would do to each resource, by a change set, which is removed again."""
     from botocore.exceptions import WaiterError
 
     request = {**_request(name, template, tags), "ChangeSetName": "zae-limiter-plan", "ChangeSetType": "UPDATE"}
@@ -158,7 +157,7 @@ def _stack(found: Mapping[str, Any]) -> Stack:
 
 
 def _parsed(body: str) -> dict[str, Any]:
-    """A template of another's making may be YAML, of which nothing is kept."""
+    """Return the template; an empty one for YAML, in which another tool may have deployed."""
     try:
         parsed: dict[str, Any] = json.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The code of the Lambdas: the deployed code, and the upload of ours."""
+"""Read the deployed code of the Lambdas, and upload ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Outcome = Literal["uploaded", "unchanged", "to upload"]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A Lambda as it is; ``version`` is ``None`` until code of ours was uploaded."""
+    """A Lambda as it is; ``version`` is ``None`` until our code was uploaded."""
 
     name: str
     arn: str
@@ -29,12 +29,12 @@ class Function:
 
 
 def function_name(stack: str, name: LambdaName) -> str:
-    """How a stack's Lambda is called."""
+    """Return the name of a stack's Lambda."""
     return FUNCTION_NAMES[name].format(stack)
 
 
 def find_function(client: Any, name: str) -> Function | None:
-    """The Lambda of that name; ``None`` where there is none."""
+    """Return the Lambda of that name; ``None`` if there is none."""
     from botocore.exceptions import ClientError
 
     try:
@@ -55,7 +55,7 @@ def find_function(client: Any, name: str) -> Function | None:
 
 
 def upload(client: Any, function: Function, artifact: Artifact) -> Outcome:
-    """Make the artifact the Lambda's code, and wait until it is; nothing is sent where it is already."""
+    """Make the artifact the Lambda's code, and wait until it is; send nothing if it is already."""
     outcome: Outcome = "unchanged"
     if function.code_sha256 != artifact.code_sha256:
         client.update_function_code(

@@ -1,4 +1,4 @@
-"""A deployment: the stack, the code, the version record, and the namespace `default`."""
+"""Deploy the stack, the code, the version record, and the namespace `default`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ Action = Literal["created", "updated", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class DeployRequest:
-    """What the operator asked for; options that were not given are ``None``, and stay what they were."""
+    """The operator's options; ``None`` for one that was left out, which keeps its value."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class DeployRequest:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What shall be: rendered, and beside what there is; ``stack`` is ``None`` where there is none yet."""
+    """The stack to deploy: rendered, beside what exists; ``stack`` is ``None`` if there is none yet."""
 
     stack: Stack | None
     options: StackOptions
@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What became of it."""
+    """The result of a deployment."""
 
     action: Action
     stack: Stack
@@ -62,18 +62,18 @@ class Deployed:
 
     @property
     def changed(self) -> bool:
-        """Whether anything is not as it was before."""
+        """Whether anything differs from before."""
         return self.action != "unchanged" or bool(self.changed_beside)
 
     @property
     def changed_beside(self) -> list[str]:
-        """What changed that CloudFormation knows nothing of."""
+        """What changed outside CloudFormation."""
         uploaded = [f"code of the {name}" for name, outcome in self.code.items() if outcome == "uploaded"]
         return [*uploaded, *(["version record"] if self.recorded else [])]
 
 
 def make_plan(client: Any, name: str, request: DeployRequest) -> Plan:
-    """What shall be, from what there is and what was asked for. Raises ``CommandError`` where it cannot be."""
+    """Return the stack to deploy, from what exists and what was asked for. Raises ``CommandError`` if it cannot be."""
     stack = cloudformation.find(client, name)
     if stack is not None:
         _check_deployable(client, stack)
@@ -95,7 +95,8 @@ def _check_deployable(client: Any, stack: Stack) -> None:
 
 
 def _check_lock(name: str, earlier: StackOptions, options: StackOptions) -> None:
-    """Raise ``CommandError`` where the archive that is there would get or lose Object Lock: neither is whole."""
+    """Raise ``CommandError`` if the existing archive would get or lose Object Lock: neither works on a bucket in
+    use."""
     stays = all(each.aggregator and each.archive for each in (earlier, options))
     locked = earlier.archive_lock != "off"
     if not stays or locked == (options.archive_lock != "off"):
@@ -111,10 +112,9 @@ def _check_lock(name: str, earlier: StackOptions, options: StackOptions) -> None
 
 
 def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> Deployed:
-    """The stack as it is asked for, with our code and record; ``report`` hears of the progress.
+    """Bring the stack to the requested form, with our code and record; ``report`` gets the progress.
 
-    Raises ``CommandError`` and errors of the SDK.
-    """
+    Raises ``CommandError`` and errors of the SDK."""
     client, plan = begin(connection, request)
     artifacts = build_artifacts(plan.options)  # before anything is changed: they may be impossible
     action, stack = _settle(client, connection.name, plan, report)
@@ -122,12 +122,12 @@ def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> 
 
 
 def upgrade_code(connection: Connection, stack: Stack, options: StackOptions, report: Reporter) -> Deployed:
-    """The stack as it is, with our code and record. Raises as ``deploy`` does."""
+    """Bring the stack, as it is, to our code and record. Raises the errors of ``deploy``."""
     return finish(connection, stack, options, "unchanged", build_artifacts(options), report)
 
 
 def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
-    """A client, and the plan, which is not one to downgrade by chance."""
+    """Return a client and the plan; refuse a plan that would downgrade by accident."""
     check_stack_name(connection.name)  # before anybody asks for credentials
     client = connection.client("cloudformation")
     plan = make_plan(client, connection.name, request)
@@ -141,7 +141,7 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
 
 
 def start(client: Any, name: str, plan: Plan) -> Action:
-    """Have CloudFormation begin; what is there already is not waited for."""
+    """Start CloudFormation; do not wait for an operation that runs already."""
     protected = plan.options.deletion_protection
     if plan.stack is None:
         cloudformation.create(client, name, plan.template, plan.tags, protected=protected)
@@ -152,12 +152,13 @@ def start(client: Any, name: str, plan: Plan) -> Action:
 
 
 def build_artifacts(options: StackOptions) -> list[Artifact]:
-    """The code of the Lambdas that the stack shall have."""
+    """Build the code of the Lambdas that the stack shall have."""
     return [build_artifact(name) for name in lambdas_of(options)]
 
 
 def upload_code(connection: Connection, artifacts: Sequence[Artifact], report: Reporter) -> dict[LambdaName, Outcome]:
-    """What became of the code of each Lambda. Raises ``CommandError`` before the first upload if one is missing."""
+    """Upload the code of each Lambda, and return the outcomes. Raises ``CommandError`` before the first upload if one
+    is missing."""
     client = connection.client("lambda")
     functions = [_function(client, connection.name, artifact.name) for artifact in artifacts]
     outcomes: dict[LambdaName, Outcome] = {}
@@ -176,17 +177,17 @@ def _function(client: Any, stack: str, name: LambdaName) -> Function:
 
 
 def lambdas_of(options: StackOptions) -> list[LambdaName]:
-    """The Lambdas that are switched on."""
+    """Return the Lambdas that are switched on."""
     return [name for name in LAMBDAS if getattr(options, name)]
 
 
 def earlier_options(template: Mapping[str, Any], stack: Stack | None) -> StackOptions:
-    """The options that a stack has."""
+    """Return the options that a stack has."""
     return StackOptions.kept(options_in(template, stack))
 
 
 def options_in(template: Mapping[str, Any], stack: Stack | None) -> dict[str, Any]:
-    """The same, unchecked: what differs from the defaults in its template and, where that has any, its parameters."""
+    """Return the options of a template, unchecked: what differs from the defaults, by its parameters if it has any."""
     chosen = template.get("Metadata", {}).get(METADATA, {}).get("Options", {})
     given = {} if stack is None else options_of(stack.parameters)
     return {**chosen, **given}
@@ -200,7 +201,7 @@ def finish(
     artifacts: Sequence[Artifact],
     report: Reporter,
 ) -> Deployed:
-    """What CloudFormation does not do: code, version record, the namespace `default`. Raises ``CommandError``."""
+    """Do what CloudFormation does not: code, version record, the namespace `default`. Raises ``CommandError``."""
     try:
         code = upload_code(connection, artifacts, report)
         with record.open_table(connection) as table:
@@ -230,7 +231,7 @@ def _follower(client: Any, name: str, stack: Stack | None, report: Callable[[Eve
 
 
 def _own_tags(stack: Stack) -> dict[str, str]:
-    """Those that an operator may have given."""
+    """Return the tags that an operator may have set."""
     return {
         key: value
         for key, value in stack.tags.items()

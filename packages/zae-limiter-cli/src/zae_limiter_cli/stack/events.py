@@ -1,4 +1,4 @@
-"""The events of CloudFormation while it works, and the end of its work."""
+"""Follow the events of CloudFormation while it works, up to the end of its work."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,12 +27,12 @@ class Event:
 
     @property
     def failed(self) -> bool:
-        """Whether this is why something did not work, rather than what came of that."""
+        """Whether the event is the cause of a failure, rather than its result."""
         return self.status.endswith("_FAILED") and not self.reason.startswith(_CANCELLED)
 
     @property
     def is_full_bucket(self) -> bool:
-        """Whether a bucket could not be deleted because of what is in it."""
+        """Whether a bucket could not be deleted because it is not empty."""
         return self.kind == "AWS::S3::Bucket" and self.status == "DELETE_FAILED" and "not empty" in self.reason
 
     def __str__(self) -> str:
@@ -44,10 +44,9 @@ class Event:
 
 @dataclass(slots=True)
 class Follower:
-    """Tells the events of one stack that came after it was made, which is before the work is begun.
+    """Reports the events of one stack from now on; create it before the work begins.
 
-    Its ``stack_id`` still finds the events of a stack that is deleted; a stack that is yet to be created has none.
-    """
+    Its ``stack_id`` still finds the events of a stack that is deleted; a stack that is yet to be created has none."""
 
     client: Any
     name: str
@@ -59,13 +58,13 @@ class Follower:
 
     @classmethod
     def of(cls, client: Any, stack: Stack, report: Callable[[Event], None]) -> "Follower":
-        """Of a stack that is there: what has happened so far, the newest event and all before it, is passed over."""
+        """Return a follower of an existing stack, which skips its events so far."""
         follower = cls(client, stack.name, report, stack_id=stack.id)
         follower._seen.update(each["EventId"] for each in islice(follower._pages(), 1))
         return follower
 
     def wait(self) -> Stack | None:
-        """The stack when CloudFormation is done with it, ``None`` when it is gone."""
+        """Wait until CloudFormation is done, and return the stack; ``None`` if it is gone."""
         while (stack := self._look()) is not None and stack.moving:
             self.sleep(POLL_SECONDS)
         return stack
@@ -114,7 +113,8 @@ def _event(told: Mapping[str, Any]) -> Event:
 
 
 def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
-    """Why the stack could not be made, changed or deleted: a line, one for each event that failed, and the way out."""
+    """Return the error that says why a stack could not be created, changed or deleted: a line for each failed event,
+    and what to do."""
     told = [str(event) for event in failures]
     if stack.reason and not any(event.reason for event in failures):
         told.append(stack.reason)
@@ -128,12 +128,12 @@ def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
 
 
 def way_to_remove(bucket: str) -> str:
-    """How to delete a bucket of a stack, with all that is in it."""
+    """Return how to delete a bucket of a stack, with all that is in it."""
     return f"empty it in the console of S3, which deletes all versions, then `aws s3 rb s3://{bucket}` removes it"
 
 
 def way_out(stack: Stack) -> str:
-    """What to do about a stack in this state."""
+    """Return what to do about a stack in this state."""
     name = stack.name
     if stack.status in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}:
         return f"remove what is left with `zae-limiter delete --name {name}`, then deploy again"

@@ -1,4 +1,4 @@
-"""The migrations of a stack's table, and the bound that shuts older clients out of it."""
+"""Migrate a stack's table, and raise the bound that shuts older clients out of it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,8 @@ REPORT_SECONDS: Final = 5.0
 
 
 def pending(connection: Connection) -> tuple[list[Migration], str | None]:
-    """What the table still needs, and why it would be refused now, if it would be. Raises ``NoUpgradePathError``."""
+    """Return the migrations that the table still needs, and why they would be refused now, if so. Raises
+    ``NoUpgradePathError``."""
     with record.open_table(connection) as table:
         found = record.known_record(table, connection.name)
     wanted = [] if found is None else maintenance.pending(found, maintenance.MIGRATIONS, stack=connection.name)
@@ -31,16 +32,15 @@ def pending(connection: Connection) -> tuple[list[Migration], str | None]:
 
 
 def forecast(connection: Connection, wanted: Sequence[Migration]) -> list[Forecast]:
-    """What these migrations would do; reads the whole table."""
+    """Return what these migrations would do; read the whole table."""
     with record.open_table(connection) as table:
         return maintenance.run(table, maintenance.forecast(wanted))
 
 
 def migrate(connection: Connection, report: Reporter) -> list[MigrationProgress]:
-    """Carry out the pending migrations, in order; ``report`` hears of the progress.
+    """Carry out the pending migrations, in order; ``report`` gets the progress.
 
-    Raises ``OlderClientsError``, ``CommandError`` and errors of the store.
-    """
+    Raises ``OlderClientsError``, ``CommandError`` and errors of the store."""
     again = f"run `zae-limiter upgrade --name {connection.name}` again, which goes on where this run ended"
     try:
         with record.open_table(connection) as table:
@@ -60,7 +60,7 @@ def _migrate(table: SyncRepository, connection: Connection, report: Reporter) ->
 
 
 def progress_line(progress: MigrationProgress, total: int) -> str:
-    """How far a migration is; DynamoDB counts the ``total`` every six hours."""
+    """Return the progress of a migration as text; DynamoDB counts the ``total`` every six hours."""
     known = total > progress.items
     read = f"{progress.items:,} of about {counted(total, 'item')}" if known else counted(progress.items, "item")
     return f"migration {progress.name}: {read} read, {progress.changed:,} changed"
@@ -69,7 +69,7 @@ def progress_line(progress: MigrationProgress, total: int) -> str:
 def paced(
     report: Callable[[MigrationProgress], None], clock: Callable[[], float] = time.monotonic
 ) -> Callable[[MigrationProgress], None]:
-    """Report the beginning of each migration, and then every five seconds."""
+    """Return a report of the beginning of each migration, and then every five seconds."""
     last: tuple[str, float] = "", 0.0
 
     def told(progress: MigrationProgress) -> None:
@@ -83,7 +83,8 @@ def paced(
 
 
 def shut_out(connection: Connection, oldest_client: str) -> bool:
-    """Admit no client before ``oldest_client`` any more; ``False`` where none is. Raises ``CommandError``."""
+    """Admit no client before ``oldest_client`` any more; return ``False`` if none is admitted already. Raises
+    ``CommandError``."""
     wanted = parse_version("--oldest-client", oldest_client)
 
     def raised(found: VersionRecord | None) -> VersionRecord:

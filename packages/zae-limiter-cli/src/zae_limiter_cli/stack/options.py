@@ -55,16 +55,16 @@ def _arn(service: str) -> dict[str, str]:
 
 
 def _choice(default: Any, told: str, **rule: Any) -> Any:
-    """A field; of its rule ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an expression.
+    """Return a field with its rule: ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an
+    expression.
 
-    ``form`` says what the expression admits, ``needs`` names the option without which this one has no effect.
-    """
+    ``form`` says what the expression admits, ``needs`` names the option without which this one has no effect."""
     return field(default=default, metadata={"help": told, **rule})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOptions:
-    """How a stack is to be. An empty text, or 0 where that is said, means: none. Raises ``CommandError``."""
+    """The options of a stack. An empty text, or 0 where the help says so, means: none. Raises ``CommandError``."""
 
     aggregator: bool = _choice(True, "The Lambda on the table's stream: usage, refill, shards, archive.")
     aggregator_memory: int = _choice(256, "Memory of the aggregator, MB.", least=128, most=10_240)
@@ -150,14 +150,13 @@ class StackOptions:
 
     @property
     def planner(self) -> bool:
-        """Whether the stack has a planner: beside its provisioner, where there is a role for it."""
+        """Whether the stack has a planner: beside its provisioner, if there is a role for it."""
         return self.provisioner and (self.iam or self.planner_role_arn != "")
 
     def changed(self, **given: Any) -> Self:
-        """These options, but for those that were given: ``None`` stands for one that was not.
+        """Return these options with the given ones replaced; ``None`` stands for one that was left out.
 
-        Raises ``CommandError`` if a given one has no effect beside the others.
-        """
+        Raises ``CommandError`` if a given one has no effect beside the others."""
         asked = {name: value for name, value in given.items() if value is not None}
         changed = replace(self, **asked)
         for each in fields(self):
@@ -167,23 +166,23 @@ class StackOptions:
         return changed
 
     def chosen(self) -> dict[str, Any]:
-        """What differs from the defaults, to be kept with the stack."""
+        """Return the options that differ from the defaults, to be stored with the stack."""
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
 
     @classmethod
     def kept(cls, chosen: Mapping[str, Any]) -> Self:
-        """The options that ``chosen`` came from; what this release does not know is passed over."""
+        """Return the options that ``chosen`` came from; ignore those that this release does not know."""
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in chosen.items() if name in known})
 
 
 def is_stack_name(name: str) -> bool:
-    """Whether a stack, its table and its Lambdas can have this name."""
+    """Return whether a stack, its table and its Lambdas can have this name."""
     return _NAME.fullmatch(name) is not None
 
 
 def check_stack_name(name: str) -> str:
-    """The name, where a stack can have it. Raises ``CommandError``."""
+    """Return the name. Raises ``CommandError`` if no stack can have it."""
     if is_stack_name(name):
         return name
     rule = f"must be 3 to {LONGEST_NAME} characters: a letter, then letters, digits and hyphens"
@@ -191,22 +190,22 @@ def check_stack_name(name: str) -> str:
 
 
 def flag(name: str) -> str:
-    """How the command line spells an option."""
+    """Return the option's name on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def without(name: str) -> str:
-    """How the command line turns an option off."""
+    """Return the option that switches this one off on the command line."""
     return f"--no-{flag(name)[2:]}"
 
 
 def in_production(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What was chosen, and what `--production` asks for besides."""
+    """Return the chosen options, and those that `--production` adds."""
     return {**chosen, **{name: True for name in PRODUCTION if chosen.get(name) is None}}
 
 
 def emulator_host(endpoint_url: str) -> str | None:
-    """The host of an emulator's endpoint; ``None`` for one of AWS."""
+    """Return the host of an emulator's endpoint; ``None`` for one of AWS."""
     host = urlsplit(endpoint_url).hostname or ""
     if host.endswith(AWS_SUFFIXES):
         return None
@@ -227,7 +226,7 @@ def _check(each: Field[Any], value: object) -> None:
 
 
 def _problem(rule: Mapping[str, Any], value: Any, default: object) -> str | None:
-    """What the value must be and is not."""
+    """Return the rule that the value breaks, as a phrase; ``None`` if it is valid."""
     wrong_type = type(value) is not type(default)
     if wrong_type:
         return {"bool": "true or false", "int": "a whole number", "str": "text"}[type(default).__name__]

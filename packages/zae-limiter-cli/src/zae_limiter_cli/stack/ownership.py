@@ -1,4 +1,4 @@
-"""The check that a stack is ours, and not one that only has the name."""
+"""Check that a stack is ours, and not one that only has the name."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from .template.build import METADATA
 
 
 def check_ours(client: Any, stack: Stack) -> None:
-    """Raise ``CommandError`` for a stack that neither `deploy` nor our template made."""
+    """Raise ``CommandError`` for a stack that neither `deploy` nor our template created."""
     if not is_ours(client, stack):
         raise CommandError(
             f"stack {stack.name} is not a stack of zae-limiter, it has neither the tag {STACK_TAG} nor the metadata: "
@@ -17,7 +17,7 @@ def check_ours(client: Any, stack: Stack) -> None:
 
 
 def is_ours(client: Any, stack: Stack) -> bool:
-    """Whether it carries our tag, or the metadata of our template, which another tool may have deployed."""
+    """Return whether it has our tag, or the metadata of our template, which another tool may have deployed."""
     if STACK_TAG in stack.tags:
         return True
     has_template = stack.status != "REVIEW_IN_PROGRESS"

@@ -1,7 +1,4 @@
-"""The changes that `deploy` would make.
-
-Never: a change; a change set is made and removed again.
-"""
+"""Show the changes that `deploy` would make. It creates a change set and removes it again, and changes nothing else."""
 
 from collections.abc import Iterator
 from typing import Any, TypedDict
@@ -15,7 +12,7 @@ from .deploy import Plan, build_artifacts
 
 
 class Change(TypedDict):
-    """One thing that would change: ``action`` is ``+``, ``~``, ``-`` or, where it is made anew, ``-/+``."""
+    """One thing that would change: ``action`` is ``+``, ``~``, ``-``, or ``-/+`` for one that is replaced."""
 
     action: str
     what: str
@@ -24,7 +21,7 @@ class Change(TypedDict):
 
 
 def preview(client: Any, plan: Plan, connection: Connection) -> list[Change]:
-    """Everything that `deploy` would change, the stack's resources first."""
+    """Return everything that `deploy` would change, the stack's resources first."""
     return [*_resources(client, connection.name, plan), *beside(connection, plan)]
 
 
@@ -55,7 +52,7 @@ def _change(told: dict[str, Any]) -> Change:
 
 
 def beside(connection: Connection, plan: Plan) -> Iterator[Change]:
-    """What CloudFormation knows nothing of: code and the version record."""
+    """Yield the changes outside CloudFormation: code and the version record."""
     client = connection.client("lambda")
     for artifact in build_artifacts(plan.options):
         name = function_name(connection.name, artifact.name)

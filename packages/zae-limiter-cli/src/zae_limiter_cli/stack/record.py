@@ -1,4 +1,4 @@
-"""The version record of a stack's table, and its first namespace."""
+"""Read and write the version record of a stack's table, and register its first namespace."""
 
 import time
 from contextlib import suppress
@@ -24,12 +24,12 @@ READ_SECONDS: Final = 10.0  # a migration rather waits than ends
 
 
 def open_table(connection: Connection) -> SyncRepository:
-    """A repository for what belongs to no namespace. None is opened: `default` may be deleted, and stays so."""
+    """Return a repository for what belongs to no namespace. It opens none: `default` may be deleted, and stays so."""
     return maintenance.open_table(Options(check_version=False, read_timeout=READ_SECONDS, **connection.store_options()))
 
 
 def read_record(table: SyncRepository) -> VersionRecord | None:
-    """What the table says; ``None`` where it says nothing, or is not there. Raises ``RateLimiterUnavailable``."""
+    """Return the version record; ``None`` if there is none, or no table. Raises ``RateLimiterUnavailable``."""
     try:
         return table.get_version_record()
     except InfrastructureNotFoundError:
@@ -37,17 +37,17 @@ def read_record(table: SyncRepository) -> VersionRecord | None:
 
 
 def known_record(table: SyncRepository, stack: str) -> VersionRecord | None:
-    """What the table says, or what its first record will say; ``None`` where it is not there.
+    """Return the version record, or the one that the table would get first; ``None`` without a table.
 
-    Raises ``NoUpgradePathError``, ``RateLimiterUnavailable``.
-    """
+    Raises ``NoUpgradePathError``, ``RateLimiterUnavailable``."""
     with suppress(InfrastructureNotFoundError):
         return table.get_version_record() or _first_record(table, stack)
     return None
 
 
 def write_record(table: SyncRepository, stack: str) -> bool:
-    """Have the table name this release; ``False`` where it does already. Its schema stays: migrations raise it."""
+    """Store this release in the version record; return ``False`` if it is there already. The schema stays: migrations
+    raise it."""
     first = table.get_version_record() or _first_record(table, stack)
     return maintenance.run(table, maintenance.change_version_record(stack, lambda now: record_over(now or first)))
 
@@ -58,7 +58,7 @@ def _first_record(table: SyncRepository, stack: str) -> VersionRecord:
 
 
 def refuse_unusable(stack: str, found: VersionRecord | None) -> None:
-    """Raise ``NoUpgradePathError`` or ``ClientTooOldError`` for a table that this release can make nothing of."""
+    """Raise ``NoUpgradePathError`` or ``ClientTooOldError`` for a table that this release cannot use."""
     if found is None:
         return
     maintenance.pending(found, maintenance.MIGRATIONS, stack=stack)
@@ -68,7 +68,7 @@ def refuse_unusable(stack: str, found: VersionRecord | None) -> None:
 
 
 def register_default(table: SyncRepository) -> bool:
-    """Register the namespace `default`; ``False`` where it was deleted on purpose, and stays so."""
+    """Register the namespace `default`; return ``False`` if it was deleted on purpose, and leave it deleted."""
     try:
         table.namespace(DEFAULT_NAMESPACE)
     except NamespaceNotFoundError:
@@ -77,7 +77,7 @@ def register_default(table: SyncRepository) -> bool:
 
 
 def refuse_downgrade(stack: str, record: VersionRecord | None) -> None:
-    """Raise ``CommandError`` where a newer release than this one made the stack what it is."""
+    """Raise ``CommandError`` if a newer release deployed the stack."""
     ours = core_version()
     if record is None or parse_version("core_version", record.core_version) <= parse_version("core_version", ours):
         return
@@ -88,7 +88,7 @@ def refuse_downgrade(stack: str, record: VersionRecord | None) -> None:
 
 
 def read_seconds(table: SyncRepository, times: int) -> list[float] | None:
-    """How long a read of the table takes from here, so many times; ``None`` where it does not answer."""
+    """Return the seconds that each of so many reads of the table takes from here; ``None`` if it does not answer."""
     taken = []
     for _ in range(times + 1):  # the first makes the connection
         begun = time.perf_counter()

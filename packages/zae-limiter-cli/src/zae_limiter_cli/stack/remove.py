@@ -1,4 +1,4 @@
-"""The deletion of a stack, with the archive that CloudFormation leaves."""
+"""Delete a stack, with the archive that CloudFormation leaves."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from .events import Follower, failure, way_to_remove
 
 
 def check_deletable(stack: Stack) -> None:
-    """Raise ``CommandError`` where the stack is protected, or CloudFormation at work on it."""
+    """Raise ``CommandError`` if the stack is protected, or CloudFormation is at work on it."""
     if stack.protected:
         again = f"zae-limiter deploy --name {stack.name} --no-deletion-protection"
         raise CommandError(f"stack {stack.name} is protected from deletion: `{again}` removes the protection")
@@ -23,7 +23,8 @@ def check_deletable(stack: Stack) -> None:
 
 
 def check_table(connection: Connection) -> None:
-    """Raise ``CommandError`` where the table is protected: CloudFormation would fail there, with the Lambdas gone."""
+    """Raise ``CommandError`` if the table is protected: CloudFormation would fail there, after it deleted the
+    Lambdas."""
     client = connection.client("dynamodb")
     try:
         table = client.describe_table(TableName=connection.name)["Table"]
@@ -35,7 +36,7 @@ def check_table(connection: Connection) -> None:
 
 
 def check_unlocked(connection: Connection, stack: Stack, bucket: str) -> None:
-    """Raise ``CommandError`` where S3 would refuse to delete what is in the archive, when the stack is gone."""
+    """Raise ``CommandError`` if S3 would refuse to delete the content of the archive once the stack is gone."""
     lock = options_in(template_of(connection.client("cloudformation"), stack.name), stack).get("archive_lock", "off")
     if lock != "off":
         raise CommandError(
@@ -45,10 +46,9 @@ def check_unlocked(connection: Connection, stack: Stack, bucket: str) -> None:
 
 
 def delete(connection: Connection, stack: Stack, bucket: str | None, report: Reporter) -> int:
-    """Delete the stack, wait until it is gone, then the bucket, where one is named; how many objects went with that.
+    """Delete the stack, wait until it is gone, then delete the bucket, if one is named; return how many objects it had.
 
-    Raises ``CommandError`` where something stays, and says what.
-    """
+    Raises ``CommandError`` if something stays, and says what."""
     follower = Follower.of(connection.client("cloudformation"), stack, lambda event: report(str(event)))
     with _naming_what_stays(stack, bucket):
         _delete_stack(follower)
@@ -73,7 +73,7 @@ def _delete_bucket(client: Any, bucket: str, report: Reporter) -> int:
 
 @contextmanager
 def _naming_what_stays(stack: Stack, bucket: str | None) -> Iterator[None]:
-    """Without its stack nothing leads to the bucket any more."""
+    """Name the bucket in an error of the block: without its stack nothing leads to it any more."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -105,5 +105,5 @@ def _empty(client: Any, bucket: str, report: Reporter) -> int:
 
 
 def archive_of(stack: Stack) -> str | None:
-    """The bucket that outlives the stack; ``None`` where it has none."""
+    """Return the bucket that outlives the stack; ``None`` if there is none."""
     return stack.archive_bucket

@@ -1,4 +1,4 @@
-"""The health of each part of a stack, from AWS."""
+"""Check the health of each part of a stack, by AWS."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,7 +34,7 @@ class Check:
 
 
 def checks(connection: Connection) -> Iterator[Check]:
-    """Every part, one after the other; a stack that is not there is the only one."""
+    """Yield the check of every part, one after the other; a stack that does not exist is the only part."""
     client = connection.client("cloudformation")
     stack = cloudformation.find(client, connection.name)
     if stack is None:
@@ -65,13 +65,13 @@ def checks(connection: Connection) -> Iterator[Check]:
 
 
 def _comes_with_an_upgrade(name: LambdaName, template: Mapping[str, Any]) -> bool:
-    """Whether the stack is of an older release, which did not have this Lambda."""
+    """Return whether the stack is of an older release, which did not have this Lambda."""
     resources = template.get("Resources", {})
     return FUNCTIONS["provisioner"] in resources and FUNCTIONS[name] not in resources
 
 
 def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwargs) -> Check:
-    """A part that AWS has no answer about has failed, and hides no other."""
+    """Mark a part failed if AWS cannot describe it; still report the rest."""
     from botocore.exceptions import ClientError
 
     try:

@@ -1,4 +1,4 @@
-"""The versions of a stack beside the installed ones."""
+"""Compare the versions of a stack with the installed ones."""
 
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a stack and this release fit, and what to do where they do not."""
+    """How a stack and this release fit, and what to do if they do not."""
 
     parts: tuple[Part, ...]
     advice: str
@@ -35,12 +35,12 @@ class Comparison:
 
 
 def installed_versions() -> dict[str, str | int]:
-    """Of each distribution, and of the schema that they write."""
+    """Return the version of each distribution, and of the schema that they write."""
     return {**{name: version(name) for name in DISTRIBUTIONS}, "schema": SCHEMA_VERSION}
 
 
 def compare(connection: Connection) -> Comparison:
-    """The stack beside this release. Raises ``CommandError`` where there is no stack."""
+    """Return the stack beside this release. Raises ``CommandError`` if there is no stack."""
     client = connection.client("cloudformation")
     stack = cloudformation.find(client, connection.name)
     if stack is None:

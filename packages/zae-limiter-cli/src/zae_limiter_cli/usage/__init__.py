@@ -1,1 +1,1 @@
-"""Usage for people: queries, tables, charts."""
+"""Show usage to people: queries, tables, charts."""

@@ -1,4 +1,4 @@
-"""Usage as bars, one for each window, drawn in text."""
+"""Draw usage as bars in text, one for each window."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,8 @@ Sums = Mapping[datetime, int]
 
 
 def charts(snapshots: Iterable["UsageSnapshot"], step: timedelta, *, width: int, symbols: bool) -> Iterator[str]:
-    """For each limit its name and a line for each window, from the first with any use to the last, a ``step`` apart."""
+    """Yield for each limit its name and a line for each window, from the first with any use to the last, a ``step``
+    apart."""
     sums: dict[str, Counter[datetime]] = {}
     seen: set[datetime] = set()
     for snapshot in snapshots:
@@ -30,7 +31,7 @@ def charts(snapshots: Iterable["UsageSnapshot"], step: timedelta, *, width: int,
 
 
 def bar(amount: int, most: int, room: int, *, symbols: bool) -> str:
-    """A bar as long as its share of ``room``; what is more than nothing is seen. ``symbols``: to the eighth."""
+    """Return a bar as long as its share of ``room``; any amount above 0 is visible. ``symbols``: draw eighths."""
     parts = len(EIGHTHS) if symbols else 1
     length = max(1, amount * room * parts // most) if amount > 0 else 0
     if not symbols:

@@ -1,4 +1,4 @@
-"""A query of usage: whose, and of which windows."""
+"""A query of usage: its subject, and its windows."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ class UsageQuery:
 def usage_query(
     entity: str | None, resource: str | None, window: "Window", since: str | None, until: str | None
 ) -> UsageQuery:
-    """What the options ask for. Raises ``CommandError`` and ``ValidationError``."""
+    """Return the query that the options ask for. Raises ``CommandError`` and ``ValidationError``."""
     entity, resource = _checked_subject(entity, resource)
     start, end = _period(window, since, until, datetime.now(UTC))
     return UsageQuery(entity, resource, window, start, end)

@@ -1,4 +1,4 @@
-"""Usage as tables for people and as plain values for programs."""
+"""Show usage as tables for people and as plain values for programs."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -17,18 +17,18 @@ ACQUIRES: Final = ("ADMITTED", "REFUSED", "SHADOWED")
 
 
 def say_snapshots(snapshots: Sequence["UsageSnapshot"]) -> None:
-    """A row for each snapshot, a column for each limit."""
+    """Print a row for each snapshot, a column for each limit."""
     heads = [(shown(each.window_start), each.entity_id, each.resource) for each in snapshots]
     _say_rows(("WINDOW (UTC)", "ENTITY", "RESOURCE"), heads, snapshots)
 
 
 def say_top(entities: Sequence["EntityUsage"]) -> None:
-    """A row for each entity, a column for each limit."""
+    """Print a row for each entity, a column for each limit."""
     _say_rows(("ENTITY",), [(each.entity_id,) for each in entities], entities)
 
 
 def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"]) -> None:
-    """A row for each usage, behind its head; with the refusals by parents where there are some."""
+    """Print a row for each usage, after its head; with the refusals by parents if there are some."""
     limits = sorted({name for each in usages for name in each.consumed})
     refusing = sorted({name for each in usages for name in each.refused_by_parent})
     columns = *titles, *ACQUIRES, *(f"BY parent/{name}" for name in refusing), *limits
@@ -48,12 +48,12 @@ def _cells(counts: Mapping[str, int], names: Sequence[str]) -> list[str]:
 
 
 def _counts(usage: "Usage | UsageSummary") -> list[str]:
-    """The counts of acquires, in the order of their columns."""
+    """Return the counts of acquires, in the order of their columns."""
     return [f"{count:,}" for count in (usage.total_events, usage.total_refused, usage.total_shadowed)]
 
 
 def summary_line(query: "UsageQuery", summary: "UsageSummary") -> str:
-    """What was asked for, and its acquires."""
+    """Return the query, and its acquires."""
     acquires = ", ".join(f"{count} {what.lower()}" for what, count in zip(ACQUIRES, _counts(summary), strict=True))
     by_parent = ", ".join(f"{count:,} by parent/{name}" for name, count in summary.refused_by_parent.items())
     refused = f"; refused {by_parent}" if by_parent else ""
@@ -61,7 +61,7 @@ def summary_line(query: "UsageQuery", summary: "UsageSummary") -> str:
 
 
 def say_summary(summary: "UsageSummary") -> None:
-    """A row for each limit."""
+    """Print a row for each limit."""
     say_columns(
         [
             ("LIMIT", "TOTAL", "LEAST", "MOST", "MEAN"),
@@ -74,7 +74,7 @@ def say_summary(summary: "UsageSummary") -> None:
 
 
 def plain_snapshot(snapshot: "UsageSnapshot") -> dict[str, Any]:
-    """Everything about a snapshot."""
+    """Return every field of a snapshot, as plain values."""
     return {
         "entity_id": snapshot.entity_id,
         "resource": snapshot.resource,
@@ -86,7 +86,7 @@ def plain_snapshot(snapshot: "UsageSnapshot") -> dict[str, Any]:
 
 
 def plain_summary(query: "UsageQuery", summary: "UsageSummary") -> dict[str, Any]:
-    """Everything about a summary, and what it is of."""
+    """Return every field of a summary, and its query, as plain values."""
     return {
         "entity_id": query.entity_id,
         **_plain_query(query),
@@ -106,7 +106,7 @@ def plain_summary(query: "UsageQuery", summary: "UsageSummary") -> dict[str, Any
 
 
 def plain_top(query: "UsageQuery", by: str, entities: Sequence["EntityUsage"]) -> dict[str, Any]:
-    """Everything about the top entities of a resource, and what they are the top of."""
+    """Return every field of the top entities of a resource, and the query, as plain values."""
     rows = [
         {"entity_id": each.entity_id, "consumed": dict(each.consumed), **_plain_acquires(each)} for each in entities
     ]
@@ -123,7 +123,7 @@ def _plain_query(query: "UsageQuery") -> dict[str, Any]:
 
 
 def _plain_acquires(usage: "Usage | UsageSummary") -> dict[str, Any]:
-    """The counts of acquires."""
+    """Return the counts of acquires."""
     return {
         "total_events": usage.total_events,
         "total_refused": usage.total_refused,

@@ -11,7 +11,8 @@ class AuditMethods(FlowRunner):
     async def get_audit_events(
         self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None
     ) -> AuditPage:
-        """Up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of ``$RESOURCE:gpt-4``.
+        """Return up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of
+        ``$RESOURCE:gpt-4``.
 
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """

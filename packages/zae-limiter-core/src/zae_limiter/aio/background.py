@@ -1,4 +1,5 @@
-"""Work beside a caller: tasks that may be pending when their event loop is closed, threads, calls with a deadline."""
+"""Run work beside a caller: tasks that may be pending when their event loop is closed, threads, calls with a
+deadline."""
 
 import asyncio
 import inspect
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task that asyncio does not report if it is pending when its loop is closed; the caller logs the loss."""
+    """Return a task that asyncio does not report if it is pending when its loop is closed; the caller logs the loss."""
     task = loop.create_task(work)
     with suppress(AttributeError):  # a task of another implementation
         task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -21,10 +22,9 @@ def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, N
 
 
 def discard(task: asyncio.Task[None]) -> None:
-    """Close the work of a task if its event loop is closed.
+    """Close the coroutine of a task whose event loop is closed.
 
-    The garbage collector would close it in any order: Python 3.11 may crash then, and prints errors.
-    """
+    The garbage collector would close it in any order: Python 3.11 may crash then, and prints errors."""
     work = task.get_coro()
     if task.get_loop().is_closed() and inspect.iscoroutine(work):
         with suppress(RuntimeError):  # a part of it waits again while it is closed
@@ -32,7 +32,7 @@ def discard(task: asyncio.Task[None]) -> None:
 
 
 async def result_of(future: "Future[T]") -> T:
-    """Wait for a future of a thread, which a cancelled caller does not cancel."""
+    """Wait for a future of a thread and return its result; a cancelled caller does not cancel the future."""
     loop = asyncio.get_running_loop()
     finished = loop.create_future()
 
@@ -50,7 +50,7 @@ async def result_of(future: "Future[T]") -> T:
 
 
 async def in_time(call: Awaitable[T], seconds: float) -> T:
-    """The result of ``call``. Raises ``OutcomeUnknown`` if it does not come within so many seconds."""
+    """Return the result of ``call``. Raises ``OutcomeUnknown`` if it takes longer than ``seconds``."""
     try:
         async with asyncio.timeout(seconds) as time:
             return await call

@@ -20,7 +20,7 @@ class Deadlines:
         self._next = math.inf
 
     def add(self, future: "asyncio.Future[Any]", until: float) -> None:
-        """Let ``future`` fail at the instant ``until``, unless it is removed before."""
+        """Fail ``future`` at the instant ``until``, unless it is removed before."""
         self._until[future] = until
         if until < self._next:
             self._set_timer(until)

@@ -1,7 +1,4 @@
-"""The async driver: performs the steps of flows with asyncio.
-
-Lives here: sending, waiting, cancelling, closing. Never: a decision.
-"""
+"""The async driver: performs the steps of flows with asyncio. It sends, waits, cancels and closes; flows decide."""
 
 import asyncio
 import logging
@@ -31,8 +28,7 @@ class Driver:
     """Runs flows over one store, on one event loop at a time.
 
     A task serves each queue that has requests, so that a caller may leave while a write is under way. An operation
-    takes at most ``operation_timeout`` seconds.
-    """
+    takes at most ``operation_timeout`` seconds."""
 
     def __init__(self, store: Store, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
         self._sleep: Callable[[float], Awaitable[None]] = getattr(clock, "sleep_async", asyncio.sleep)
@@ -49,10 +45,9 @@ class Driver:
         forks.register(self)
 
     async def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
-        """The flow's result, within ``budget`` seconds if that is given.
+        """Run a flow and return its result, within ``budget`` seconds if that is set.
 
-        If the flow fails, is cancelled or takes too long, the tokens that it took and no caller has are given back.
-        """
+        If the flow fails, is cancelled or takes too long, it gives back the tokens that it took and no caller has."""
         waiters: list[Waiter] = []
         try:
             self._enter_loop()
@@ -63,7 +58,7 @@ class Driver:
             raise
 
     async def drain(self, last: Flow[None] | None = None) -> None:
-        """Play the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
+        """Run the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
         loop = running_loop()
         latest = loop.time() + self._operation_timeout
         if last is not None and self._loop is loop:
@@ -72,10 +67,9 @@ class Driver:
             await asyncio.wait(under_way, timeout=left)
 
     async def close(self, last: Flow[None] | None = None) -> None:
-        """Refuse new work but the ``last``, and the requests that wait in a queue.
+        """Refuse all work except the ``last`` flow, and the requests that wait in a queue.
 
-        Wait for the writes under way, then cut them off.
-        """
+        Wait for the writes under way, then cut them off."""
         self._closed = True
         loop = running_loop()
         self._take_over(loop)
@@ -90,7 +84,7 @@ class Driver:
         await self.drain()
 
     def _under_way(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
-        """The tasks that serve a queue; those of another loop ended with it."""
+        """Return the tasks that serve a queue; those of another loop ended with it."""
         return [task for task in self._active if not task.done()] if self._loop is loop else []
 
     def forget(self) -> None:
@@ -203,7 +197,8 @@ class Driver:
         task.add_done_callback(partial(self._served, queue, token))
 
     async def _serve(self, queue: BucketQueue, token: object) -> None:
-        """Serve a queue, run after run, until no request waits, even after one turn for callers that come back."""
+        """Serve a queue, run after run, until no request waits: at the end, wait one more turn for callers that come
+        back."""
         while queue.server is token and (queue.waiting or await self._linger(queue)):
             batch = queue.take()
             try:
@@ -221,10 +216,9 @@ class Driver:
             queue.server = None
 
     async def _linger(self, queue: BucketQueue) -> bool:
-        """Wait one turn; whether a request came meanwhile.
+        """Wait one turn; return whether a request came meanwhile.
 
-        A caller that a shutdown cancels in this turn gives back through this task, which the shutdown waits for.
-        """
+        A caller that a shutdown cancels in this turn gives back through this task, which the shutdown waits for."""
         queue.lingers = True
         try:
             await asyncio.sleep(0)
@@ -235,7 +229,8 @@ class Driver:
         return bool(queue.waiting)
 
     def _served(self, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
-        """A task has ended. If it never began, or was interrupted, requests may still wait: serve the queue again."""
+        """End the service of a queue. If its task never began, or was interrupted, serve the queue again: requests may
+        still wait."""
         self._active.pop(task, None)
         if not task.cancelled():
             task.exception()  # retrieved: an interruption was raised in the loop itself
@@ -254,7 +249,8 @@ class Driver:
         self._unwind(waiter for waiter in batch if waiter.unwanted)
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
-        """No caller wants these waiters any more: leave the queue, or give back what was or will be taken."""
+        """Take waiters that no caller wants any more out of their queues, and give back what was or will be taken for
+        them."""
         for waiter in waiters:
             if waiter.outcome is not None:
                 self._unwind([waiter])
@@ -301,7 +297,7 @@ class Driver:
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """The running event loop. Raises ``TypeError`` without one, as under trio."""
+    """Return the running event loop. Raises ``TypeError`` without one, as under trio."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -310,7 +306,7 @@ def running_loop() -> asyncio.AbstractEventLoop:
 
 
 def _after(budget: float | None) -> float | None:
-    """The instant of the running loop at which a budget is spent that begins now."""
+    """Return the instant of the running loop at which a budget is spent that begins now."""
     return None if budget is None else asyncio.get_running_loop().time() + budget
 
 

@@ -43,7 +43,8 @@ class GuardedStore:
         self._probing, self._outage = Probing(operation_timeout), 0
 
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
-        """The store's answer in time, to be awaited. Raises ``StoreError``, at once while the store is known away."""
+        """Return an awaitable for the store's answer within its deadline. Raises ``StoreError``, at once while the
+        store is known to be away."""
         if self.health.is_open:
             self._probe_in_background()
             if self._has_to_wait():
@@ -119,7 +120,8 @@ class GuardedStore:
         return await self._send(operation)
 
     def _has_to_wait(self) -> bool:
-        """Whether a call has to wait for the next probe: the breaker is open, and what opened it is too long ago."""
+        """Return whether a call has to wait for the next probe: the breaker is open, and the last silence is too old to
+        go by."""
         return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
@@ -134,7 +136,7 @@ class GuardedStore:
         self._prober.add_done_callback(partial(_end_waiting, of))
 
     def _until_probe(self) -> float | None:
-        """The seconds until the next probe; ``None`` if there is none."""
+        """Return the seconds until the next probe; ``None`` if there is none."""
         return self._probing.until_due(self._now()) if self.health.is_open and not self._closed else None
 
     def _begin_probe(self) -> None:

@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Keep the transport of the connection that has been made."""
         self._transport = transport  # type: ignore[assignment]
         sock = transport.get_extra_info("socket")
         if sock is not None:
@@ -171,7 +171,7 @@ class Pool:
         return None
 
     async def take(self) -> Connection:
-        """Return a connection, when there is one; ``give`` or ``drop`` takes it back. Raises ``Unreachable``."""
+        """Wait for a connection and return it; ``give`` or ``drop`` takes it back. Raises ``Unreachable``."""
         if self._closed:
             raise Closed("the store is closed")
         if not self._waiting:
@@ -240,7 +240,7 @@ class Pool:
         return connection
 
     async def _wait(self) -> Connection | None:
-        """Wait for a connection, ``None`` if one may be opened."""
+        """Wait for a connection and return it; return ``None`` if the caller may open one."""
         waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:
@@ -255,7 +255,7 @@ class Pool:
             raise
 
     def _free_one(self) -> None:
-        """One connection more may be opened."""
+        """Count one connection less: another one may be opened."""
         while self._waiting and not self._loop.is_closed():
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -310,7 +310,8 @@ class HttpClient:
         return self._take_back(connection, response)
 
     async def _send_again(self, data: bytes, used: Connection, until: float) -> Mapping[str, Any]:
-        """Send over a new connection what the server of a used one, which closed it, certainly did not read."""
+        """Send over a new connection a request that a used connection closed on, and that the server certainly did not
+        read."""
         try:
             async with asyncio.timeout_at(until - self._least_time):
                 connection = await self._pool.replace(used)
@@ -331,7 +332,7 @@ class HttpClient:
         return read_response(response)
 
     def fault_of(self, operation: Operation[Any], error: ErrorAnswer) -> StoreError | None:
-        """Return the store error of an error answer, ``None`` if the operation had nothing to do."""
+        """Return the store error of an error answer; ``None`` if the operation had nothing to do."""
         return read_fault(operation, error.response)
 
     async def close(self) -> None:

@@ -32,7 +32,7 @@ class LimitMethods(FlowRunner):
         await self._run(stored.set_system(self.namespace_state, limits, on_unavailable, self._cause(principal)))
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
-        """The system's limits, and its policy for an unavailable store."""
+        """Return the system's limits, and its policy for an unavailable store."""
         return await self._run(stored.get_system(self.namespace_state))
 
     async def delete_system_defaults(self, *, principal: str | None = None) -> None:
@@ -46,7 +46,7 @@ class LimitMethods(FlowRunner):
         await self._run(stored.set_resource(self.namespace_state, resource, limits, self._cause(principal)))
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
-        """The limits of a resource; empty if none are set."""
+        """Return the limits of a resource; empty if none are set."""
         return await self._run(stored.get_resource(self.namespace_state, resource))
 
     async def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
@@ -54,7 +54,7 @@ class LimitMethods(FlowRunner):
         await self._run(stored.delete_resource(self.namespace_state, resource, self._cause(principal)))
 
     async def list_resources_with_defaults(self) -> list[str]:
-        """The resources that have limits, by name; a very recent change may be missing."""
+        """Return the resources that have limits, by name; a very recent change may be missing."""
         return await self._run(lists.resources_with_defaults(self.namespace_state))
 
     async def set_limits(
@@ -78,7 +78,8 @@ class LimitMethods(FlowRunner):
             await self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or not."""
+        """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
+        not."""
         return await self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -86,7 +87,7 @@ class LimitMethods(FlowRunner):
         await self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     async def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
-        """The override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
+        """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
         return await self._run(stored.get_override(self.namespace_state, entity_id, resource))
 
     async def delete_override(
@@ -96,14 +97,14 @@ class LimitMethods(FlowRunner):
         await self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     async def list_entities_with_custom_limits(self, resource: str) -> list[str]:
-        """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
+        """Return the entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
 
         A very recent change may be missing.
         """
         return await self._run(lists.entities_with_limits(self.namespace_state, resource))
 
     async def list_resources_with_entity_configs(self) -> list[str]:
-        """The resources on which any entity has limits of its own, by name, including ``_default_``.
+        """Return the resources on which any entity has limits of its own, by name, including ``_default_``.
 
         Sends one query for up to a thousand such limits, else about one for each resource. A very recent change may be
         missing.
@@ -113,7 +114,7 @@ class LimitMethods(FlowRunner):
     async def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
     ) -> BulkResult[OwnPlace]:
-        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; returns which failed.
+        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
@@ -122,12 +123,13 @@ class LimitMethods(FlowRunner):
     async def delete_many_limits(
         self, places: Iterable[OwnPlace], *, principal: str | None = None
     ) -> BulkResult[OwnPlace]:
-        """Remove the own limits of many entities, named as ``(entity_id, resource)``; returns which failed.
+        """Remove the own limits of many entities, named as ``(entity_id, resource)``; return which failed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
         return await self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
-        """The effective limits of an entity on a resource, the policy without the store, and the winning level."""
+        """Return the effective limits of an entity on a resource, the policy without the store, and the winning
+        level."""
         return await self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))

@@ -21,11 +21,11 @@ class NamespaceMethods(FlowRunner):
         return await self._run(registry.register(new_namespace(name, self._clock)))
 
     async def get_namespace(self, name: str) -> Namespace | None:
-        """The namespace in use under a name; ``None`` if there is none, or only a deleted one."""
+        """Return the namespace in use under a name; ``None`` if there is none, or only a deleted one."""
         return await self._run(registry.get(name))
 
     async def list_namespaces(self) -> list[Namespace]:
-        """The namespaces in use, by name."""
+        """Return the namespaces in use, by name."""
         return await self._run(registry.in_use())
 
     async def delete_namespace(self, name: str) -> Namespace:
@@ -44,7 +44,7 @@ class NamespaceMethods(FlowRunner):
         return await self._run(registry.recover(namespace_id))
 
     async def list_orphan_namespaces(self) -> list[Namespace]:
-        """The namespaces that no open finds, the oldest first: they can be recovered or purged.
+        """Return the namespaces that no open finds, the oldest first: they can be recovered or purged.
 
         A namespace that was purged within the last two days is listed if something was written to it since.
         """

@@ -13,7 +13,7 @@ from .lease import Lease
 
 
 class ObservedLease(Lease):
-    """A lease whose acquire, consumes and end are told to observers."""
+    """A lease that tells observers of its acquire, of each ``consume``, and of its end."""
 
     __slots__ = ("_audience", "_begun")
 

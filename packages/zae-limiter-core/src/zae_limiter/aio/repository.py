@@ -91,14 +91,16 @@ class Repository(
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
-        """Options one by one; ``await …build()`` connects, and registers ``default`` and the requested namespace."""
+        """Return a builder that takes options one by one.
+
+        ``await …build()`` connects, and registers ``default`` and the requested namespace."""
         return RepositoryBuilder()
 
     @classmethod
     def in_memory(
         cls, namespace: str = "default", *, clock: Clock | None = None, **options: Unpack[InMemoryOptions]
     ) -> Self:
-        """A repository in the memory of this process: no network, no account.
+        """Return a repository in the memory of this process: no network, no account.
 
         It has no hot items, so buckets split only if ``split_above`` is given.
         """
@@ -125,7 +127,7 @@ class Repository(
         return cls(store, namespace_state, options, time, driver=driver)
 
     async def namespace(self, name: str) -> Self:
-        """Another namespace of the same table, over the same client; a missing one is registered."""
+        """Return another namespace of the same table, over the same client; a missing one is registered."""
         find = partial(opening, self._options, name, self._clock)
         namespace_state = await _open(self.driver, self._options, name, self._clock, find)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
@@ -163,11 +165,11 @@ class Repository(
         await self.close()
 
     async def ping(self) -> bool:
-        """Whether the store answers, and the namespace is open; ``False`` at once while the breaker is open."""
+        """Return whether the store answers, and the namespace is open; ``False`` at once while the breaker is open."""
         return await self.driver.run(namespaces.ping(self.namespace_state))
 
     def get_store_stats(self) -> StoreStats:
-        """The state of the breaker, and counts of failed requests and of dropped rows, in this process."""
+        """Return the state of the breaker, and counts of failed requests and of dropped rows, in this process."""
         return self.driver.health.stats()
 
     async def invalidate_config_cache(self) -> None:
@@ -175,14 +177,14 @@ class Repository(
         self.namespace_state.configs.invalidate()
 
     def get_cache_stats(self) -> CacheStats:
-        """The hits and misses of the config cache."""
+        """Return the hits and misses of the config cache."""
         return self.namespace_state.configs.stats()
 
 
 async def _open(
     driver: Driver, options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]]
 ) -> NamespaceState:
-    """The state of a namespace, which is opened later if the store is away and the policy is ``allow``."""
+    """Return the state of a namespace, which is opened later if the store is away and the policy is ``allow``."""
     try:
         return namespace_state_of(options, name, await driver.run(find()), clock)
     except RateLimiterUnavailable as outage:

@@ -74,7 +74,7 @@ class SdkClient:
         _inherited.append(self)
 
     def _sessions(self) -> list[Any]:
-        """The aiohttp sessions of the SDK's client, which has no public name for them."""
+        """Return the aiohttp sessions of the SDK's client, which has no public name for them."""
         http = getattr(getattr(self._sdk, "_endpoint", None), "http_session", None)
         sessions = getattr(http, "_sessions", None)
         return list(sessions.values()) if isinstance(sessions, dict) else []
@@ -117,11 +117,10 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
 
 
 def _verify_hosts(http: Any) -> None:
-    """Have an older aiobotocore verify certificates as boto3 does: for their host, and behind a proxy, too.
+    """Make an older aiobotocore verify certificates as boto3 does: for their host, and behind a proxy, too.
 
     Its own TLS context checks no host, because botocore leaves that to urllib3; behind a proxy it verifies nothing.
-    Versions whose connectors are created asynchronously do both.
-    """
+    Versions whose connectors are created asynchronously do both."""
     create = http._create_connector
     if is_awaited(create):
         return

@@ -19,7 +19,7 @@ class StateMethods(FlowRunner):
     _clock: Clock
 
     async def get_version_record(self) -> VersionRecord | None:
-        """The version record of the stack; ``None`` without one, which fits every client."""
+        """Return the version record of the stack; ``None`` without one, which fits every client."""
         return await self._run(versions.get_version_record(self.namespace_state.stack))
 
     async def set_version_record(self, record: VersionRecord) -> None:
@@ -27,7 +27,7 @@ class StateMethods(FlowRunner):
         await self._run(versions.set_version_record(record))
 
     async def get_provisioner_state(self) -> ProvisionerState:
-        """The provisioner's state of this namespace; an empty state if there is none."""
+        """Return the provisioner's state of this namespace; an empty state if there is none."""
         return await self._run(provisioner.get_state(self.namespace_state))
 
     async def put_provisioner_state(self, state: ProvisionerState, *, expected_serial: int) -> ProvisionerState:
@@ -49,7 +49,8 @@ class StateMethods(FlowRunner):
         return await self._run(provisioner.note_applied(self.namespace_state, now, expected_serial=expected_serial))
 
     async def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
-        """The stored configs by place: ``(entity_id, resource)``, either may be ``None``; empty places are left out.
+        """Return the stored configs by place: ``(entity_id, resource)``, either may be ``None``; empty places are left
+        out.
 
         Reads batches of 100, eight at a time. Raises ``ValidationError``.
         """
@@ -58,14 +59,14 @@ class StateMethods(FlowRunner):
     async def put_configs(
         self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
     ) -> BulkResult[ConfigPlace]:
-        """Replace the configs at these places, or remove them (``None``); returns which places failed.
+        """Replace the configs at these places, or remove them (``None``); return which places failed.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
         return await self._run(managed_configs.put_configs(self.namespace_state, configs, self._cause(principal)))
 
     async def list_config_places(self) -> list[ConfigPlace]:
-        """The places with limits: the system, and all resources and entities that have some.
+        """Return the places with limits: the system, and all resources and entities that have some.
 
         A very recent change may be missing.
         """

@@ -179,7 +179,7 @@ class DynamoDBStore:
                 lock.release()
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Leave the client of a loop that no longer runs: connections cannot change their loop."""
+        """Drop the client of a loop that no longer runs: a connection cannot change its loop."""
         if self._client is not None:
             self._client.abandon()
         self._client = self._send = None

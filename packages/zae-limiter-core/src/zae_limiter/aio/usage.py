@@ -21,11 +21,10 @@ class UsageMethods(FlowRunner):
         limit: int = 100,
         next: str | None = None,  # noqa: A002 - what the page before calls it
     ) -> UsagePage:
-        """Up to ``limit`` (at most 1000) snapshots of an entity, of a resource, or of an entity on a resource.
+        """Return up to ``limit`` (at most 1000) snapshots of an entity, of a resource, or of an entity on a resource.
 
         The windows begin at or after ``start`` and before ``end``; the oldest is first. For an entity on all resources,
-        one resource follows the other. ``next`` is the token of the page before. Raises ``ValidationError``.
-        """
+        one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``."""
         asked = usage.validate_usage(entity_id, resource, window, start, end)
         return await self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
 
@@ -38,7 +37,7 @@ class UsageMethods(FlowRunner):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> UsageSummary:
-        """The snapshots of an entity, of a resource, or of an entity on a resource, summed by limit.
+        """Return the snapshots of an entity, of a resource, or of an entity on a resource, summed by limit.
 
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
@@ -55,7 +54,8 @@ class UsageMethods(FlowRunner):
         end: datetime | None = None,
         limit: int = 10,
     ) -> tuple[EntityUsage, ...]:
-        """The ``limit`` (at most 1000) entities with the most of ``by`` on a resource, with their sums; most first.
+        """Return the ``limit`` (at most 1000) entities with the most of ``by`` on a resource, with their sums; most
+        first.
 
         ``by`` is ``total_refused``, ``total_shadowed``, ``total_events``, or the name of a limit. The windows begin at
         or after ``start`` and before ``end``. Reads every snapshot of the resource in them. Raises ``ValidationError``.

@@ -1,11 +1,9 @@
-"""The credentials of a process, which botocore finds and renews, in a thread of its own.
-
-Lives here: when to renew, whom to tell. Never: where credentials come from.
+"""The credentials of a process. Botocore finds and renews them, in a separate thread; this module says when, and tells
+the callers.
 
 Callers take no lock: a signal handler that interrupts one leaves nothing behind that others wait for. A refresh begins
 when its thread claims it, and ends in the order: new credentials, no claim, answers. A caller joins in the order: its
-future, then a look at the claim. So a refresh that is claimed answers the future, and without a claim one begins.
-"""
+future, then a look at the claim. So a refresh that is claimed answers the future, and without a claim one begins."""
 
 import logging
 import math
@@ -68,8 +66,7 @@ class CredentialSource:
     def current(self) -> Credentials | None:
         """Return credentials that have not expired, without any I/O; ``None`` if the caller has to wait for new ones.
 
-        Starts a refresh in the background when the time has come, however it ends.
-        """
+        Start a refresh in the background when it is due, and leave its outcome to later callers."""
         held = self._held
         if held is None:
             return None
@@ -102,7 +99,7 @@ class CredentialSource:
     # one refresh
 
     def _renew(self) -> bool:
-        """Start a thread that refreshes; whether there is one."""
+        """Start a thread that refreshes; return whether there is one."""
         try:
             threading.Thread(target=self._refresh, daemon=True, name=THREAD_NAME).start()
         except RuntimeError:  # the interpreter ends, or has no more threads

@@ -1,8 +1,7 @@
-"""Where DynamoDB is, and for which region to sign, as a client of botocore finds it.
+"""Find the URL of DynamoDB and the region to sign for, as a client of botocore does.
 
-Lives here: the rules of botocore's endpoint rule set for DynamoDB, which a test compares with its requests. A client
-would read the description of the whole service for them. Never: a request.
-"""
+This module repeats botocore's endpoint rules for DynamoDB, because a client would read the description of the whole
+service for them. A test compares the two. It sends no request."""
 
 import os
 import re
@@ -132,7 +131,7 @@ def _services(session: Any, profile: Any) -> Any:
 
 
 def _partition(session: Any, region: str) -> Any:
-    """Return what is known of the partition of a region, by default of the first one, ``aws``."""
+    """Return what botocore knows of the partition of a region, by default of the first one, ``aws``."""
     partitions = session.get_component("data_loader").load_data("partitions")["partitions"]
     for partition in partitions:
         if region in partition["regions"] or re.match(partition["regionRegex"], region):

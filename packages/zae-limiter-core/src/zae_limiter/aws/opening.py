@@ -1,4 +1,4 @@
-"""What a client of the HTTP transport needs: where DynamoDB is, how to sign, whom to trust."""
+"""Find what a client of the HTTP transport needs: where DynamoDB is, how to sign, whom to trust."""
 
 import logging
 import platform
@@ -50,7 +50,7 @@ def _open_service(options: ClientOptions) -> Service:
 
 
 def log_proxy(proxy: str) -> None:
-    """Say that the SDK transport serves, because only it speaks to a proxy."""
+    """Log that requests go through the SDK transport, because only it speaks to a proxy."""
     log.warning("the environment names the proxy %s: requests go through the SDK", printable(proxy))
 
 

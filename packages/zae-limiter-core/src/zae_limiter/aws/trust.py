@@ -24,7 +24,7 @@ def untrusted(error: BaseException, host: str) -> Untrusted | None:
 
 
 def _with_reasons(error: BaseException) -> Iterator[BaseException]:
-    """The error, and all that it was raised from or has as an argument."""
+    """Yield the error, and every exception that it was raised from or has as an argument."""
     seen: list[Any] = [error]
     for each in seen:
         yield each

@@ -32,7 +32,7 @@ class TimeEstimate(NamedTuple):
     def after(
         self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]
     ) -> "TimeEstimate":
-        """The estimate after an answer of the second ``date_ms``; itself if the answer changes nothing."""
+        """Return the estimate after an answer of the second ``date_ms``; ``self`` if the answer changes nothing."""
         before = self.offset
         after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
         if after is before and date_ms == self.heard_ms and self.doubt is None:
@@ -49,7 +49,7 @@ class TimeEstimate(NamedTuple):
         return known
 
     def _doubting(self, wall: Offset, date_ms: float, sent_ms: float, received_ms: float) -> "TimeEstimate":
-        """The same belief, and a doubt with one answer more, or a new doubt."""
+        """Return the same belief with one more answer against it, or with a new doubt."""
         if self.doubt is not None:
             further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
             if _agree(further, self.doubt):
@@ -58,7 +58,8 @@ class TimeEstimate(NamedTuple):
         return TimeEstimate(self.offset, date_ms, wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1)
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
-        """The number of answers that replace the belief; one if the wall clock agrees with them, and not with it."""
+        """Return the number of answers that replace the belief; one if the wall clock agrees with them, and not with
+        it."""
         for_it, against = _agree(wall, doubt), _agree(wall, self.offset)
         if for_it == against:
             return ANSWERS

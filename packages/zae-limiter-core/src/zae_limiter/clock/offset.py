@@ -27,15 +27,15 @@ class Offset(NamedTuple):
         return self.upper < math.inf
 
     def contradicts(self, before: "Offset") -> bool:
-        """Whether the last answer could not hold together with all that ``before`` had proved."""
+        """Return whether the last answer could not hold together with all that ``before`` had proved."""
         return self.lower < before.lower or self.upper > before.upper
 
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float) -> "Offset":
-        """The offset after an answer of the second ``date_ms``; itself if the answer proves nothing new.
+        """Return the offset after an answer of the second ``date_ms``; ``self`` if the answer proves nothing new.
 
-        A belief inside the bounds stays; one outside goes as far inside as it was outside, at most to the middle.
-        ``sent_ms`` and ``received_ms`` are of the monotonic clock; the instant of the server's date lies between them.
-        """
+        A belief inside the bounds stays. A belief outside moves as far inside as it was outside, at most to the middle.
+        ``sent_ms`` and ``received_ms`` are of the monotonic clock; the instant of the server's date lies between
+        them."""
         lower = date_ms - received_ms + DRIFT * received_ms
         upper = date_ms + DATE_MS - sent_ms - DRIFT * sent_ms
         if lower <= self.lower and upper >= self.upper:

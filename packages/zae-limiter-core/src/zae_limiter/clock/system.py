@@ -22,7 +22,7 @@ class Clock(Protocol):
     """
 
     def now_ms(self) -> int:
-        """The current time in epoch milliseconds."""
+        """Return the current time in epoch milliseconds."""
 
 
 class SystemClock:
@@ -39,7 +39,7 @@ class SystemClock:
         self._known = TimeEstimate(self._by_wall())
 
     def now_ms(self) -> int:
-        """The current time in epoch milliseconds."""
+        """Return the current time in epoch milliseconds."""
         return int(self._monotonic_ns() / NANOS_PER_MILLI + self._known.offset.ms)
 
     @property
@@ -76,7 +76,7 @@ def _report(moved_ms: float) -> None:
 
 @lru_cache(maxsize=16)  # answers of the same second have the same date
 def read_http_date(text: str) -> int | None:
-    """The epoch milliseconds of an HTTP ``Date``, a whole second; ``None`` for an invalid date."""
+    """Return the epoch milliseconds of an HTTP ``Date``, a whole second; ``None`` for an invalid date."""
     from email.utils import parsedate_to_datetime  # a process with answers has it loaded; others start without it
 
     try:

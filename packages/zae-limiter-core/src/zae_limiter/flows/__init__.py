@@ -1,1 +1,2 @@
-"""Generators that decide what to do next: all policy of the limiter, without a client, a clock, a pause or a logger."""
+"""Generators that decide what to do next. All policy of the limiter is here, without a client, a clock, a pause or a
+logger."""

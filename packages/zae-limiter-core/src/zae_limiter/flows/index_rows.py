@@ -1,9 +1,8 @@
-"""The rows of an index that a call may use: those of its namespace that it can read.
+"""Choose the rows of an index that a call may use: those of its own namespace that it can read.
 
 The policies of a namespace bind the table's key alone, not the keys of indexes: whoever may write under its own key can
-place a row in any partition of an index. So no row of an index is trusted. Lives here: which rows are dropped, and the
-line that tells of them. Never: the content of a row (a reader, which raises for a row that it cannot read).
-"""
+place a row in any partition of an index. So no row of an index is trusted. This module says which rows are dropped, and
+logs their number; a reader checks the content of a row."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -30,11 +29,11 @@ class IndexRows:
     first: Key | None = None
 
     def own(self, items: Iterable[Item]) -> list[Item]:
-        """The items whose table key is of the namespace."""
+        """Return the items whose table key is of the namespace."""
         return self.read(items, lambda item: item)
 
     def read(self, items: Iterable[Item], reader: Callable[[Item], T]) -> list[T]:
-        """What the reader makes of the items of the namespace, without those that it cannot read."""
+        """Return what the reader makes of the namespace's own items; leave out those that it cannot read."""
         prefix = keys.pk_prefix(self.namespace_id)
         found: list[T] = []
         for item in items:
@@ -54,7 +53,7 @@ class IndexRows:
 
 
 def query_rows(query: Query, rows: IndexRows, reader: Callable[[Item], T]) -> Flow[list[T]]:
-    """What the reader makes of the rows of all pages, in order."""
+    """Return what the reader makes of the rows of all pages, in order."""
     found: list[T] = []
     while True:
         page = yield from with_retries(query)
@@ -65,7 +64,8 @@ def query_rows(query: Query, rows: IndexRows, reader: Callable[[Item], T]) -> Fl
 
 
 def report(*counted: IndexRows) -> Flow[None]:
-    """Log the rows that a call dropped, if any: one line, with the table key of the first and no other attribute."""
+    """Log the rows that a call dropped, if any: one line with the table key of the first row, and no other
+    attribute."""
     foreign, unreadable = (sum(getattr(rows, count) for rows in counted) for count in ("foreign", "unreadable"))
     first = next(((rows.namespace_id, rows.first) for rows in counted if rows.first is not None), None)
     if first is None:

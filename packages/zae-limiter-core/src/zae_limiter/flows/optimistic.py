@@ -15,11 +15,10 @@ Write = Put | Update | Delete | Check
 
 
 def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T]]]) -> Flow[T]:
-    """Apply the writes of ``attempt`` in one transaction, and start again after a lost race; returns its result.
+    """Apply the writes of ``attempt`` in one transaction, and start again after a lost race; return its result.
 
-    An attempt without writes ends the flow. Each attempt has its own token, so that a transaction whose answer was lost
-    is repeated safely. Raises ``RaceLost``, ``StoreError``.
-    """
+    An attempt without writes ends the flow. Each attempt has its own request token, so that a transaction whose answer
+    was lost is repeated safely. Raises ``RaceLost``, ``StoreError``."""
     for number in range(ATTEMPTS):
         if number > 1:  # let others finish
             yield Sleep(RACE_PAUSES[number])
@@ -37,15 +36,15 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
 
 
 def as_read(item: Item, version: str, *others: str) -> Conditions:
-    """The conditions that a record has the version that was read, the same event of its last change, and ``others``.
+    """Return the conditions that a record has the version and the last event that were read, and ``others``.
 
-    The version alone does not tell a record from one that was deleted and made again. An older release writes no event.
-    """
+    The version alone does not tell a record from one that was deleted and made again. An older release writes no
+    event."""
     known = {name: item[name] for name in (version, EVENT_ID, *others) if name in item}
     return Conditions(equals=known, absent=() if EVENT_ID in item else (EVENT_ID,))
 
 
 def lost_race(cancelled: TransactionCancelled) -> bool:
-    """Whether failed conditions alone cancelled the transaction, conflicts aside: a new attempt may pass."""
+    """Return whether only failed conditions or conflicts cancelled the transaction, so that a new attempt may pass."""
     codes = {reason.code for reason in cancelled.reasons} - {None, "TransactionConflict"}
     return codes == {"ConditionalCheckFailed"}

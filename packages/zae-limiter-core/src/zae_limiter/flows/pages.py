@@ -1,4 +1,4 @@
-"""Queries over all pages, and deletes in batches."""
+"""Query all pages, and delete in batches."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, between attempts that remove noth
 
 
 def query_all(query: Query) -> Flow[list[Item]]:
-    """The items of all pages, in order."""
+    """Return the items of all pages, in order."""
     items: list[Item] = []
     while True:
         page = yield from with_retries(query)
@@ -46,7 +46,7 @@ def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = N
 
 
 def _remove(wave: Sequence[Delete]) -> Flow[tuple[list[Delete], StoreError | None]]:
-    """Send the deletes; returns those left undone, and the error. A delete may be repeated after a lost answer."""
+    """Send the deletes; return those left undone, and the error. A delete may be repeated after a lost answer."""
     batches = [tuple(wave[start : start + WRITES_PER_BATCH]) for start in range(0, len(wave), WRITES_PER_BATCH)]
     answers = yield from call_all(map(BatchWrite, batches))
     left: list[Delete] = []

@@ -1,4 +1,4 @@
-"""Public errors: store errors as callers see them."""
+"""Translate store errors into the public errors that callers see."""
 
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
-    """The flow's result. Raises each ``StoreError`` as an ``InfrastructureError``."""
+    """Run a flow and return its result. Raises each ``StoreError`` as an ``InfrastructureError``."""
     try:
         return (yield from flow)
     except StoreError as error:
@@ -26,7 +26,7 @@ def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
 
 
 def public_error(stack: str, error: StoreError, *, failed: str = "") -> InfrastructureError:
-    """The public error of a store error: ``RateLimiterUnavailable`` for an outage.
+    """Return the public error of a store error: ``RateLimiterUnavailable`` for an outage.
 
     ``failed`` names the action that failed, at the beginning of the message.
     """

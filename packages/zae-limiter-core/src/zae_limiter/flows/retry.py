@@ -1,8 +1,7 @@
-"""Repeated requests: numbers of attempts, pauses, and reads.
+"""Repeat requests: the numbers of attempts, the pauses, and reads.
 
 A write whose answer was lost may have been applied: only writes that are safe to repeat go through ``with_retries``.
-Drivers sleep between half of a pause and all of it.
-"""
+Drivers sleep between half of a pause and all of it."""
 
 from collections.abc import Sequence
 from typing import Final, TypeVar
@@ -23,12 +22,12 @@ KEYS_PER_READ: Final = 100
 
 
 def key_of(item: Item) -> Key:
-    """The key of an item."""
+    """Return the key of an item."""
     return Key(item[PK], item[SK])
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
-    """The items that exist, by key, in batches of 100."""
+    """Return the items that exist, by key, in batches of 100."""
     items: dict[Key, Item] = {}
     waiting = tuple(keys)
     while waiting:
@@ -39,7 +38,7 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
 
 
 def read(key: Key) -> Flow[Item | None]:
-    """The item, ``None`` if it does not exist."""
+    """Return the item, ``None`` if it does not exist."""
     return (yield from with_retries(Get(key)))
 
 

@@ -25,7 +25,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for ``seconds``, holding nothing: the budget of the run begins again behind it. Answer: ``None``."""
+    """Wait for ``seconds``, holding nothing; the run's time budget restarts afterwards. Answer: ``None``."""
 
     seconds: float
 
@@ -87,13 +87,13 @@ Flow = Generator[Step | Wait, Any, T]
 
 
 def call(operation: Operation[R]) -> Flow[R]:
-    """The store's answer. Raises ``StoreError``."""
+    """Send an operation and return the store's answer. Raises ``StoreError``."""
     answer: R = yield operation
     return answer
 
 
 def call_all(operations: Iterable[Operation[R]]) -> Flow[list[R | StoreError]]:
-    """The store's answers to operations that are sent at the same time, in order; an error for each that failed."""
+    """Send operations at the same time, and return the answers in order; an error for each that failed."""
     answers: list[R | BaseException] = yield Parallel(tuple(operations))
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
@@ -107,11 +107,10 @@ def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
 
 
 def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], object]) -> T:
-    """Run the rest of a flow whose budget is spent: ``error`` is thrown into it, now and at each later step.
+    """Run the rest of a flow whose budget is spent: throw ``error`` into it, now and at each later step.
 
-    Some steps are performed: ``Log`` is written, and what may not be dropped, such as a give-back, is put into its
-    queue with ``enter``, without waiting for it.
-    """
+    Some steps are performed: ``Log`` is written, and ``enter`` puts what may not be dropped, such as a give-back, into
+    its queue, without waiting for it."""
 
     def perform(step: Step | Wait) -> None:
         if isinstance(step, Log):

@@ -1,4 +1,4 @@
-"""Checks of the arguments of changes and lists. Rules that need the stored state are in ``records``."""
+"""Check the arguments of changes and lists. Rules that need the stored state are in ``records``."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def validate_page(limit: int, start: str | None) -> None:
 
 
 def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
-    """The new limits by place. Raises ``ValidationError``."""
+    """Check the new limits, and return them by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
     checked = validate_keys("changes", changes, lambda place: validate_pair("changes", place))
@@ -45,7 +45,8 @@ def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPla
 
 
 def validate_keys(field: str, given: Mapping[P, V], check: Callable[[P], P]) -> dict[P, V]:
-    """The map by checked keys. Raises ``ValidationError``, also for two that are one when they are checked."""
+    """Return the map with its keys checked. Raises ``ValidationError``, also for two keys that are equal once
+    checked."""
     checked: dict[P, V] = {}
     for key, value in given.items():
         if (name := check(key)) in checked:
@@ -55,34 +56,35 @@ def validate_keys(field: str, given: Mapping[P, V], check: Callable[[P], P]) -> 
 
 
 def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
-    """The places in order, without duplicates. Raises ``ValidationError``."""
+    """Check the places, and return them in order, without duplicates. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be a list of places: (entity_id, resource)")
     return list(dict.fromkeys(validate_pair("places", place) for place in places))
 
 
 def validate_pair(field: str, place: OwnPlace) -> OwnPlace:
-    """The place that a pair of entity id and resource names. Raises ``ValidationError``, which names ``field``."""
+    """Check a pair of entity id and resource, and return it as a place. Raises ``ValidationError``, which names
+    ``field``."""
     if not isinstance(place, tuple) or len(place) != 2:
         raise ValidationError(field, place, "must name places as (entity_id, resource)")
     return validate_own_place(*place)
 
 
 def validate_bucket(entity_id: object, resource: object) -> tuple[str, str]:
-    """Return the entity and the resource of a bucket. Raises ``ValidationError``."""
+    """Check and return the entity and the resource of a bucket. Raises ``ValidationError``."""
     return check_identifier("entity_id", entity_id), check_resource("resource", resource)
 
 
 def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
-    """The place of an entity's own limits, on a resource or on all (``_default_``). Raises ``ValidationError``."""
+    """Check and return the place of an entity's own limits, on a resource or on all (``_default_``). Raises
+    ``ValidationError``."""
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
 
 
 def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None) -> tuple[Limit, ...] | None:
-    """The limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
+    """Check and return the limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
 
-    With an ``on_unavailable``, limits may be empty or ``None``.
-    """
+    With an ``on_unavailable``, limits may be empty or ``None``."""
     if on_unavailable is None:
         return check_limits("limits", limits or ())
     check_on_unavailable(on_unavailable)
@@ -90,7 +92,7 @@ def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailabl
 
 
 def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields to change, without those that are ``UNCHANGED``. Raises ``ValidationError``."""
+    """Check and return the fields to change, without those that are ``UNCHANGED``. Raises ``ValidationError``."""
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
     validate_name(given.get("name"))
     if given.get("parent_id") is not None:
@@ -109,14 +111,15 @@ def validate_version(expected: int | None) -> None:
 
 
 def validate_flag(field: str, value: object) -> bool:
-    """``value``, which must be ``True`` or ``False``. Raises ``ValidationError``, for other truthy values too."""
+    """Return ``value``, which must be ``True`` or ``False``. Raises ``ValidationError``, for other truthy values
+    too."""
     if isinstance(value, bool):
         return value
     raise ValidationError(field, value, "must be True or False")
 
 
 def validate_name(name: object) -> str | None:
-    """The name of an entity, ``None`` for no name. Raises ``ValidationError``."""
+    """Check and return the name of an entity, ``None`` for no name. Raises ``ValidationError``."""
     if name is None:
         return None
     if not isinstance(name, str):
@@ -126,7 +129,8 @@ def validate_name(name: object) -> str | None:
 
 
 def validate_metadata(metadata: object) -> dict[str, Any]:
-    """The metadata as a new dict, as JSON has it, empty for ``None``. Raises ``ValidationError`` for types or sizes."""
+    """Check and return the metadata as a new dict, as JSON has it, empty for ``None``. Raises ``ValidationError`` for
+    types or sizes."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
@@ -152,7 +156,8 @@ def _validate_key(key: object) -> str:
 
 
 def validate_json(field: str, value: object, *, depth: int = DEEPEST_VALUE) -> Any:
-    """The value as JSON gives it back: lists for tuples, dicts for mappings. Raises ``ValidationError``."""
+    """Check and return the value as JSON gives it back: lists for tuples, dicts for mappings. Raises
+    ``ValidationError``."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -183,13 +188,14 @@ def _validate_json_key(field: str, key: object) -> None:
 
 
 def _json_bytes(value: object) -> int:
-    """The size of a value: of a string its own, of any other value that of its JSON."""
+    """Return the size of a value: of a string its own, of any other value that of its JSON."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return len(text.encode())
 
 
 def _validate_size(field: str, text: str, most: int) -> int:
-    """The size of ``text`` in bytes. Raises ``ValidationError`` above ``most`` characters, or for a lone surrogate."""
+    """Check and return the size of ``text`` in bytes. Raises ``ValidationError`` above ``most`` characters, or for a
+    lone surrogate."""
     if len(text) > most:
         raise ValidationError(field, text, f"has {len(text)} characters: at most {most}")
     try:

@@ -1,4 +1,4 @@
-"""Rate limits in other libraries: a module for each, which imports its library, so this package imports none of them.
+"""Limit the requests and calls of other libraries: a module for each, which imports its library; this package imports
+none.
 
-``asgi`` and ``tokens`` need no library. The others need the extra of their name.
-"""
+``asgi`` and ``tokens`` need no library. The others need the extra of their name."""

@@ -1,4 +1,4 @@
-"""What every integration answers: header fields, status and body, without I/O and without a framework."""
+"""The answers that every integration gives: header fields, status and body, without I/O and without a framework."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,8 @@ UNAVAILABLE_RETRY_SECONDS: Final = "1"  # an unavailable store is asked once a s
 
 
 def refusal_of(error: Exception) -> Answered | None:
-    """The error itself if it can be answered; the first one of a group, as ``TaskGroup`` raises, if all of them can."""
+    """Return the error if it can be answered; of a group, as ``TaskGroup`` raises, the first one if all can be
+    answered."""
     if isinstance(error, ExceptionGroup):
         refusals = [refusal_of(each) for each in error.exceptions]
         return refusals[0] if all(refusals) else None
@@ -24,7 +25,7 @@ def refusal_of(error: Exception) -> Answered | None:
 
 
 class NotServed(Exception):
-    """The request was not served: what its leases hold goes back."""
+    """The request was not served: its leases give back what they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +53,18 @@ class Answers:
                 raise ValidationError(f"units[{name!r}]", unit, problem)
 
     def fields(self, result: HasStatuses) -> dict[str, str]:
-        """The header fields of a lease or a refusal."""
+        """Return the header fields of a lease or a refusal."""
         return headers(result, units=self.units, legacy=self.legacy)
 
     def to(self, error: Answered, path: str) -> Answer:
-        """The answer to an error of ``ANSWERED``; the path is the request's, decoded."""
+        """Return the answer to an error of ``ANSWERED``; the path is the request's, decoded."""
         document, fields = self.document(error)
         body = json.dumps({**document, "instance": _reference(path)}).encode()
         named = {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}
         return Answer(document["status"], named, body)
 
     def document(self, error: Answered) -> tuple[dict[str, Any], dict[str, str]]:
-        """The problem document and the header fields. They name no entity, and not what is wrong with the store."""
+        """Return the problem document and the header fields. They name no entity, and no fault of the store."""
         if isinstance(error, RateLimitExceeded):
             return problem(error), self.fields(error)
         document = {
@@ -76,10 +77,11 @@ class Answers:
 
 
 def _reference(path: str) -> str:
-    """The URI reference of a decoded path on this server: one slash in front, lest it names another server."""
+    """Return the URI reference of a decoded path on this server, with one slash in front, so that it names no other
+    server."""
     return "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=", errors="replace")
 
 
 def served(status: int) -> bool:
-    """Whether an answer of this status keeps the tokens: every one but a server error."""
+    """Return whether an answer of this status keeps the tokens: every one but a server error."""
     return status < 500

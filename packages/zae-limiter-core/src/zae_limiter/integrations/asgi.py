@@ -1,11 +1,10 @@
 """Middleware of ASGI, for Starlette, FastAPI, Litestar, Quart and any other: it needs no framework.
 
-A request takes its tokens before the application runs, and keeps them once it has begun, whatever becomes of the answer
-and of the client. With ``refund="before_answer"`` they go back if the application raises or stops before its answer
+A request takes its tokens before the application runs, and keeps them once it has begun, whatever happens to the answer
+and the client. With ``refund="before_answer"`` they go back if the application raises or stops before its answer
 begins, or if its answer is a server error (5xx), unless it has settled: what it settled always counts. Corrections
 (``lease.settle``) are written when the application ends, so after the last byte of a stream. A client that leaves while
-its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through.
-"""
+its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
@@ -38,7 +37,8 @@ class ClientLeft(Exception):
 
 
 def lease_of(scope: Mapping[str, object]) -> Lease:
-    """The request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not limited."""
+    """Return the request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not
+    limited."""
     state = scope.get("state")
     lease = state.get(LEASE) if isinstance(state, Mapping) else None
     if not isinstance(lease, Lease):
@@ -49,9 +49,8 @@ def lease_of(scope: Mapping[str, object]) -> Lease:
 class Exchange:
     """One request and its answer at one layer of middleware, with the leases that it holds there.
 
-    A layer further in has an exchange of its own, which ends first. If the answer is its refusal, this one gives back;
-    the answer has the fields of the one furthest in that has any.
-    """
+    An inner layer has an exchange of its own, which ends first. If the answer is the inner layer's refusal, this layer
+    gives its tokens back. The answer has the header fields of the innermost layer that has any."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         self._scope, self._inbox, self._send = scope, inbox.Inbox(receive), send
@@ -64,7 +63,7 @@ class Exchange:
 
     @classmethod
     def of(cls, scope: Scope) -> "Exchange":
-        """The exchange of a scope, furthest in. Raises ``LookupError`` if there is no ``AnswerMiddleware``."""
+        """Return the innermost exchange of a scope. Raises ``LookupError`` if there is no ``AnswerMiddleware``."""
         if isinstance(found := scope.get(_EXCHANGE), cls):
             return found
         raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
@@ -72,15 +71,14 @@ class Exchange:
     async def acquire(self, lease: Lease, *, waits: bool = False, refund: Refund = "never") -> Lease:
         """Take the tokens until the request ends. Raises the errors of ``acquire``.
 
-        ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client does not.
-        """
+        ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client leaves meanwhile."""
         entering = self._leases.enter(lease, refund)
         await (self._enter_unless_gone(entering) if waits else entering)
         self._scope.setdefault("state", {})[LEASE] = lease
         return lease
 
     async def run(self, app: App) -> None:
-        """Let the application answer, or answer in its place."""
+        """Run the application, or send an answer in its place."""
         outer = self._scope.get(_EXCHANGE)
         if outer is not None:
             outer._inner = self
@@ -140,7 +138,7 @@ class Exchange:
         await self._send(message)
 
     def _follow(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Go by the layer further in, unless middleware in between gives another answer than that layer has given."""
+        """Use the inner layer's outcome, unless middleware in between sends another answer than that layer did."""
         inner = self._inner
         if inner is not None and inner._status == self._status:
             self._refused = inner._refused
@@ -148,7 +146,7 @@ class Exchange:
             self._fields = inner._fields
 
     def _follow_end(self) -> None:
-        """Go by a door further in, unless middleware in between gives another answer."""
+        """Use the outcome of an inner door, unless middleware in between sends another answer."""
         if self._inner is not None and self._inner._status == self._status:
             self._leases.turned_away |= self._inner._leases.turned_away
 
@@ -219,7 +217,7 @@ class RateLimitMiddleware:
 
 
 async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:
-    """A value, or what a function of the request returns, which may be ``async``."""
+    """Return a value, or what a function of the request returns, which may be ``async``."""
     found = given(request) if callable(given) else given
     return await found if isawaitable(found) else found
 

@@ -31,12 +31,14 @@ OfRequest: TypeAlias = T | Callable[[Any], T]
 
 
 def lease_of(request: Any) -> SyncLease:
-    """The request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not limited."""
+    """Return the request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not
+    limited."""
     return _lease_of(request, SyncLease)
 
 
 def async_lease_of(request: Any) -> Lease:
-    """The same where ``AsyncRateLimits`` limits."""
+    """Return the request's lease where ``AsyncRateLimits`` limits. Raises ``LookupError`` if the request is not
+    limited."""
     return _lease_of(request, Lease)
 
 
@@ -51,7 +53,7 @@ def _lease_of(request: Any, kind: type[T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a request asks for. Each part is a value, or a function of the request."""
+    """The arguments of an acquire for a request. Each is a value, or a function of the request."""
 
     limiter: Any
     identity: Callable[[Any], Any]
@@ -68,7 +70,7 @@ class _Rule:
         return response
 
     def serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
-        """Show the lease in the response, unless middleware further in does; whether its tokens stay taken."""
+        """Show the lease in the response, unless inner middleware does; return whether its tokens stay taken."""
         leases.turned_away = getattr(response, "rate_limit_turned_away", False)
         if getattr(response, "rate_limit_refused", False):
             return False
@@ -107,12 +109,14 @@ class RateLimits:
         self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
-        """What Django calls for each site."""
+        """Return what Django calls for each site."""
         return _SyncMiddleware(self._rule, get_response)
 
 
 class AsyncRateLimits:
-    """The same with a ``RateLimiter``, for a site that an ASGI server serves; the functions may be ``async``."""
+    """Limits the requests of a site that an ASGI server serves, with a ``RateLimiter``; the functions may be ``async``.
+
+    The arguments are those of ``RateLimits``."""
 
     sync_capable, async_capable = False, True
 
@@ -132,7 +136,7 @@ class AsyncRateLimits:
         self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
-        """What Django calls for each site."""
+        """Return what Django calls for each site."""
         return _AsyncMiddleware(self._rule, get_response)
 
 
@@ -212,7 +216,7 @@ class _AsyncMiddleware(_Middleware):
 
 
 def _done_nonetheless(request: Any, error: BaseException) -> bool:
-    """Whether a view goes on though its client has left: nobody can cancel a thread."""
+    """Return whether a view continues though its client has left: nobody can cancel a thread."""
     match = request.resolver_match
     return isinstance(error, CancelledError) and match is not None and not iscoroutinefunction(match.func)
 

@@ -1,4 +1,5 @@
-"""Why an estimate can never pass: most of it may be for an answer whose longest length the request does not name."""
+"""Explain an estimate that can never pass: most of it may be for an answer whose longest length the request does not
+name."""
 
 import math
 from collections.abc import Callable, Mapping

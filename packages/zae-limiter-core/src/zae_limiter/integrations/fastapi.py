@@ -42,14 +42,13 @@ REFUSAL: Final[dict[str, Any]] = {
 
 
 class RateLimited:
-    """A dependency that takes the request's tokens and is their lease; ``None`` if nothing is limited.
+    """A dependency that takes the request's tokens and returns their lease; ``None`` if nothing is limited.
 
     It limits no websocket, and no request that costs nothing (``{}``).
 
     ``identity`` is a dependency that returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit)
     are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the
-    application has begun, or ``"before_answer"``.
-    """
+    application has begun, or ``"before_answer"``."""
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ def _depends(value: Any) -> Any:
 
 
 def _limited_operations(app: FastAPI, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What the document says of the routes that have a ``RateLimited``."""
+    """Yield what the document says of the routes that have a ``RateLimited``."""
     for route in _routes(app):
         dependant, methods = getattr(route, "dependant", None), getattr(route, "methods", None)
         if dependant is not None and methods and _limits(dependant):  # a websocket has no methods
@@ -126,7 +125,7 @@ def _limited_operations(app: FastAPI, paths: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _routes(app: FastAPI) -> Iterable[Any]:
-    """All routes, those of included routers among them: newer ``app.routes`` have the routers themselves."""
+    """Return all routes, those of included routers among them: newer ``app.routes`` have the routers themselves."""
     contexts = getattr(routing, "iter_route_contexts", None)
     return app.routes if contexts is None else cast("Iterable[Any]", contexts(app.routes))
 

@@ -1,4 +1,4 @@
-"""Checks of what a web integration is given: what is a value at once, what a function returns at each request."""
+"""Validate an integration's arguments: constants at setup, the results of callables at each request."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ Kind = type[RateLimiter] | type[SyncRateLimiter]
 
 
 def check_given(kind: Kind, limiter: object, cost: object, refund: object, options: AcquireOptions) -> None:
-    """Raise ``ValidationError`` for what no request could be limited with."""
+    """Raise ``ValidationError`` for arguments that no request could be limited with."""
     if not (isinstance(limiter, kind) or callable(limiter)):
         raise ValidationError("limiter", limiter, f"must be a {kind.__name__}, or a function that returns one")
     if not callable(cost):
@@ -28,13 +28,14 @@ def check_given(kind: Kind, limiter: object, cost: object, refund: object, optio
 
 
 def check_refund(refund: object) -> None:
-    """Raise ``ValidationError`` for another time than those at which a request gives back."""
+    """Raise ``ValidationError`` unless ``refund`` is one of ``REFUNDS``."""
     if refund not in REFUNDS:
         raise ValidationError("refund", refund, f"must be one of {', '.join(REFUNDS)}")
 
 
 def check_cost(cost: Any) -> Mapping[str, int]:
-    """The tokens by limit. Raises ``ValidationError`` for what is no mapping: ``None`` is a forgotten ``return``."""
+    """Return the tokens by limit. Raises ``ValidationError`` unless it is a mapping: ``None`` is a forgotten
+    ``return``."""
     if isinstance(cost, Mapping):
         return cost
     raise ValidationError("cost", cost, "must map limits to amounts, like {'rpm': 1}; {} costs nothing")

@@ -1,4 +1,4 @@
-"""What the client of an ASGI request sends, read ahead while its request waits for tokens."""
+"""Read ahead what the client of an ASGI request sends, while its request waits for tokens."""
 
 import asyncio
 from collections import deque
@@ -20,7 +20,7 @@ class Inbox:
         self._next: asyncio.Future[Message] | None = None
 
     async def get(self) -> Message:
-        """The next message."""
+        """Return the next message."""
         if self._read:
             return self._read.popleft()
         if (reading := self._next) is not None:
@@ -29,7 +29,7 @@ class Inbox:
         return await self._receive()
 
     async def until_gone(self) -> bool:
-        """Wait until the client leaves; ``False`` if more of its body comes than is read ahead."""
+        """Wait until the client leaves; return ``False`` if more of its body comes than is read ahead."""
         size = 0
         while size < READ_AHEAD:
             reading = self._next = self._next or asyncio.ensure_future(self._receive())

@@ -66,7 +66,7 @@ class RequestLimiter(BaseRateLimiter):
             return False
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
-        """The same on an event loop."""
+        """Take the tokens on an event loop, as ``acquire`` does on a thread."""
         if isinstance(self._limiter, SyncRateLimiter):
             return await to_thread(self.acquire, blocking=blocking)
         try:
@@ -82,13 +82,13 @@ class RequestLimiter(BaseRateLimiter):
 
 
 class TokenLimits(BaseCallbackHandler):
-    """A callback of chat models: takes a request and the estimated tokens before each call, settles when it ends.
+    """A callback of chat models: it takes a request and the estimated tokens before each call, and settles when it
+    ends.
 
     ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
     the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
     ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
-    or gives it back (``"before_answer"``) unless its answer had begun to stream.
-    """
+    or gives it back (``"before_answer"``) unless its answer had begun to stream."""
 
     raise_error = True  # LangChain swallows the errors of other callbacks
 
@@ -118,15 +118,15 @@ class TokenLimits(BaseCallbackHandler):
         self._take(run_id, {**kwargs.get("invocation_params", {}), "messages": contents})
 
     def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
-        """The same for a model that is no chat model."""
+        """Take the tokens for a model that is no chat model. Raises the errors of ``acquire``."""
         self._take(run_id, {**kwargs.get("invocation_params", {}), "prompt": prompts})
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Settle what was used; the estimate stays if the model does not say. What cannot be written is logged."""
+        """Settle what was used. Keep the estimate if the model does not say. Log what cannot be written."""
         self._end(run_id, response, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Give back what is refunded, unless the call had begun to stream: then the estimate stays."""
+        """Give back what ``refund`` allows, unless the call had begun to stream: then keep the estimate."""
         self._end(run_id, kwargs.get("response"), error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:

@@ -1,12 +1,11 @@
 """The leases of one request, in both variants: entered one after the other, ended together with the answer.
 
-Work that is done must count, whatever its client does then: leaves, sends what makes the application raise, or breaks
-the connection. So a request keeps its tokens once the application begins (``refund="never"``). Two things give back: a
-*door*, a further limit that turns the request away before the application begins, and the option
+Work that is done must count, whatever its client does afterwards: it leaves, sends what makes the application raise, or
+breaks the connection. So a request keeps its tokens once the application begins (``refund="never"``). Two things give
+back: a *door*, which is a further limit that turns the request away before the application begins, and the option
 ``refund="before_answer"``, for applications whose failures cost nothing. docs/decisions/refund.md says why.
 
-``OpenCalls`` has the leases of calls that begin and end in different hooks.
-"""
+``OpenCalls`` has the leases of calls that begin and end in different hooks."""
 
 import logging
 from collections.abc import Hashable
@@ -45,7 +44,7 @@ class _Entered(Generic[L]):
             lease.keep()
 
     def _close(self) -> None:
-        """Keep what the application has settled, and what is not refunded once it has begun."""
+        """Keep what the application has settled, and what ``refund`` does not return once it has begun."""
         for lease, refund in self._entered:
             if lease.corrected or (refund == "never" and not self.turned_away):
                 lease.keep()
@@ -111,9 +110,8 @@ MAX_OPEN_SECONDS: Final = 3600.0
 class OpenCalls(LRU[K, E]):
     """The leases of calls by their id, until they end.
 
-    Of some calls nobody tells the end, so the oldest are forgotten: beyond ``MAX_OPEN`` calls, and after an hour. What
-    they took stays taken.
-    """
+    Some calls never report their end, so the oldest are forgotten: beyond ``MAX_OPEN`` calls, and after an hour. What
+    they took stays taken."""
 
     def __init__(self) -> None:
         super().__init__(MAX_OPEN)

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 def key_of(user: Any) -> str:
-    """The hash of the key that the proxy has checked. Raises ``LookupError`` if it checks none."""
+    """Return the hash of the key that the proxy has checked. Raises ``LookupError`` if it checks none."""
     from litellm.proxy import proxy_server
 
     if not user.api_key or not (proxy_server.master_key or proxy_server.user_custom_auth):
@@ -54,12 +54,12 @@ def key_of(user: Any) -> str:
 
 
 def model_of(data: Mapping[str, Any]) -> str:
-    """The first group of the configuration that has the model, whatever name the client has used for it."""
+    """Return the first group of the configuration that has the model, whatever name the client has used for it."""
     return _models().resource_of_name(str(data["model"]))
 
 
 class _Call(Leases):
-    """A call that is under way: whose it is, what it costs, and the resources whose tokens it has taken."""
+    """A call under way: its entity, its cost, and the resources whose tokens it has taken."""
 
     def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int]) -> None:
         super().__init__()
@@ -121,7 +121,8 @@ class RateLimits(CustomLogger):
         request_kwargs: dict[str, Any] | None = None,
         parent_otel_span: Any = None,
     ) -> list[dict[str, Any]]:
-        """Take the tokens of a fallback before LiteLLM chooses a deployment, so that a refusal pauses none."""
+        """Take the tokens of a fallback before LiteLLM chooses a deployment, so that a refusal puts no deployment on
+        pause."""
         call = self._call_of(request_kwargs or {})
         if call is not None and isinstance(healthy_deployments, list) and healthy_deployments:
             await self._reach(call, model, healthy_deployments[0])
@@ -176,7 +177,7 @@ class RateLimits(CustomLogger):
         user_api_key_dict: Any,
         traceback_str: str | None = None,
     ) -> None:
-        """Give back what a failed call is refunded. A client that leaves has used its estimate."""
+        """Give back what ``refund`` allows for a failed call. A client that leaves has used its estimate."""
         if leases := self._call_of(request_data):
             if getattr(original_exception, "status_code", None) == CLIENT_LEFT:
                 leases.keep()
@@ -185,7 +186,7 @@ class RateLimits(CustomLogger):
     async def async_post_call_response_headers_hook(
         self, data: dict[str, Any], user_api_key_dict: Any, response: Any, *args: Any, **kwargs: Any
     ) -> dict[str, str] | None:
-        """The header fields of an answer. Older releases of LiteLLM do not ask for them."""
+        """Return the header fields of an answer. Older releases of LiteLLM do not ask for them."""
         return _note(data).get("fields")
 
     async def _begin(self, user: Any, data: dict[str, Any], call_type: str) -> None:
@@ -203,7 +204,7 @@ class RateLimits(CustomLogger):
         self._open.put(key, call)
 
     async def _reach(self, call: _Call, model: str, deployment: Mapping[str, Any]) -> None:
-        """Hold a call to the limits of what LiteLLM has chosen for it."""
+        """Apply to a call the limits of the model that LiteLLM has chosen for it."""
         try:
             if self._resource is model_of:
                 resource = _models().resource_of_deployment(deployment)
@@ -231,7 +232,7 @@ class RateLimits(CustomLogger):
         return cost
 
     def _answer_to(self, error: Exception, data: Mapping[str, Any], call_type: str) -> Exception:
-        """The exception whose answer the client gets."""
+        """Return the exception whose answer the client gets."""
         if isinstance(error, ANSWERED):
             document, fields = self._answers.document(error)
             detail = document["detail"]
@@ -267,7 +268,7 @@ class RateLimits(CustomLogger):
 
 
 class _Stream:
-    """What a stream has said of its usage, and its parts, which LiteLLM counts if it has said nothing."""
+    """The usage that a stream reports, and its parts, which LiteLLM counts if the stream reports none."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
@@ -284,7 +285,7 @@ class _Stream:
             self.whole = self._usage.whole  # a client may leave after the last event, before the stream ends
 
     def tokens(self) -> int | None:
-        """All tokens of the call; ``None`` if nobody can tell, as of half a stream that begins with a usage."""
+        """Return all tokens of the call; ``None`` if nobody can tell, as of half a stream that begins with a usage."""
         if not self.whole and self._usage.tokens is not None:
             return None
         if self._usage.tokens is None and self._parts:
@@ -296,7 +297,7 @@ class _Stream:
 
 
 def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:
-    """The request to estimate: that of embeddings has no answer."""
+    """Return the request to estimate. A request for embeddings has no answer."""
     return {**data, "max_tokens": 0} if "embedding" in call_type else data
 
 
@@ -311,7 +312,7 @@ def _models() -> Models:
 
 
 def _group_of(deployment: Mapping[str, Any]) -> str | None:
-    """The group of the deployment, as the router tells it beside the call, or as it lists it."""
+    """Return the group of the deployment, as the router names it beside the call, or as its list has it."""
     buckets = (deployment.get(name) for name in _BUCKETS)
     noted: Mapping[str, Any] = next((bucket for bucket in buckets if isinstance(bucket, Mapping)), {})
     group = deployment.get("model_name") or noted.get("model_group")
@@ -319,7 +320,7 @@ def _group_of(deployment: Mapping[str, Any]) -> str | None:
 
 
 def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -> Exception:
-    """The exception whose header fields the endpoint of the call passes on."""
+    """Return the exception whose header fields the endpoint of the call passes on."""
     if not call_type.endswith(("text_completion", "anthropic_messages")):
         return HTTPException(status, detail, fields)
     kind = "rate_limit_error" if status == STATUS else "api_error"

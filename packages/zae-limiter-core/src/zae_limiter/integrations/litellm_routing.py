@@ -2,12 +2,11 @@
 
 A client must not reach a model whose limit is spent. LiteLLM lets a request choose more than its ``model``: fallbacks,
 routers of its own, retries, bodies for the provider, deployments by their ids, aliases, wildcards; each release adds
-some. So there is a list of the fields that choose nothing, and any other is refused. And what counts is the deployment
+some. So there is a list of the fields that choose nothing, and any other is refused. A call counts for the deployment
 that LiteLLM has really chosen, under the name of the first group of the configuration that has it, whatever name a
-client has used. A list of what is forbidden was tried and left: both releases that it was tried on had a way around.
+client has used. A list of forbidden fields was tried and dropped: on both releases there was a way around it.
 
-Pure, and without an import of LiteLLM.
-"""
+This module is pure, and imports nothing of LiteLLM."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -34,11 +33,11 @@ OF_HEADERS: Final = frozenset(
 
 
 class RoutingError(Exception):
-    """A request that asks for what the limits could not see."""
+    """The request asks for something that the limits could not see."""
 
 
 class ConfigurationError(Exception):
-    """A configuration whose models do not tell which limits hold."""
+    """The configuration's models do not say which limits hold."""
 
 
 def check_fields(data: Mapping[str, Any], more: Iterable[str] = ()) -> None:
@@ -83,7 +82,7 @@ class Models:
         return found
 
     def resource_of_deployment(self, deployment: Mapping[str, Any]) -> str:
-        """Return the resource of what LiteLLM has chosen. Raises ``RoutingError`` for what it was not given."""
+        """Return the resource of the deployment that LiteLLM has chosen. Raises ``RoutingError`` for an unknown one."""
         found = self._of_deployment.get(str((deployment.get("model_info") or {}).get("id")))
         found = found or self._of_model.get(str(deployment.get("model")))
         if found is None:

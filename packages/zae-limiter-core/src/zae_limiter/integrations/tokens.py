@@ -1,7 +1,6 @@
-"""The tokens of a call of a language model: an estimate before it, what its provider counted after it.
+"""The tokens of a call of a language model: an estimate before it, the provider's count after it.
 
-For requests and answers of the APIs of OpenAI and Anthropic, as mappings or as objects. Needs no library.
-"""
+For requests and answers of the APIs of OpenAI and Anthropic, as mappings or as objects. Needs no library."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,8 @@ _COUNTS: Final = (
 
 
 def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
-    """The most tokens that a call is likely to use: its text, four characters to a token, and the longest answer.
+    """Return the most tokens that a call is likely to use: its text, four characters to a token, and the longest
+    answer.
 
     Prompts that are tokens already count as such, images and sound as nothing, other files by their size, like text.
     ``answer`` is the longest answer if the request names none.
@@ -62,14 +62,13 @@ class Usage:
     def tokens(self) -> int | None:
         """All tokens of the call; ``None`` if the provider has not said.
 
-        For Anthropic without what was read from the cache of prompts, which its limits leave out, too.
-        """
+        For Anthropic this leaves out what was read from the cache of prompts, as its limits do."""
         total, *parts = self._counts
         return total or sum(parts) or None
 
 
 def _number(value: object) -> int | None:
-    """A count as JSON has it: a large one may be a float."""
+    """Return a count as JSON has it: a large one may be a float."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         return None
     return int(min(value, MAX_TOKENS))
@@ -80,10 +79,9 @@ def _get(holder: object, name: str) -> Any:
 
 
 def _characters(given: object) -> int:
-    """Count the characters of all texts at any depth, but those of images and sound; a number counts as a token.
+    """Count the characters of all texts at any depth, except those of images and sound; a number counts as a token.
 
-    A request of more than ``MOST_PARTS`` parts counts as one that nobody can have.
-    """
+    A request of more than ``MOST_PARTS`` parts gets a count that no limit admits."""
     characters, left, parts = 0, [given], 0
     while left:
         value, parts = left.pop(), parts + 1
@@ -102,12 +100,12 @@ def _characters(given: object) -> int:
 
 
 def _is_mark(name: object, part: object) -> bool:
-    """Tell whether a part of a message says what another part is."""
+    """Return whether a part of a message says what another part is."""
     return name in {"type", "role"} and isinstance(part, str) and len(part) <= LONGEST_MARK
 
 
 def _is_media(name: object, part: object) -> bool:
-    """Tell whether a part is an image or sound: by its place, or by the kind of data that it says it is."""
+    """Return whether a part is an image or sound: by its place, or by the kind of data that it names."""
     if name in {"image_url", "input_audio"}:
         return True
     if name == "source" and isinstance(part, Mapping):
@@ -116,7 +114,7 @@ def _is_media(name: object, part: object) -> bool:
 
 
 def _events(answer: object) -> Iterator[object]:
-    """The answer itself; of server-sent events the document of each ``data`` line."""
+    """Yield the answer itself, or the document of each ``data`` line if it is server-sent events."""
     if isinstance(answer, bytes):
         answer = answer.decode(errors="replace")
     if not isinstance(answer, str):

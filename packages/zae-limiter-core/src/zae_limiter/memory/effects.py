@@ -1,4 +1,4 @@
-"""The effect of a write on an item, as DynamoDB defines it: pure functions."""
+"""Compute the effect of a write on an item, as DynamoDB defines it: pure functions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""The cost that an operation on the memory store would have on DynamoDB, by the items before and after."""
+"""Compute the cost that an operation on the memory store would have on DynamoDB, by the items before and after."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final

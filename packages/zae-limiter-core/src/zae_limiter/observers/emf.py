@@ -50,13 +50,14 @@ class EmbeddedMetricsObserver:
 
 
 def _dimension(name: str) -> str:
-    """A name as CloudWatch takes it, percent-encoded where it is not ASCII or begins with a colon, or has a ``%``."""
+    """Return a name as CloudWatch takes it, percent-encoded where it is not ASCII or begins with a colon, or has a
+    ``%``."""
     taken = name.isascii() and not name.startswith(":") and "%" not in name
     return name if taken else quote(name, safe="/@|+")
 
 
 def _figures(event: Event) -> dict[str, float]:
-    """The figures of a resource."""
+    """Return the figures of a resource."""
     figures: dict[str, float] = {"write_units": event.write_units} if event.write_units else {}
     if isinstance(event, AcquireEvent):
         figures |= {event.outcome: 1, "duration_ms": event.seconds * 1000}
@@ -68,7 +69,7 @@ def _figures(event: Event) -> dict[str, float]:
 
 
 def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
-    """The figures of each limit."""
+    """Yield the figures of each limit."""
     if isinstance(event, AcquireEvent):
         for name in dict.fromkeys(status.limit_name for status in event.violations):
             yield name, {"refusals": 1}

@@ -1,4 +1,4 @@
-"""What observers are told: one event for each acquire, and one for the end of each block."""
+"""The events that observers get: one for each acquire, and one for the end of each block."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -102,7 +102,7 @@ def _histogram(meter: metrics.Meter, name: str, description: str) -> metrics.His
 
 
 def _record_span(tracer: trace.Tracer, event: AcquireEvent, attributes: Attributes) -> None:
-    """A span that has ended already, in the caller's context."""
+    """Record a span that has ended already, in the caller's context."""
     end = time.time_ns()
     span = tracer.start_span(
         f"{NAME}.{event.call}", attributes=attributes, start_time=end - round(event.seconds * 1_000_000_000)

@@ -1,4 +1,4 @@
-"""The check of an answer by DynamoDB's ``x-amz-crc32``, which the SDK's standard mode leaves out."""
+"""Check an answer by DynamoDB's ``x-amz-crc32``, which the SDK's standard mode leaves out."""
 
 import zlib
 from collections.abc import Mapping
@@ -15,6 +15,6 @@ def check_body(headers: Mapping[str, str], body: bytes) -> None:
 
 
 def check_crc32(response_dict: Mapping[str, Any] | None = None, **_: object) -> None:
-    """``check_body`` as a handler of botocore's ``response-received``."""
+    """Call ``check_body`` as a handler of botocore's ``response-received``."""
     if response_dict is not None and isinstance(response_dict["body"], bytes):  # else there was no answer
         check_body(response_dict["headers"], response_dict["body"])

@@ -157,5 +157,5 @@ OUTAGE: Final = (OutcomeUnknown, Unreachable, Throttled)
 
 
 def is_invalid(error: StoreError) -> bool:
-    """Whether the request, or the item that it is for, is the cause: no repeat can succeed."""
+    """Return whether the request, or the item that it is for, is the cause: no repeat can succeed."""
     return isinstance(error, Invalid | Unreadable)

@@ -1,7 +1,6 @@
-"""The texts of expressions, with placeholders for all names and values.
+"""Write the texts of expressions, with placeholders for all names and values.
 
-Never: a name or a value of a caller in a text, or a whole request (render).
-"""
+No name and no value of a caller gets into a text. ``render`` builds the whole request."""
 
 import json
 from collections.abc import Iterable

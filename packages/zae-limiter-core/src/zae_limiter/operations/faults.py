@@ -1,8 +1,7 @@
-"""DynamoDB's error answers, and errors before anything is sent, as store errors.
+"""Translate DynamoDB's error answers, and errors before anything is sent, into store errors.
 
-Never: errors of connections, which are different in each client.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
-"""
+Errors of connections differ in each client, and are read there.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -129,7 +128,7 @@ def _of_status(response: Response) -> type[StoreError]:
 
 
 def _cancelled(transact: Transact, response: Response, message: str) -> StoreError:
-    """The error of a cancelled transaction, which has a reason for each write, whatever the store says."""
+    """Return the error of a cancelled transaction, with a reason for each write, whatever the store says."""
     given = response.get("CancellationReasons", ())
     if len(given) != len(transact.writes):
         return TransactionCancelled((Reason(_UNKNOWN_REASON),) * len(transact.writes))
@@ -151,7 +150,7 @@ def _reason(write: Put | Update | Delete | Check, reason: Response) -> Reason:
 
 
 def _item(write: Operation[Any] | Check, holder: Response) -> Item | None:
-    """The stored item in an answer to a write. Raises ``OutcomeUnknown`` for another item, ``Unreadable``."""
+    """Return the stored item in an answer to a write. Raises ``OutcomeUnknown`` for another item, ``Unreadable``."""
     if not holder.get("Item") or not isinstance(write, Put | Update | Delete | Check):
         return None
     return read_one(Key(write.item[PK], write.item[SK]) if isinstance(write, Put) else write.key, holder["Item"])

@@ -1,11 +1,8 @@
-"""The breaker: whether a store answers, and whether requests are sent to it.
-
-Lives here: the state and its changes. Never: requests (drivers), a clock.
+"""The breaker: whether a store answers, and whether requests are sent to it. Drivers send the requests.
 
 The breaker is *closed* while the store answers. It opens after ``FAILURES`` requests in a row without an answer. While
 it is open, requests fail at once without being sent, and the driver sends one probe at a time; ``probing`` says when.
-The first answer closes it.
-"""
+The first answer closes it."""
 
 import logging
 from threading import Lock
@@ -50,10 +47,10 @@ class Health:
             self._close()
 
     def failed(self, error: StoreError, *, proves: bool = True) -> StoreError:
-        """Note a failed request; returns its error, or the outage that a refusal is behind an answer.
+        """Note a failed request, and return its error; return an outage if a refusal comes from a store that served
+        before.
 
-        ``proves``: whether a missing answer shows that the store is away now.
-        """
+        ``proves``: whether a missing answer shows that the store is away now."""
         if isinstance(error, Denied | Untrusted):
             error = self._refused(error)
             if not isinstance(error, TrustLost):
@@ -76,7 +73,7 @@ class Health:
             self._unreadable_rows += unreadable
 
     def stats(self) -> StoreStats:
-        """The state of the breaker, and the counts."""
+        """Return the state of the breaker, and the counts."""
         state: BreakerState = "open" if self.is_open else "closed"
         return StoreStats(
             breaker=state,
@@ -96,7 +93,7 @@ class Health:
         self.is_open, self._in_a_row = False, 0
 
     def _refused(self, error: Denied | Untrusted) -> StoreError:
-        """Return an outage for credentials or a certificate that were good before; it ends when they are again."""
+        """Return an outage for credentials or a certificate that were good before. It ends when they are good again."""
         outage: type[Unreachable]
         if isinstance(error, Denied):
             self._denied += 1

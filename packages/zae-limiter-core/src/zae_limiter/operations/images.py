@@ -31,7 +31,7 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")
 
 
 def check_bucket(bucket: BucketId) -> BucketId:
-    """The id, if core could have written it. Raises ``ValueError``."""
+    """Return the id, if core could have written it. Raises ``ValueError``."""
     try:
         check_namespace_id("namespace id", bucket.namespace_id)
         check_identifier("entity", bucket.entity_id)
@@ -44,7 +44,7 @@ def check_bucket(bucket: BucketId) -> BucketId:
 
 
 def read_bucket_image(image: object) -> Item:
-    """The item in an image: its numbers are whole and within bounds, its limits have valid names.
+    """Return the item in an image: its numbers are whole and within bounds, its limits have valid names.
 
     Raises ``ValueError``.
     """

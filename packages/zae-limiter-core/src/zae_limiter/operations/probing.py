@@ -1,16 +1,15 @@
-"""Probing: when a store that does not answer is asked again, and how long a process goes by what it learned last.
+"""Probing: when to ask again a store that does not answer, and how long a process relies on what it learned last.
 
 While the breaker is open, calls learn at once what the last probe showed. That is right only while somebody asks. A
-process that was frozen, or whose event loop has ended, would go by the silence of an hour ago: with ``allow`` it would
-let calls through uncounted, with ``block`` refuse them, before a store that answers.
+process that was frozen, or whose event loop has ended, would rely on the silence of an hour ago: with ``allow`` it
+would let calls through uncounted, with ``block`` refuse them, although the store answers.
 
-So a silence is known until the next probe is due, and a moment longer, as a busy process may be late with it. Then
-nothing is known: the next call has a probe sent, and waits for its end, and so does each that comes meanwhile. They
+So a silence counts until the next probe is due, and a moment longer, as a busy process may be late with it. After that,
+nothing is known: the next call has a probe sent and waits for its end, and so does each call that comes meanwhile. They
 wait for at most as long as the last silence is old: before a store that hangs, a busy process waits a second, and one
-that was frozen for a minute as long as the probe takes. A caller's own request as the probe was tried and left: what it
-learns ends with its caller's budget, and with its task. A probe that hangs does not hold up the next one: a store that
-answers again is found within a second.
-"""
+that was frozen for a minute waits as long as the probe takes. Sending a caller's own request as the probe was tried and
+dropped: what it learns ends with its caller's budget, and with its task. A probe that hangs does not hold up the next
+one: a store that answers again is found within a second."""
 
 import math
 from typing import Final
@@ -47,26 +46,26 @@ class Probing:
         self._answered_at = now
 
     def proves(self, begun: float, now: float) -> bool:
-        """Whether a request that ends now without an answer shows that the store is away.
+        """Return whether a request that ends now without an answer shows that the store is away.
 
         It does not if it outlasted a standstill of the process, or began in an outage that has ended since.
         """
         return now - begun <= self.longest and begun >= self._answered_at
 
     def resume(self) -> None:
-        """Begin with a new prober, as the former one ended with its event loop: it rests as long as a probe takes."""
+        """Begin with a new prober, because the former one ended with its event loop; rest as long as a probe takes."""
         self._due = self._known_until = max(self._due, self._rested_at)
 
     def knows(self, now: float) -> bool:
-        """Whether calls may go by the last silence; otherwise they wait for the end of the next probe."""
+        """Return whether calls may rely on the last silence; otherwise they wait for the end of the next probe."""
         return self._awaited_until <= now < self._known_until
 
     def patience(self, now: float) -> float:
-        """The most seconds for which calls wait now."""
+        """Return the most seconds for which calls wait now."""
         return self._awaited_until - now if now < self._awaited_until else now - self._learned_at
 
     def until_due(self, now: float) -> float:
-        """The seconds until the next probe, at most the first pause: an outage may end, and another begin."""
+        """Return the seconds until the next probe, at most the first pause: an outage may end, and another begin."""
         return min(max(0.0, self._due - now), FIRST_PAUSE)
 
     def ask(self, now: float) -> None:

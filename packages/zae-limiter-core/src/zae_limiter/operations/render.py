@@ -1,7 +1,6 @@
-"""Operations as DynamoDB's requests, and its answers as values.
+"""Render operations as DynamoDB's requests, and read its answers as values.
 
-Never: the text of an expression (expressions), errors (faults), a client.
-"""
+``expressions`` writes the texts, ``faults`` reads errors, clients send."""
 
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii as quoted
@@ -199,7 +198,7 @@ def _read_page(query: Query | Scan, answer: Answer) -> Page:
 
 
 def _read_unwritten(batch: BatchWrite, answer: Answer) -> Unwritten:
-    """The writes of the batch that the answer names; no other, whatever it names."""
+    """Return the writes of the batch that the answer names; ignore any other that it names."""
     rest = {_write_key(write) for writes in answer.get("UnprocessedItems", {}).values() for write in writes}
     return Unwritten(tuple(write for write in batch.writes if _key_of(write) in rest))
 

@@ -1,4 +1,4 @@
-"""Stored items in answers: each with its key, which is a text in every answer that is one."""
+"""Read stored items in answers, each with its key. A key that is no text is refused."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,10 +34,9 @@ def read_one(key: Key, stored: Stored, read: Callable[[Stored], Item] = read_sto
 
 
 def read_row(stored: Stored) -> Item:
-    """Return an item among others; its key alone where it has a value that no record has, as those of others may.
+    """Return an item among others, or its key alone if it has a value that no record has, as the items of others may.
 
-    Every reader of a record refuses a key alone: it lacks what the record needs.
-    """
+    Every reader of a record refuses a key alone: it lacks what the record needs."""
     key = read_key(stored)
     try:
         return read_stored(stored)

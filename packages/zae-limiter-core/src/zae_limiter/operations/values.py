@@ -1,7 +1,4 @@
-"""Operations and their answers, as frozen values.
-
-Never: the form of a request (render), its execution (stores).
-"""
+"""Operations and their answers, as frozen values. ``render`` has the form of a request, stores execute it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers: JSON, by orjson where it is installed."""
+"""Write and read the bodies of requests and answers: JSON, by orjson where it is installed."""
 
 import json
 from collections.abc import Mapping

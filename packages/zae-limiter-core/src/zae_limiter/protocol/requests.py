@@ -1,4 +1,4 @@
-"""Signed requests as bytes."""
+"""Write signed requests as bytes."""
 
 import re
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
-"""Bytes of HTTP/1.1 answers as responses.
+"""Read bytes of HTTP/1.1 answers as responses.
 
-https://www.rfc-editor.org/rfc/rfc9112
-"""
+https://www.rfc-editor.org/rfc/rfc9112"""
 
 from typing import Final, NamedTuple
 
@@ -50,7 +49,7 @@ class ResponseReader:
         raise OutcomeUnknown(f"the store closed the connection {part}")
 
     def _read_head(self) -> bool:
-        """Whether the buffer had a whole head; an interim one (1xx) is skipped."""
+        """Return whether the buffer had a whole head; skip an interim one (1xx)."""
         end = self._buffer.find(END_OF_HEAD)
         if end < 0:
             if len(self._buffer) > LONGEST_HEAD:
@@ -89,7 +88,7 @@ class ResponseReader:
         return (bytes(self._buffer[:size]), self._buffer[size:]) if len(self._buffer) >= size else None
 
     def _chunked(self) -> tuple[bytes, bytearray] | None:
-        """Take the whole chunks out of the buffer; the body and the bytes behind it, ``None`` before its end."""
+        """Take the whole chunks out of the buffer; return the body and the bytes behind it, ``None`` before its end."""
         buffer, at = self._buffer, 0
         found = None
         while (end := buffer.find(b"\r\n", at)) >= 0:
@@ -140,7 +139,8 @@ def _chunk_size(line: bytes) -> int:
 
 
 def _behind_trailers(buffer: bytearray, at: int) -> int | None:
-    """The place behind the trailers of a body whose last chunk's line ends at ``at``; ``None`` before their end."""
+    """Return the place behind the trailers of a body whose last chunk's line ends at ``at``; ``None`` before their
+    end."""
     end = buffer.find(END_OF_HEAD, at)
     if end < 0 and len(buffer) - at > LONGEST_TRAILERS:
         raise OutcomeUnknown("the trailers of the answer are too long")

@@ -1,16 +1,16 @@
-"""What a call gives: that of a function, of a ``functools.partial``, or of an object whose class has ``__call__``."""
+"""What calling a function, a ``functools.partial`` or a callable object returns."""
 
 import inspect
 from functools import partial
 
 
 def is_awaited(called: object) -> bool:
-    """Whether its result has to be awaited."""
+    """Return whether the caller has to await the result."""
     return any(map(inspect.iscoroutinefunction, _run_by(called)))
 
 
 def yields(called: object) -> bool:
-    """Whether it only makes a generator."""
+    """Return whether a call only makes a generator."""
     return any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in _run_by(called))
 
 

@@ -13,7 +13,7 @@ NAMESPACE: Final = "zae-limiter"
 def embedded_metrics(
     dimensions: Mapping[str, str], figures: Mapping[str, float], units: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The fields of a line from which CloudWatch extracts the figures, each in its unit."""
+    """Return the fields of a line from which CloudWatch extracts the figures, each in its unit."""
     declared = {
         "Namespace": NAMESPACE,
         "Dimensions": [list(dimensions)],

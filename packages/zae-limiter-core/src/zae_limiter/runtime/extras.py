@@ -1,4 +1,4 @@
-"""How to install what an extra of this distribution requires."""
+"""Say how to install the requirements of an extra of this distribution."""
 
 import re
 from importlib.metadata import PackageNotFoundError, requires

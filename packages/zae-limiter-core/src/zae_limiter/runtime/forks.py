@@ -1,4 +1,4 @@
-"""The objects that begin again in a forked child, and the work that no fork may cut through."""
+"""Register objects that begin again in a forked child, and hold forks back from work that they must not cut through."""
 
 import os
 from collections.abc import Iterator
@@ -29,11 +29,10 @@ def register(forked: Forked) -> None:
 
 @contextmanager
 def without_forks() -> Iterator[None]:
-    """Let forks of other threads wait until the end of this block, which imports modules or makes TLS contexts.
+    """Make forks of other threads wait until the end of this block, which imports modules or makes TLS contexts.
 
-    Python locks a module that is being imported, and OpenSSL what it sets up. A child has such a lock for ever: the
-    thread that would release it is not there.
-    """
+    Python locks a module that is being imported, and OpenSSL what it sets up. A child would keep such a lock for ever:
+    the thread that would release it is not there."""
     with _work:
         yield
 

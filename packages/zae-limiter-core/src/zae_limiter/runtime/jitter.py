@@ -8,5 +8,5 @@ LEAST: Final = 0.5
 
 
 def jittered(seconds: float) -> float:
-    """A random time, from half of ``seconds`` to all of it."""
+    """Return a random time, from half of ``seconds`` to all of it."""
     return seconds * chance.uniform(LEAST, 1.0)

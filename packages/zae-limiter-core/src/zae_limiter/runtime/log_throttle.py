@@ -1,4 +1,4 @@
-"""One log line a minute for what may happen with every call."""
+"""Log one line a minute for what may happen with every call."""
 
 A_LINE_MS = 60_000
 
@@ -11,7 +11,7 @@ class LogThrottle:
         self._skipped = 0
 
     def count(self, now_ms: int) -> int | None:
-        """Count one event. Returns how many were not logged since the last line if another is due, else ``None``."""
+        """Count one event. If a line is due, return how many were not logged since the last line, else ``None``."""
         if self._logged_ms is not None and 0 <= now_ms - self._logged_ms < A_LINE_MS:
             self._skipped += 1
             return None

@@ -25,7 +25,7 @@ class LRU(Generic[K, V]):
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """The value, which is now the last one used; ``None`` if there is none."""
+        """Return the value, and mark it as used last; ``None`` if there is none."""
         value = self._entries.get(key)
         if value is not None:
             try:
@@ -40,7 +40,7 @@ class LRU(Generic[K, V]):
             return self._remember(key, value)
 
     def setdefault(self, key: K, value: V) -> V:
-        """The value of the key; if there is none, store this one and return it."""
+        """Return the value of the key; store and return this one if there is none."""
         with self._lock:
             found = self._entries.get(key)
             return self._remember(key, value) if found is None else found
@@ -58,12 +58,12 @@ class LRU(Generic[K, V]):
             self._entries.pop(key, None)
 
     def pop(self, key: K) -> V | None:
-        """Remove the value and return it; ``None`` if there is none."""
+        """Remove the value and return it; return ``None`` if there is none."""
         with self._lock:
             return self._entries.pop(key, None)
 
     def discard_oldest(self, holds: Callable[[V], bool]) -> None:
-        """Remove the values that were not used for longest, up to the first of which the condition does not hold."""
+        """Remove the values that were not used for longest, up to the first one that does not meet the condition."""
         with self._lock:
             while self._entries and holds(next(iter(self._entries.values()))):
                 self._entries.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Sockets: attempts to connect, waiting for those that do not block, and what the other side has not received."""
+"""Sockets: try addresses, wait for sockets that do not block, find out what the other side has not received."""
 
 import errno
 import math
@@ -15,36 +15,36 @@ class HasFileno(Protocol):
     """A socket, or a transport's view of one."""
 
     def fileno(self) -> int:
-        """The file descriptor."""
+        """Return the file descriptor."""
 
 
 class HasOptions(HasFileno, Protocol):
     """The same, with its options."""
 
     def getsockopt(self, *args: Any) -> Any:
-        """The value of an option."""
+        """Return the value of an option."""
 
 
 def attempts(
     addresses: Sequence[Any], until: float, now: Callable[[], float]
 ) -> Iterator[tuple[socket.socket, Any, float]]:
-    """For each address of ``getaddrinfo``: a new socket, the place to connect it to, and the instant to give up.
+    """Yield for each address of ``getaddrinfo`` a new socket, the place to connect it to, and the instant to give up.
 
-    An address that does not answer leaves half of the time for the next ones.
-    """
+    An address that does not answer leaves half of the time for the next ones."""
     for rank, (family, kind, protocol, _, place) in enumerate(addresses, 1):
         yield socket.socket(family, kind, protocol), place, until if rank == len(addresses) else (now() + until) / 2
 
 
 def is_readable(sock: HasFileno, seconds: float = 0) -> bool:
-    """Wait at most so many seconds; whether bytes arrived, or the end of the connection."""
+    """Wait at most ``seconds``; return whether bytes arrived, or the end of the connection."""
     if hasattr(select, "poll"):
         return bool(_poll(sock, select.POLLIN, seconds))
     return bool(select.select([sock], [], [], seconds)[0])  # Windows
 
 
 def ends(sock: HasFileno, seconds: float) -> bool:
-    """Wait at most so many seconds for bytes; whether the end of the connection arrived, too. Only Linux tells."""
+    """Wait at most ``seconds`` for bytes; return whether the end of the connection arrived, too. Only Linux can
+    tell."""
     if sys.platform != "linux":
         is_readable(sock, seconds)
         return False
@@ -52,19 +52,19 @@ def ends(sock: HasFileno, seconds: float) -> bool:
 
 
 def is_writable(sock: HasFileno, seconds: float) -> bool:
-    """Wait at most so many seconds; whether the socket takes more bytes."""
+    """Wait at most ``seconds``; return whether the socket takes more bytes."""
     if hasattr(select, "poll"):
         return bool(_poll(sock, select.POLLOUT, seconds))
     return bool(select.select([], [sock], [], seconds)[1])  # Windows
 
 
 def closed_before(sock: HasOptions, sent: int) -> bool:
-    """Whether the other side closed the connection before it had any of the last ``sent`` bytes, as far as is known.
+    """Return whether the other side closed the connection before it had any of the last ``sent`` bytes, as far as is
+    known.
 
     A close acknowledges what arrived before it. A reset may not: what had arrived is unknown then. The kernel tells
-    them apart by the state, or by the error if a reset followed the close, until something is read or sent. Only
-    Linux tells.
-    """
+    them apart by the state, or by the error if a reset followed the close, until something is read or sent. Only Linux
+    can tell."""
     if sys.platform != "linux":
         return False
     import fcntl  # a connection that breaks is rare

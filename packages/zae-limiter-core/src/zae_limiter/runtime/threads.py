@@ -1,8 +1,7 @@
-"""Work in a thread that does not keep the process from ending.
+"""Do work in a thread that does not keep the process from ending.
 
 Threads begin by ``_thread``: the exception of a signal handler would leave the locks of ``threading.Thread.start`` in
-disorder.
-"""
+disorder."""
 
 import socket
 from _thread import allocate_lock, start_new_thread
@@ -31,10 +30,9 @@ def in_thread(work: Callable[[], T]) -> "Future[T]":
 
 
 def within(work: Callable[[], T], seconds: float) -> T:
-    """The result of ``work`` in another thread. Raises ``TimeoutError`` if it takes longer.
+    """Return the result of ``work`` in another thread. Raises ``TimeoutError`` if it takes longer than ``seconds``.
 
-    It waits with a bare lock, which the exception of a signal handler interrupts cleanly.
-    """
+    It waits with a bare lock, which the exception of a signal handler interrupts cleanly."""
     outcome: list[Callable[[], T]] = []
     done = allocate_lock()
     done.acquire()
@@ -55,12 +53,12 @@ def within(work: Callable[[], T], seconds: float) -> T:
 
 
 def addresses_of(host: str, port: int) -> list[Any]:
-    """The addresses of a host, as ``socket.getaddrinfo`` returns them; it may take as long as it likes."""
+    """Return the addresses of a host, as ``socket.getaddrinfo`` does, which may take any time."""
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 def is_address(host: str) -> bool:
-    """Whether ``host`` is an IP address, which nobody has to be asked for."""
+    """Return whether ``host`` is an IP address, so that no name has to be resolved."""
     return ":" in host or host.replace(".", "").isdigit()
 
 

@@ -1,4 +1,4 @@
-"""Warnings about calls that limit nothing."""
+"""Warn about calls that limit nothing."""
 
 import warnings
 from types import AsyncGeneratorType, CodeType, CoroutineType, GeneratorType
@@ -9,7 +9,7 @@ _RUNS_LATER: Final = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
 class _Call:
-    """A call of ``acquire``: where it is, and for what."""
+    """A call of ``acquire``: its place in the code, its entity and its resource."""
 
     __slots__ = ("entity_id", "place", "resource")
 
@@ -18,10 +18,9 @@ class _Call:
 
 
 class Unentered(_Call):
-    """One whose block nobody has entered: it warns, at the place of the call, when it is collected.
+    """A call of ``acquire`` whose block nobody has entered: it warns, at the place of the call, when it is collected.
 
-    One that was entered becomes a ``_Call``, which has no ``__del__``: a signal that came in it would be lost.
-    """
+    Once entered it becomes a ``_Call``, which has no ``__del__``: a signal that came in it would be lost."""
 
     __slots__ = ()
 

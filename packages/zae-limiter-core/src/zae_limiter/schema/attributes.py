@@ -146,41 +146,41 @@ class LimitAttribute(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def bucket_attributes(limit: str) -> BucketAttributes:
-    """The attributes of a limit in a bucket item."""
+    """Return the attributes of a limit in a bucket item."""
     return BucketAttributes(*(f"b_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_CONFIG))
 
 
 @lru_cache(maxsize=4096)
 def limit_attributes(limit: str, prefix: ConfigPrefix = "l") -> LimitAttributes:
-    """The attributes of a limit in a config item; those of an override have the prefix ``o``."""
+    """Return the attributes of a limit in a config item; those of an override have the prefix ``o``."""
     suffixes = (suffix for field, suffix in _SUFFIXES.items() if field not in _OF_STATE)
     return LimitAttributes(*(f"{prefix}_{limit}_{suffix}" for suffix in suffixes))
 
 
 @lru_cache(maxsize=8_192)
 def parse_bucket_attribute(name: str) -> LimitAttribute | None:
-    """The limit and the field of a bucket's attribute, ``None`` for any other attribute."""
+    """Return the limit and the field of a bucket's attribute, ``None`` for any other attribute."""
     found = _parse("b_", name)
     return None if found is None or found.field in _OF_CONFIG else found
 
 
 def refused_by_parent(limit: str) -> str:
-    """The attribute of a bucket with the number of acquires that this limit of the entity's parent refused."""
+    """Return the attribute of a bucket with the number of acquires that this limit of the entity's parent refused."""
     return f"pj_{limit}"
 
 
 def parse_refused_by_parent(name: str) -> str | None:
-    """The parent's limit whose refusals an attribute of a bucket counts, ``None`` for any other attribute."""
+    """Return the parent's limit whose refusals an attribute of a bucket counts, ``None`` for any other attribute."""
     return name[3:] if name.startswith("pj_") else None
 
 
 def refusals_of(item: Mapping[str, Any]) -> dict[str, int]:
-    """The counts of refusals among the attributes of a bucket, or of a write to it."""
+    """Return the counts of refusals among the attributes of a bucket, or of a write to it."""
     return {name: item[name] for name in item if name == REFUSED or parse_refused_by_parent(name) is not None}
 
 
 def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:
-    """The limit and the field of a config's attribute, ``None`` for any other attribute."""
+    """Return the limit and the field of a config's attribute, ``None`` for any other attribute."""
     found = _parse(f"{prefix}_", name)
     return None if found is None or found.field in _OF_STATE else found
 

@@ -32,7 +32,7 @@ _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 
 
 def check_subject(field: str, value: str) -> str:
-    """The subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
+    """Return the subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
     prefix = keys.audit_resource("")
     if isinstance(value, str) and value.startswith(prefix):
         return keys.audit_resource(check_resource(field, value.removeprefix(prefix)))
@@ -40,7 +40,7 @@ def check_subject(field: str, value: str) -> str:
 
 
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
-    """The item of an event; it expires at ``expires_at`` (epoch seconds), or never if that is ``None``."""
+    """Return the item of an event; it expires at ``expires_at`` (epoch seconds), or never if that is ``None``."""
     pk = keys.pk_audit(namespace_id, event.entity_id)
     present = (name for name in _OPTIONAL if getattr(event, name) is not None)
     return {
@@ -55,14 +55,14 @@ def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) 
 
 @reads
 def read_audit_event(item: Item) -> AuditEvent:
-    """The event of an item."""
+    """Return the event of an item."""
     fields: dict[str, Any] = {name: text(item, name) for name in _FIELDS}
     fields |= {name: optional(text, item, name) for name in (PRINCIPAL, RESOURCE)}
     return AuditEvent(**fields, before=_read_side(item.get(BEFORE)), after=_read_side(item.get(AFTER)))
 
 
 def _read_side(values: Any) -> dict[str, Any] | None:
-    """What an event has of before or after the change."""
+    """Return what an event has of the state before or after the change."""
     if values is None:
         return None
     if not isinstance(values, dict):

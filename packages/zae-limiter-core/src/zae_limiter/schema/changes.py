@@ -1,7 +1,6 @@
 """The difference between two images of a bucket item: tokens, acquires and writes.
 
-Lives here: pure functions of images. Never: the stream that they come from, the snapshots (aggregator).
-"""
+These are pure functions of images; the aggregator reads the stream and writes the snapshots."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -38,12 +37,12 @@ class Consumption(NamedTuple):
     refused_by_parent: Mapping[str, int] = NO_ITEM
 
     def __bool__(self) -> bool:
-        """Whether there was any."""
+        """Return whether there was any."""
         return bool(self.tokens or self.events or self.refused or self.shadowed or self.refused_by_parent)
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
-    """The consumption between two images; all that ``after`` has counted if there was no item before.
+    """Return the consumption between two images; all that ``after`` has counted if there was no item before.
 
     The differences of all changes of an item add up to its counts at the end, tokens and rests each.
     """
@@ -75,18 +74,18 @@ def _refused_by_parent(before: Image, after: Image) -> dict[str, int]:
 
 
 def writes(before: Image | None, after: Image) -> int:
-    """The number of writes that the item counted between two images, including the later image's own."""
+    """Return the number of writes that the item counted between two images, including the later image's own."""
     counted: int = after.get(WRITES, 0) - (before or NO_ITEM).get(WRITES, 0)
     return counted // ONE_WRITE
 
 
 def anchor_of(image: Image) -> Any:
-    """The anchor of a bucket item in epoch ms, unchecked."""
+    """Return the anchor of a bucket item in epoch ms, unchecked."""
     return image[ANCHOR]
 
 
 def shard_count_of(image: Image) -> Any:
-    """The shard count that a bucket item has, unchecked."""
+    """Return the shard count that a bucket item has, unchecked."""
     return image[SHARD_COUNT]
 
 

@@ -27,7 +27,7 @@ OVERRIDE_GRACE_MS: Final = 60_000  # from the end of an override until DynamoDB 
 
 
 def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> dict[str, int | bool]:
-    """The limits as the attributes of a config item."""
+    """Return the limits as the attributes of a config item."""
     attributes: dict[str, int | bool] = {}
     for limit in limits:
         at = limit_attributes(limit.name, prefix)
@@ -42,7 +42,8 @@ def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> di
 
 @reads
 def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, ...]:
-    """The own limits of a config item, sorted by name; none if there is no item. Those of its override: ``o``."""
+    """Return the own limits of a config item, sorted by name; none if there is no item. Those of its override:
+    ``o``."""
     if item is None:
         return ()
     config_version(item)
@@ -66,7 +67,7 @@ def _read_limit(item: Item, name: str, prefix: ConfigPrefix) -> Limit:
 
 @reads
 def read_override(item: Item | None, now_ms: int) -> Override | None:
-    """The override in force at an instant; ``None`` if there is none, or if it has ended."""
+    """Return the override in force at an instant; ``None`` if there is none, or if it has ended."""
     until_ms = override_end(item)
     if item is None or until_ms is None or now_ms >= until_ms:
         return None
@@ -75,45 +76,46 @@ def read_override(item: Item | None, now_ms: int) -> Override | None:
 
 @reads
 def override_end(item: Item | None) -> int | None:
-    """The end of an item's override (epoch ms), passed or not; ``None`` without one."""
+    """Return the end of an item's override (epoch ms), passed or not; ``None`` without one."""
     return None if item is None else optional(number, item, OVERRIDE_UNTIL)
 
 
 @reads
 def read_own_place(item: Item) -> tuple[str, str]:
-    """The entity and the resource (or ``_default_``) of an entity config."""
+    """Return the entity and the resource (or ``_default_``) of an entity config."""
     resource = check_resource(RESOURCE, item[RESOURCE], allow_default=True)
     return check_identifier(ENTITY_ID, item[ENTITY_ID]), resource
 
 
 @reads
 def config_version(item: Item) -> int:
-    """The version of a config, which each change raises."""
+    """Return the version of a config, which each change raises."""
     return number(item, CONFIG_VERSION)
 
 
 def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
-    """The limits that hold by a config item at an instant: its override's, else its own."""
+    """Return the limits that hold by a config item at an instant: its override's, else its own."""
     override = read_override(item, now_ms)
     return read_limits(item) if override is None else override.limits
 
 
 def override_attributes(override: Override, *, alone: bool) -> Item:
-    """An override as attributes; with ``alone`` the item has no limits of its own, and expires behind the override."""
+    """Return an override as attributes; with ``alone`` the item has no limits of its own, and expires behind the
+    override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
 
 
 @reads
 def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
-    """The policy of a system config, ``None`` if it has none."""
+    """Return the policy of a system config, ``None`` if it has none."""
     value = (item or {}).get(ON_UNAVAILABLE)
     return None if value is None else check_on_unavailable(value)
 
 
 @reads
 def read_config(item: Item, now_ms: int) -> StoredConfig | None:
-    """A config item as a value; ``None`` if it has nothing but an override that has ended."""
+    """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
     limits, override = read_limits(item), read_override(item, now_ms)
     if not limits and override is None and override_end(item) is not None:
         return None
@@ -121,6 +123,6 @@ def read_config(item: Item, now_ms: int) -> StoredConfig | None:
 
 
 def other_attributes(config: StoredConfig) -> Item:
-    """The attributes of a config item beside its limits."""
+    """Return the attributes of a config item beside its limits."""
     attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
     return {name: value for name, value in attributes.items() if value is not None}

@@ -29,7 +29,7 @@ Item = dict[str, Any]
 
 
 def entity_item(namespace_id: str, entity: Entity) -> Item:
-    """The item of an entity that has no children; with a parent, it is in GSI1."""
+    """Return the item of an entity that has no children; with a parent, it is in GSI1."""
     pk = keys.pk_entity(namespace_id, entity.entity_id)
     item: Item = {
         PK: pk,
@@ -54,7 +54,7 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
 
 @reads
 def read_entity(item: Item) -> Entity:
-    """The entity of an item."""
+    """Return the entity of an item."""
     family = read_family(item)
     return Entity(
         entity_id=check_identifier(ENTITY_ID, item[ENTITY_ID]),
@@ -76,7 +76,7 @@ class Family(NamedTuple):
 
 @reads
 def read_family(item: Item | None) -> Family:
-    """The family in an entity's item; an entity without an item has no parent."""
+    """Return the family in an entity's item; an entity without an item has no parent."""
     if item is None:
         return Family()
     parent_id = optional(text, item, PARENT_ID)
@@ -85,19 +85,19 @@ def read_family(item: Item | None) -> Family:
 
 @reads
 def read_child_count(item: Item) -> int:
-    """The number of entities whose parent it is."""
+    """Return the number of entities whose parent it is."""
     return number(item, CHILDREN)
 
 
 def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
-    """Metadata as they are stored: a map of strings, or a text in JSON if a value is no string."""
+    """Return the metadata as they are stored: a map of strings, or a text in JSON if a value is no string."""
     if all(isinstance(value, str) for value in metadata.values()):
         return dict(metadata)
     return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
-    """Metadata of an item. Raises ``ValueError`` for a text that is no JSON object."""
+    """Return the metadata of an item. Raises ``ValueError`` for a text that is no JSON object."""
     try:
         found: Mapping[str, Any] = json.loads(stored) if isinstance(stored, str) else stored
     except RecursionError as error:

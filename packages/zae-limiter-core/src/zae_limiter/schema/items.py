@@ -81,16 +81,16 @@ class BucketState(NamedTuple):
         return int(self.item[ANCHOR])
 
     def has(self, limits: Iterable[Limit]) -> bool:
-        """Whether the bucket has every one of these limits, with the same rule."""
+        """Return whether the bucket has every one of these limits, with the same rule."""
         known = self.shard_limits
         return all(limit.name in known and known[limit.name].limit == limit for limit in limits)
 
     def is_ahead(self, now_ms: int) -> bool:
-        """Whether the anchor is so far ahead that a wrong clock must have set it."""
+        """Return whether the anchor is so far ahead that a wrong clock must have set it."""
         return self.anchor_ms > now_ms + AHEAD_MS
 
     def repaired(self, now_ms: int) -> "BucketState":
-        """The state as the next repair leaves it: unchanged, unless the anchor is ahead.
+        """Return the state as the next repair leaves it: unchanged, unless the anchor is ahead.
 
         A repair mints nothing, and forgets what was stored; a debt stays.
         """
@@ -119,11 +119,12 @@ class BucketState(NamedTuple):
         return _family(self.item)
 
     def tokens_milli(self, limit: str) -> int:
-        """The stored balance of a limit, as of the anchor."""
+        """Return the stored balance of a limit, as of the anchor."""
         return int(self.item[bucket_attributes(limit).tokens])
 
     def is_short_of(self, amounts: Mapping[str, int], now_ms: int) -> bool:
-        """Whether a limit has less than its amount at ``now_ms``; those that the shard lacks are not looked at."""
+        """Return whether a limit has less than its amount at ``now_ms``; those that the shard lacks are not looked
+        at."""
         item = self.item
         for row, shard_limit in zip(self.rows, self.shard_limits.values(), strict=True):
             amount = amounts.get(row.name)
@@ -132,7 +133,7 @@ class BucketState(NamedTuple):
         return False
 
     def part(self, limit: Limit, now_ms: int) -> Part:
-        """A limit on this shard, with the rule that it has here; full if the shard lacks it."""
+        """Return a limit on this shard, with the rule that it has here; full if the shard lacks it."""
         shard_limit = self.shard_limits.get(limit.name)
         if shard_limit is None:
             return full_part(limit, now_ms, self.id.shard, self.shard_count)
@@ -140,7 +141,8 @@ class BucketState(NamedTuple):
 
 
 def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
-    """The state of a bucket item. It takes over the shape of ``before`` if anchor and shard count are the same."""
+    """Return the state of a bucket item. It takes over the shape of ``before`` if anchor and shard count are the
+    same."""
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
             old, shard_limits, ceilings, rows, fill_ms, numbers = before
@@ -198,13 +200,13 @@ def _row(name: str, shard_limit: ShardLimit) -> LimitRow:
 
 
 def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
-    """The ``ShardLimit`` of every limit of a bucket item, by name."""
+    """Return the ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
     return {name: ShardLimit(_read_rule(item, name), item[ANCHOR], shard, item[SHARD_COUNT]) for name in _limits(item)}
 
 
 def _limits(item: Item) -> Iterable[str]:
-    """The limits of a bucket item."""
+    """Return the limits of a bucket item."""
     found = map(parse_bucket_attribute, item)
     return [each.limit for each in found if each is not None and each.field == "tokens"]
 
@@ -239,7 +241,7 @@ def bucket_item(
     acquires: int = 0,
     expires_at: int | None = None,
 ) -> Item:
-    """The item of a new bucket shard, with the ``family`` of its entity; ``expires_at`` in epoch seconds."""
+    """Return the item of a new bucket shard, with the ``family`` of its entity; ``expires_at`` in epoch seconds."""
     item: Item = {
         **bucket.attributes(),
         **family,
@@ -258,7 +260,7 @@ def bucket_item(
 
 
 def rule_attributes(limit: Limit) -> dict[str, int]:
-    """The attributes of a bucket item that hold the rule; the burst only if it is not the capacity."""
+    """Return the attributes of a bucket item that hold the rule; the burst only if it is not the capacity."""
     at = bucket_attributes(limit.name)
     rule = {
         at.capacity: limit.capacity * MILLI,
@@ -287,15 +289,15 @@ class BucketId:
     @staticmethod
     @lru_cache(maxsize=1024)
     def parse(pk: str) -> "BucketId":
-        """The id in a bucket's partition key. Raises ``ValueError`` for any other key."""
+        """Return the id in a bucket's partition key. Raises ``ValueError`` for any other key."""
         return BucketId(*keys.parse_bucket_pk(pk))
 
     def other(self, shard: int) -> "BucketId":
-        """Another shard of the same bucket."""
+        """Return another shard of the same bucket."""
         return BucketId(self.namespace_id, self.entity_id, self.resource, shard)
 
     def attributes(self) -> Item:
-        """Keys, index keys and names, which never change."""
+        """Return keys, index keys and names, which never change."""
         ns = self.namespace_id
         return {
             PK: self.pk,

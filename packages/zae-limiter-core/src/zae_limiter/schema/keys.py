@@ -1,10 +1,9 @@
 """Partition keys, sort keys and index keys of every record: builders, and parsers where a key is read.
 
-An entity id or a resource has its own characters in a key if they are ASCII letters, digits and ``_ - . ~ : @ /``;
-each other one is percent-encoded (RFC 3986). So none holds a ``#`` or ``$``, which the keys alone have.
+An entity id or a resource has its own characters in a key if they are ASCII letters, digits and ``_ - . ~ : @ /``; each
+other one is percent-encoded (RFC 3986). So none holds a ``#`` or ``$``, which only the keys have.
 
-Never: checks of names (naming); callers pass checked ones.
-"""
+Callers pass names that ``naming`` has checked."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -50,7 +49,8 @@ def encode(name: str) -> str:
 
 
 def decode(part: str) -> str:
-    """Return the entity id or resource that ``encode`` gives this for. Raises ``ValueError`` for any other text."""
+    """Return the entity id or resource that ``encode`` turns into this text. Raises ``ValueError`` for any other
+    text."""
     name = unquote(part, errors="strict")
     if encode(name) != part or not is_normalized("NFC", name):
         raise ValueError(f"no name in a key: {part!r}")

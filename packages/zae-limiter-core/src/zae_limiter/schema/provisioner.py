@@ -1,7 +1,6 @@
 """The items of a provisioner's state: a head, and parts if the state is larger than an item may be.
 
-Lives here: their content, and the division into parts. Never: the order in which they are written (flows).
-"""
+This module divides the content into parts; ``flows`` orders the writes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -49,7 +48,7 @@ class ManagedPlace(NamedTuple):
 
 
 def part_numbers(serial: int, tag: int, count: int) -> list[int]:
-    """The numbers of the parts of one write: the serial, the write's own ``tag``, and the place of the part.
+    """Return the numbers of the parts of one write: the serial, the write's own ``tag``, and the place of the part.
 
     No two writes share a part. So a write that fails does not change the parts of the former state.
     """
@@ -57,12 +56,12 @@ def part_numbers(serial: int, tag: int, count: int) -> list[int]:
 
 
 def serial_of(number: int) -> int:
-    """The serial of the state that a part belongs to."""
+    """Return the serial of the state that a part belongs to."""
     return number // (_TAGS * _PLACES)
 
 
 def parse_part_sk(sk: str) -> int:
-    """The number of a part, 0 for the head. Raises ``ValueError`` for any other record."""
+    """Return the number of a part, 0 for the head. Raises ``ValueError`` for any other record."""
     head, _, number = sk.removeprefix(keys.PROVISIONER_PREFIX).partition("#")
     if head or not sk.startswith(keys.PROVISIONER_PREFIX):
         raise ValueError(f"not of a provisioner's state: {sk!r}")
@@ -70,7 +69,8 @@ def parse_part_sk(sk: str) -> int:
 
 
 def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tuple[Item, list[Item]]:
-    """The head and the parts of a state, no parts if all fits into the head. ``tag`` distinguishes two writes."""
+    """Return the head and the parts of a state, no parts if all fits into the head. ``tag`` distinguishes two
+    writes."""
     pairs = list(_pairs(state))
     chunks = list(_chunks(pairs)) if sum(map(_size, pairs)) > HEAD_BYTES else []
     numbers = part_numbers(state.serial, tag, len(chunks))
@@ -84,7 +84,7 @@ def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tupl
 
 
 class WriteMark(NamedTuple):
-    """What the head and the parts of one write have in common, and no other write has."""
+    """The values that the head and the parts of one write share, and that no other write has."""
 
     serial: int
     tag: int
@@ -92,13 +92,13 @@ class WriteMark(NamedTuple):
 
 @reads
 def read_write_mark(item: Item) -> WriteMark:
-    """The mark of the write that a head or a part is of."""
+    """Return the mark of the write that a head or a part is of."""
     return WriteMark(number(item, SERIAL), number(item, TAG))
 
 
 @reads
 def read_parts(head: Item) -> list[int]:
-    """The numbers of the parts that a head names."""
+    """Return the numbers of the parts that a head names."""
     found = numbers(head[PARTS], PARTS)
     if len(found) > MAX_PARTS:
         raise ValueError(f"it names {len(found)} parts, at most {MAX_PARTS} are written")
@@ -106,7 +106,7 @@ def read_parts(head: Item) -> list[int]:
 
 
 def torn(head: Item, parts: Sequence[Item]) -> str | None:
-    """Why these are not the parts of the head, as while it is written; ``None`` if they are."""
+    """Return why these are not the parts of the head, as while it is written; ``None`` if they are."""
     others = [part[SK] for part in parts if read_write_mark(part) != read_write_mark(head)]
     if others or len(parts) != len(read_parts(head)):
         return f"the parts of serial {read_write_mark(head).serial} are not all there: {others or len(parts)}"
@@ -115,7 +115,7 @@ def torn(head: Item, parts: Sequence[Item]) -> str | None:
 
 @reads
 def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
-    """The state in a head and all its parts."""
+    """Return the state in a head and all its parts."""
     fields: Item = {name: optional(text, head, name) for name in _FIELDS}
     for kind in _KINDS:
         places = [_read_places(item, kind) for item in (parts or [head])]
@@ -203,7 +203,7 @@ def _chunks(pairs: Iterable[ManagedPlace]) -> Iterator[list[ManagedPlace]]:
 
 
 def _place_attributes(pairs: Iterable[ManagedPlace]) -> Item:
-    """The attributes that hold these places: managed sets always, intended ones if they are not empty."""
+    """Return the attributes that hold these places: managed sets always, intended ones if they are not empty."""
     item: Item = {MANAGED_RESOURCES: [], MANAGED_ENTITIES: {}}
     for kind, entity, resource in pairs:
         if entity is None:

@@ -35,14 +35,14 @@ STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keep
 
 
 def namespace_items(name: str, namespace_id: str, created_at: str) -> tuple[Item, Item]:
-    """The two records of a namespace: by name and by id."""
+    """Return the two records of a namespace: by name and by id."""
     fields = {PK: keys.pk_system(keys.REGISTRY), NAME: name, NAMESPACE_ID: namespace_id, CREATED_AT: created_at}
     return {**fields, SK: keys.sk_namespace(name)}, {**fields, SK: keys.sk_nsid(namespace_id)}
 
 
 @reads
 def read_namespace(item: Item) -> Namespace:
-    """The namespace of either of its records."""
+    """Return the namespace of either of its records."""
     name, namespace_id = check_namespace(NAME, item[NAME]), check_namespace_id(NAMESPACE_ID, item[NAMESPACE_ID])
     return Namespace(name, namespace_id, text(item, CREATED_AT), optional(text, item, DELETED))
 
@@ -64,26 +64,26 @@ class RegistryRecord(NamedTuple):
         return self.namespace.namespace_id
 
     def has(self, mark: str) -> bool:
-        """Whether it bears one of ``MARKS``."""
+        """Return whether the record has one of ``MARKS``."""
         return mark in self.item
 
 
 @reads
 def read_record(item: Item) -> RegistryRecord:
-    """Either record of a namespace."""
+    """Return either record of a namespace."""
     for mark in MARKS:
         optional(text, item, mark)
     return RegistryRecord(item, read_namespace(item))
 
 
 def purged_item(by_id: Item, at: str) -> Item:
-    """The record by id of a namespace after a purge that began ``at`` an ISO time; TTL removes it later."""
+    """Return the record by id of a namespace after a purge that began ``at`` an ISO time; TTL removes it later."""
     begun = int(datetime.fromisoformat(at).timestamp())
     return by_id | {PURGED: at, TTL: begun + STAYS_SECONDS}
 
 
 def version_item(record: VersionRecord) -> Item:
-    """The version record: one for the table, so that every reader of the registry may read it."""
+    """Return the version record: one for the table, so that every reader of the registry may read it."""
     return {
         PK: keys.pk_system(keys.REGISTRY),
         SK: keys.sk_version(),
@@ -95,12 +95,12 @@ def version_item(record: VersionRecord) -> Item:
 
 @reads
 def read_version(item: Item) -> VersionRecord:
-    """The versions in a version record."""
+    """Return the versions in a version record."""
     return VersionRecord(item[SCHEMA_VERSION], item[CORE_VERSION], item[MIN_CLIENT_VERSION])
 
 
 def progress_item(progress: MigrationProgress) -> Item:
-    """The progress of a migration: one record for the table, beside its version record."""
+    """Return the progress of a migration: one record for the table, beside its version record."""
     behind = {} if progress.behind is None else dict(zip((BEHIND_PK, BEHIND_SK), progress.behind, strict=True))
     return {
         PK: keys.pk_system(keys.REGISTRY),
@@ -116,7 +116,7 @@ def progress_item(progress: MigrationProgress) -> Item:
 
 @reads
 def read_progress(item: Item) -> MigrationProgress:
-    """The progress in its record."""
+    """Return the progress in its record."""
     behind = (text(item, BEHIND_PK), text(item, BEHIND_SK)) if BEHIND_PK in item else None
     schema, serial, items, changed = (
         number(item, name) for name in (SCHEMA_VERSION, SERIAL, ITEMS_READ, ITEMS_CHANGED)

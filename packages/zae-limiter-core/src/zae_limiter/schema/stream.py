@@ -1,4 +1,4 @@
-"""The records of the table's stream, recognized by their keys."""
+"""Recognize the records of the table's stream by their keys."""
 
 import re
 from collections.abc import Mapping
@@ -21,20 +21,19 @@ _SERIAL: Final = re.compile(r"-[0-9A-Za-z+-]{1,80}")
 
 
 def bucket_of(key: Key) -> BucketId | None:
-    """The bucket shard of a key, ``None`` for any other record. Raises ``ValueError`` for a malformed key."""
+    """Return the bucket shard of a key, ``None`` for any other record. Raises ``ValueError`` for a malformed key."""
     return BucketId.parse(key[PK]) if key[SK] == sk_state() else None
 
 
 def is_audit_event(key: Key) -> bool:
-    """Whether the key is that of an audit event."""
+    """Return whether the key is that of an audit event."""
     return bool(key[SK].startswith(AUDIT_PREFIX))
 
 
 def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, AuditEvent]:
-    """The address of an audit event, and the event: all ids and the time are such as core writes.
+    """Return the address of an audit event, and the event, with ids and a time such as core writes.
 
-    Raises ``ValueError`` for any other, whose text has no value of the image.
-    """
+    Raises ``ValueError`` for any other, with no value of the image in its text."""
     address = _address(key[PK])
     try:
         event = read_audit_event(image)

@@ -61,7 +61,8 @@ class SnapshotId:
 
     @classmethod
     def of_row(cls, row: Item) -> Self:
-        """The id of the snapshot that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
+        """Return the id of the snapshot that an item, or its row in an index, is of. Raises ``ValueError`` for any
+        other."""
         namespace_id, entity_id = keys.parse_entity_pk(row[PK])
         resource, key = keys.parse_usage_sk(row[SK])
         snapshot = cls(namespace_id, entity_id, resource, *parse_window_key(key))
@@ -71,7 +72,7 @@ class SnapshotId:
         return snapshot
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the item without its key and its counts."""
+        """Return the attributes of the item without its key and its counts."""
         return {
             GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
             GSI2SK: self.index_sk,
@@ -89,7 +90,7 @@ class SnapshotId:
 
 
 def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
-    """The item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
+    """Return the item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
     place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
     refused = {TOTAL_REFUSED: snapshot.total_refused, TOTAL_SHADOWED: snapshot.total_shadowed}
     refused |= {parent_attribute(limit): number for limit, number in snapshot.refused_by_parent.items()}
@@ -99,7 +100,7 @@ def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
 
 @reads
 def read_usage(item: Item) -> UsageSnapshot:
-    """The snapshot of an item."""
+    """Return the snapshot of an item."""
     total_events, total_refused, total_shadowed = (
         number({name: 0, **item}, name) for name in (TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED)
     )
@@ -120,7 +121,7 @@ def read_usage(item: Item) -> UsageSnapshot:
 
 @reads
 def read_milli(item: Item) -> dict[str, int]:
-    """The consumption in a snapshot's item, in millitokens by limit."""
+    """Return the consumption in a snapshot's item, in millitokens by limit."""
     names = [name for name in sorted(item) if _is_counter(name)]
     rests = {rest_attribute(name): 0 for name in names} | item
     return {name: MILLI * number(item, name) + number(rests, rest_attribute(name)) for name in names}
@@ -128,27 +129,27 @@ def read_milli(item: Item) -> dict[str, int]:
 
 @reads
 def read_mark(item: Item, shard: int) -> str:
-    """The mark of the last record of a shard that a snapshot has counted."""
+    """Return the mark of the last record of a shard that a snapshot has counted."""
     return text(item, counted_attribute(shard))
 
 
 def counted_attribute(shard: int) -> str:
-    """The attribute with the mark of a shard."""
+    """Return the attribute with the mark of a shard."""
     return f"_counted_{shard}"
 
 
 def rest_attribute(limit: str) -> str:
-    """The attribute with the rest of a limit, in millitokens."""
+    """Return the attribute with the rest of a limit, in millitokens."""
     return f"_rest_{limit}"
 
 
 def parent_attribute(limit: str) -> str:
-    """The attribute with the refused acquires of a limit of the parent."""
+    """Return the attribute with the refused acquires of a limit of the parent."""
     return f"{_BY_PARENT}{limit}"
 
 
 def stream_mark(label: str, sequence_number: str) -> str:
-    """The mark of a record of the table's stream: a string that sorts in the order of an item's changes.
+    """Return the mark of a record of the table's stream: a string that sorts in the order of an item's changes.
 
     A table that is created again, or whose stream is switched on again, has a later label. Raises ``ValueError`` for a
     sequence number of anything but 1 to 40 digits.

@@ -12,28 +12,28 @@ class SyncBucketMethods(SyncFlowRunner):
     """The state of buckets, and tokens given by hand."""
 
     def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:
-        """The bucket of an entity on a resource; ``None`` if there is none, which is equivalent to a full one.
+        """Return the bucket of an entity on a resource; ``None`` if there is none, which is equivalent to a full one.
 
         The limits are the bucket's current ones: a changed config applies from the next acquire on.
         """
         return self._run(buckets.get_bucket(self.namespace_state, entity_id, resource))
 
     def get_buckets(self, entity_id: str, resource: str | None = None) -> list[Bucket]:
-        """The buckets of an entity, by resource; with ``resource`` only that one.
+        """Return the buckets of an entity, by resource; with ``resource`` only that one.
 
         A new bucket may take a moment to be listed.
         """
         return self._run(buckets.get_buckets(self.namespace_state, entity_id, resource))
 
     def get_resource_capacity(self, resource: str) -> ResourceCapacity:
-        """The total capacity of all entities' buckets of a resource, and the available part of it.
+        """Return the total capacity of all entities' buckets of a resource, and the available part of it.
 
         Reads every bucket of the resource. A new bucket may take a moment to count.
         """
         return self._run(buckets.get_resource_capacity(self.namespace_state, resource))
 
     def reset_bucket(self, entity_id: str, resource: str, *, principal: str | None = None) -> bool:
-        """Fill all limits of a bucket, and forget its debt; returns whether there was one. The parent's is left alone.
+        """Fill all limits of a bucket, and forget its debt; return whether there was one. The parent's is left alone.
 
         The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
         their last seen state for up to their ``rejection_staleness``.
@@ -44,7 +44,7 @@ class SyncBucketMethods(SyncFlowRunner):
     def credit_bucket(
         self, entity_id: str, resource: str, tokens: Mapping[str, int], *, principal: str | None = None
     ) -> bool:
-        """Add ``tokens`` to a bucket, by limit, up to its ceiling; returns whether there was one.
+        """Add ``tokens`` to a bucket, by limit, up to its ceiling; return whether there was one.
 
         The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and obeyed like
         ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks, or

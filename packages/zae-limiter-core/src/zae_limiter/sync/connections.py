@@ -74,12 +74,13 @@ class IdleConnections:
             raise queue.Empty from None
 
     def qsize(self) -> int:
-        """The number of connections."""
+        """Return the number of connections."""
         return len(self._connections)
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """The errors of a connection. The SDK wraps any other exception raised below it, also that of a signal handler."""
+    """Return the errors of a connection. The SDK wraps any other exception raised below it, also that of a signal
+    handler."""
     import urllib3
 
     return OSError, HTTPException, urllib3.exceptions.HTTPError

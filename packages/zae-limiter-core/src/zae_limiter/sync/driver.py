@@ -1,12 +1,11 @@
-"""The sync driver: performs the steps of flows with threads.
-
-Lives here: sending, waiting, interruptions, closing. Never: a decision.
+"""The sync driver: performs the steps of flows with threads. It sends, waits, interrupts and closes; flows decide.
 
 A caller that finds a queue idle serves its own waiter, and no other. If other requests have come meanwhile, a thread
 serves them, and ends when none waits. So a signal handler that interrupts a caller makes no other request fail, and a
-caller waits no longer than its budget. A queue's ``server`` is the waiter of such a caller, or a token of the thread.
-It changes by one assignment, so that ``_abandon`` can clean up after an interruption at any point.
-"""
+caller waits no longer than its budget.
+
+A queue's ``server`` is the waiter of such a caller, or a mark of the thread. It changes by one assignment, so that
+``_abandon`` can clean up after an interruption at any point."""
 
 import logging
 import math
@@ -45,11 +44,11 @@ class FlowRun:
 
     @classmethod
     def within(cls, budget: float) -> "FlowRun":
-        """A run that ends in so many seconds."""
+        """Return a run that ends in so many seconds."""
         return cls(time.monotonic() + budget, budget)
 
     def begin_again(self) -> None:
-        """Have the whole budget again."""
+        """Restart the budget."""
         self.until = time.monotonic() + self._budget
 
     @property
@@ -82,10 +81,9 @@ class SyncDriver:
         forks.register(self)
 
     def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
-        """The flow's result, within ``budget`` seconds if that is given.
+        """Run a flow and return its result, within ``budget`` seconds if that is set.
 
-        If the flow fails, is interrupted or takes too long, the tokens that it took and no caller has are given back.
-        """
+        If the flow fails, is interrupted or takes too long, it gives back the tokens that it took and no caller has."""
         if self._closed:
             flow.close()
             raise RepositoryClosedError
@@ -98,7 +96,7 @@ class SyncDriver:
             raise
 
     def drain(self, last: Flow[None] | None = None) -> None:
-        """Play the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
+        """Run the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
         latest = time.monotonic() + self._operation_timeout
         if last is not None:
             self._play(last, FlowRun.within(self._operation_timeout))
@@ -106,7 +104,8 @@ class SyncDriver:
             time.sleep(0.005)
 
     def close(self, last: Flow[None] | None = None) -> None:
-        """Refuse new work but the ``last``, and the requests that wait in a queue; wait for the writes under way."""
+        """Refuse all work except the ``last`` flow, and the requests that wait in a queue; wait for the writes under
+        way."""
         self._closed = True
         self._guarded.close()
         with self._lock:
@@ -166,7 +165,7 @@ class SyncDriver:
         return self._wake(step.waiters)
 
     def _ask(self, step: Operation[T], run: FlowRun) -> T:
-        """The store's answer. Raises ``StoreError``."""
+        """Return the store's answer. Raises ``StoreError``."""
         if self._answers_at_once:
             return self._store.perform(step)
         if run.is_over:
@@ -213,7 +212,7 @@ class SyncDriver:
     # queues
 
     def _settle_one(self, waiter: Waiter, run: FlowRun) -> None:
-        """As ``_settle``, without its cost: every acquire comes by here."""
+        """Settle one waiter as ``_settle`` does, at less cost: every acquire comes by here."""
         if run.is_over or self._serving.queues:
             return self._settle([waiter], run)
         run.waiters.append(waiter)
@@ -250,7 +249,7 @@ class SyncDriver:
             self._enter(waiter)
 
     def _enter(self, waiter: Waiter, *, lead: bool = False) -> bool:
-        """Put a waiter into its queue; whether the caller has to serve it now."""
+        """Put a waiter into its queue; return whether the caller has to serve it now."""
         queue = waiter.queue
         with self._lock:
             idle = queue.server is None
@@ -322,10 +321,10 @@ class SyncDriver:
             return None
 
     def _work(self, queue: BucketQueue, batch: Sequence[Waiter], until: float) -> None:
-        """One run, which sends nothing after ``until``; a batch that is cut off has failed.
+        """Perform one run, which sends nothing after ``until``; fail a batch that is cut off.
 
-        Raises everything but errors of the store: a fault, or the exception of a signal handler in the caller's thread.
-        """
+        Raises everything but errors of the store: a fault, or the exception of a signal handler in the caller's
+        thread."""
         self._serving.queues.append(queue)
         try:
             self._play(queue.work(batch), FlowRun(until))
@@ -354,7 +353,7 @@ class SyncDriver:
             _wake(waiters)
 
     def _abandon_surely(self, waiters: list[Waiter]) -> None:
-        """``_abandon``, repeated if it is interrupted itself; the first interruption is the one that is raised."""
+        """Call ``_abandon``, again if it is interrupted itself; raise the first interruption."""
         for _ in range(ABANDONING):
             try:
                 return self._abandon(waiters)
@@ -363,7 +362,8 @@ class SyncDriver:
         return self._abandon(waiters)
 
     def _abandon(self, waiters: list[Waiter]) -> None:
-        """No caller wants these waiters any more: leave the queue, or give back what was or will be taken."""
+        """Take waiters that no caller wants any more out of their queues, and give back what was or will be taken for
+        them."""
         for waiter in waiters:  # the list grows by the give-backs
             queue = waiter.queue
             with self._lock:
@@ -388,7 +388,7 @@ class SyncDriver:
 
 
 def _only_daemons_are_left() -> bool:
-    """Whether the interpreter waits for no threads but those of this module."""
+    """Return whether the interpreter waits for no threads but those of this module."""
     main = threading.main_thread()
     if main.is_alive():
         return False

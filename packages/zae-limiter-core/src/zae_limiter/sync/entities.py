@@ -41,11 +41,11 @@ class SyncEntityMethods(SyncFlowRunner):
         )
 
     def get_entity(self, entity_id: str) -> Entity | None:
-        """The entity; ``None`` if it does not exist."""
+        """Return the entity; ``None`` if it does not exist."""
         return self._run(entities.get_entity(self.namespace_state, entity_id))
 
     def get_children(self, parent_id: str) -> list[Entity]:
-        """The children of an entity, by id."""
+        """Return the children of an entity, by id."""
         return self._run(entities.get_children(self.namespace_state, parent_id))
 
     def update_entity(

@@ -27,5 +27,5 @@ class SyncFlowRunner:
         return self.driver.run(in_namespace(self.namespace_state, flow))
 
     def _cause(self, principal: str | None) -> Cause:
-        """The cause of a change at the current time. Raises ``ValidationError``."""
+        """Return the cause of a change at the current time. Raises ``ValidationError``."""
         return cause_of(self._options, self._clock, principal)

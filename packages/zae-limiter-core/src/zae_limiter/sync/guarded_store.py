@@ -26,8 +26,7 @@ THREAD_NAME: Final = "zae-limiter"  # of every thread that a driver starts
 class GuardedStore:
     """One store, whose operations take at most ``operation_timeout`` seconds each. Threads may share it.
 
-    While the breaker is open, a thread has the probes sent, each by a thread of its own.
-    """
+    While the breaker is open, a thread lets other threads send the probes, one each."""
 
     def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
         self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
@@ -42,7 +41,8 @@ class GuardedStore:
         self._probing, self._outage = Probing(operation_timeout), 0
 
     def ask(self, operation: Operation[R], *, until: float = math.inf) -> R:
-        """The store's answer in time, or by ``until``. Raises ``StoreError``, at once while the store is known away."""
+        """Return the store's answer within its deadline, or by ``until``. Raises ``StoreError``, at once while the
+        store is known to be away."""
         if self.health.is_open:
             self._probe_in_background()
             if self._has_to_wait():
@@ -111,7 +111,8 @@ class GuardedStore:
             probed = self._probed
 
     def _has_to_wait(self) -> bool:
-        """Whether a call has to wait for the next probe: the breaker is open, and what opened it is too long ago."""
+        """Return whether a call has to wait for the next probe: the breaker is open, and the last silence is too old to
+        go by."""
         return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
@@ -131,7 +132,7 @@ class GuardedStore:
             raise
 
     def _until_probe(self) -> float | None:
-        """The seconds until the next probe; ``None`` if there is none, and the prober ends."""
+        """Return the seconds until the next probe; ``None`` if there is none, and the prober ends."""
         with self._lock:
             self._has_prober = self.health.is_open and not self._closed
         return self._probing.until_due(self._now()) if self._has_prober else None

@@ -84,7 +84,7 @@ class Connection:
                 is_readable(self._socket, left_until(until))
 
     def _answer(self, sent: int, until: float) -> Response:
-        """Return the answer to a request of so many bytes. Raises ``OSError``, and as ``call``."""
+        """Return the answer to a request of ``length`` bytes. Raises ``OSError``, and the errors of ``call``."""
         reader, response, waits = ResponseReader(), None, True
         while response is None:
             data = self._receive(sent, until, waits=waits)
@@ -149,7 +149,7 @@ class Pool:
         self._closed = False
 
     def take(self, until: float) -> Slot:
-        """Return a slot by ``until``, an instant of ``time.monotonic``. Raises ``Unreachable``."""
+        """Wait for a slot and return it by ``until``, an instant of ``time.monotonic``. Raises ``Unreachable``."""
         if not self._waiting:
             with suppress(IndexError):
                 return self._free.pop()
@@ -201,7 +201,7 @@ class Pool:
             turn.waker.acquire(timeout=min(left, RECHECK_SECONDS))
 
     def _first(self) -> Turn | None:
-        """The first caller that waits."""
+        """Return the first caller that waits."""
         while self._waiting:
             with suppress(IndexError):
                 place = self._waiting[0]
@@ -249,7 +249,7 @@ class HttpClient:
         return read_response(response)
 
     def fault_of(self, operation: Operation[Any], error: ErrorAnswer) -> StoreError | None:
-        """Return the store error of an error answer, ``None`` if the operation had nothing to do."""
+        """Return the store error of an error answer; ``None`` if the operation had nothing to do."""
         return read_fault(operation, error.response)
 
     def close(self) -> None:

@@ -58,13 +58,12 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         rollback: bool = True,
         max_wait: float = 0.0,
     ) -> SyncLease:
-        """``with`` it to take tokens of every named limit, or of none; the block gets a ``SyncLease``.
+        """Return a ``SyncLease``: its ``with`` block takes tokens of every named limit, or of none.
 
-        ``limits`` override the stored ones for this call. ``cascade`` also consumes from the entity's parent. An
+        ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parent. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
-        Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
-        """
+        Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``."""
         request = validate_request(
             entity_id,
             resource,
@@ -90,10 +89,11 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         consume: Mapping[str, int] | Callable[..., Mapping[str, int]],
         **options: Unpack[AcquireOptions],
     ) -> Callable[[F], F]:
-        """A decorator: every call of the function runs in the block of an ``acquire`` with these arguments.
+        """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
+        arguments.
 
-        Each argument is a value, or is computed from the arguments of the call. Calls raise the errors of ``acquire``.
-        """
+        Each argument is a value, or is computed from the arguments of the call. Calls raise the errors of
+        ``acquire``."""
 
         def decorate(function: F) -> F:
             check_decorated(function, asynchronous=False)
@@ -111,21 +111,20 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         return decorate
 
     def available(self, entity_id: str, resource: str, limits: Sequence[Limit] | None = None) -> dict[str, int]:
-        """Whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
+        """Return the whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
-        ``limits`` override the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
-        ``ValidationError`` if no level has limits.
-        """
+        ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
+        ``ValidationError`` if no level has limits."""
         return self._run(inspection.available(self.namespace_state, self._place(entity_id, resource, limits)))
 
     def time_until_available(
         self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
     ) -> float:
-        """Seconds until such an acquire can pass, ``math.inf`` if never; includes the parent if the entity cascades.
+        """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes the parent if the entity
+        cascades.
 
-        ``limits`` override the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
-        ``ValidationError``.
-        """
+        ``limits`` replace the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
+        ``ValidationError``."""
         request = validate_request(
             entity_id, resource, consume, limits=limits, default_limits=self._default_limits, shadow=self._shadow
         )
@@ -134,7 +133,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     def is_available(
         self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
     ) -> bool:
-        """Whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
+        """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return self.time_until_available(entity_id, resource, consume, limits) == 0
 
     def close(self) -> None:

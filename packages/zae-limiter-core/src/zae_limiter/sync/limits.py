@@ -32,7 +32,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.set_system(self.namespace_state, limits, on_unavailable, self._cause(principal)))
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
-        """The system's limits, and its policy for an unavailable store."""
+        """Return the system's limits, and its policy for an unavailable store."""
         return self._run(stored.get_system(self.namespace_state))
 
     def delete_system_defaults(self, *, principal: str | None = None) -> None:
@@ -44,7 +44,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.set_resource(self.namespace_state, resource, limits, self._cause(principal)))
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
-        """The limits of a resource; empty if none are set."""
+        """Return the limits of a resource; empty if none are set."""
         return self._run(stored.get_resource(self.namespace_state, resource))
 
     def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
@@ -52,7 +52,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.delete_resource(self.namespace_state, resource, self._cause(principal)))
 
     def list_resources_with_defaults(self) -> list[str]:
-        """The resources that have limits, by name; a very recent change may be missing."""
+        """Return the resources that have limits, by name; a very recent change may be missing."""
         return self._run(lists.resources_with_defaults(self.namespace_state))
 
     def set_limits(
@@ -76,7 +76,8 @@ class SyncLimitMethods(SyncFlowRunner):
             self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or not."""
+        """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
+        not."""
         return self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -84,7 +85,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
-        """The override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
+        """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
         return self._run(stored.get_override(self.namespace_state, entity_id, resource))
 
     def delete_override(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -92,14 +93,14 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     def list_entities_with_custom_limits(self, resource: str) -> list[str]:
-        """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
+        """Return the entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
 
         A very recent change may be missing.
         """
         return self._run(lists.entities_with_limits(self.namespace_state, resource))
 
     def list_resources_with_entity_configs(self) -> list[str]:
-        """The resources on which any entity has limits of its own, by name, including ``_default_``.
+        """Return the resources on which any entity has limits of its own, by name, including ``_default_``.
 
         Sends one query for up to a thousand such limits, else about one for each resource. A very recent change may be
         missing.
@@ -109,19 +110,20 @@ class SyncLimitMethods(SyncFlowRunner):
     def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
     ) -> BulkResult[OwnPlace]:
-        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; returns which failed.
+        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
         return self._run(bulk.set_many(self.namespace_state, changes, self._cause(principal)))
 
     def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
-        """Remove the own limits of many entities, named as ``(entity_id, resource)``; returns which failed.
+        """Remove the own limits of many entities, named as ``(entity_id, resource)``; return which failed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
         return self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
 
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
-        """The effective limits of an entity on a resource, the policy without the store, and the winning level."""
+        """Return the effective limits of an entity on a resource, the policy without the store, and the winning
+        level."""
         return self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))

@@ -64,7 +64,7 @@ class SdkClient:
 
 
 def _is_of_botocore(error: BaseException) -> bool:
-    """Whether botocore itself raised the error: its credentials raise ``RuntimeError`` and ``KeyError``."""
+    """Return whether botocore itself raised the error: its credentials raise ``RuntimeError`` and ``KeyError``."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     return str(frames[-1].f_globals.get("__name__")).startswith("botocore.")
 

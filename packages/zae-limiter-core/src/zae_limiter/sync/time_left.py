@@ -16,13 +16,13 @@ _operation = _Operation()
 
 
 def set_deadline(until: float) -> float:
-    """Set the deadline of this thread's next operation, an instant of ``time.monotonic``; returns the former one."""
+    """Set the deadline of this thread's next operation, an instant of ``time.monotonic``; return the former one."""
     before, _operation.until = _operation.until, until
     return before
 
 
 def time_left() -> float:
-    """The seconds left for the operation of this thread; 0 or less after its deadline."""
+    """Return the seconds left for the operation of this thread; 0 or less after its deadline."""
     return _operation.until - time.monotonic()
 
 
@@ -33,7 +33,7 @@ def check_time(error: OSError, until: float) -> None:
 
 
 def left_until(until: float) -> float:
-    """The seconds until then. Raises ``TimeoutError``."""
+    """Return the seconds until an instant. Raises ``TimeoutError`` if it has passed."""
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError("timed out")

@@ -42,15 +42,15 @@ class ManualClock:
         return len(self._due)
 
     def now_ms(self) -> int:
-        """Epoch milliseconds."""
+        """Return the time in epoch milliseconds."""
         return self._now_ms
 
     def monotonic(self) -> float:
-        """Return the seconds by which the breaker goes: real time, and what the test has moved on."""
+        """Return the seconds that the breaker uses: real time, plus what the test has moved on."""
         return time.monotonic() + self._now_ms / 1000
 
     def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
-        """Move on by so many seconds and milliseconds. Raises ``ValueError`` for a step back."""
+        """Move the clock on by so many seconds and milliseconds. Raises ``ValueError`` for a step back."""
         step = round(seconds * 1000) + ms
         if step < 0:
             raise ValueError(f"time does not go back, not even {-step} ms")
@@ -98,7 +98,8 @@ class ManualClock:
             self._changes += 1
 
     def _is_over(self, due: int, seen: int) -> bool:
-        """Whether the instant has come; jumps to it if it is the first one, and nothing has changed since ``seen``."""
+        """Return whether the instant has come; jump to it if it is the first one, and nothing has changed since
+        ``seen``."""
         with self._lock:
             if self._now_ms >= due:
                 return True

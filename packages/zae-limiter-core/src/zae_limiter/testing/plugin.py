@@ -21,17 +21,17 @@ from . import ManualClock
 
 @pytest.fixture
 def manual_clock() -> ManualClock:
-    """The clock of ``limiter`` and ``sync_limiter``."""
+    """Return the clock of ``limiter`` and ``sync_limiter``."""
     return ManualClock()
 
 
 @pytest.fixture
 def limiter(manual_clock: ManualClock) -> RateLimiter:
-    """A ``RateLimiter`` over a table in memory that is empty."""
+    """Return a ``RateLimiter`` over an empty table in memory."""
     return RateLimiter(Repository.in_memory(clock=manual_clock))
 
 
 @pytest.fixture
 def sync_limiter(manual_clock: ManualClock) -> SyncRateLimiter:
-    """A ``SyncRateLimiter`` over a table in memory that is empty, and not the one of ``limiter``."""
+    """Return a ``SyncRateLimiter`` over an empty table in memory, another one than that of ``limiter``."""
     return SyncRateLimiter(SyncRepository.in_memory(clock=manual_clock))

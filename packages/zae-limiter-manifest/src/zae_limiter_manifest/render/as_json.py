@@ -1,4 +1,4 @@
-"""Plans, answers and problems as JSON, for programs. A key keeps its meaning within a schema version."""
+"""Render plans, answers and problems as JSON, for programs. A key keeps its meaning within a schema version."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,27 +13,29 @@ SCHEMA_VERSION: Final = 1
 
 
 def render_plan(*plans: Plan) -> str:
-    """`{"schema_version", "kind": "plan", "namespaces": [...], "hash"}`: each plan with its hash and its fields."""
+    """Return `{"schema_version", "kind": "plan", "namespaces": [...], "hash"}`: each plan with its hash and its
+    fields."""
     return _document("plan", namespaces=[_plan(plan) for plan in plans], hash=plans_hash(plans))
 
 
 def render_drift(*plans: Plan) -> str:
-    """`"kind": "drift"`: for each namespace the `drifted` and the `pending` changes and the `unmanaged` items."""
+    """Return `"kind": "drift"`: for each namespace the `drifted` and the `pending` changes and the `unmanaged`
+    items."""
     return _document("drift", namespaces=[_drift(plan) for plan in plans])
 
 
 def render_applied(*answers: Answer) -> str:
-    """`"kind": "applied"`: each answer of the Lambda, with the fields of the changes that were made."""
+    """Return `"kind": "applied"`: each answer of the Lambda, with the fields of the changes that were made."""
     return _document("applied", namespaces=[_applied(answer) for answer in answers])
 
 
 def render_state(namespace: str, state: StateReport) -> str:
-    """`"kind": "state"`: the namespace and its `state`, as the Lambda reports it."""
+    """Return `"kind": "state"`: the namespace and its `state`, as the Lambda reports it."""
     return _document("state", namespace=namespace, state=state.to_dict())
 
 
 def render_problems(problems: Iterable[Problem]) -> str:
-    """`"kind": "problems"`: each with file, line, column, path and message."""
+    """Return `"kind": "problems"`: each with file, line, column, path and message."""
     keys = ("file", "line", "column", "path", "message")
     return _document("problems", problems=[{key: getattr(each, key) for key in keys} for each in problems])
 

@@ -1,4 +1,4 @@
-"""Plans and answers as Markdown, for a comment on a pull request. Rows beyond its size limit are counted."""
+"""Render plans and answers as Markdown, for a comment on a pull request. Rows beyond its size limit are counted."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,17 +18,18 @@ _DRIFT_HEAD: Final = "| item | live and declared |\n|---|---|"
 
 
 def render_plan(*plans: Plan) -> str:
-    """A section for each namespace with changes: their number, and a table of them."""
+    """Return a section for each namespace with changes: their number, and a table of them."""
     return document([_plan_section(plan) for plan in plans])
 
 
 def render_drift(*plans: Plan, list_unmanaged: bool = False) -> str:
-    """A section for each namespace with findings: the numbers of drifted and pending items, and a table of them."""
+    """Return a section for each namespace with findings: the numbers of drifted and pending items, and a table of
+    them."""
     return document([_drift_section(plan, list_unmanaged=list_unmanaged) for plan in plans])
 
 
 def render_applied(*answers: Answer) -> str:
-    """A section for each changed namespace: the number of changes made, and a list of errors."""
+    """Return a section for each changed namespace: the number of changes made, and a list of errors."""
     return document([_applied_section(answer) for answer in answers])
 
 

@@ -1,4 +1,4 @@
-"""Plans and answers as text for a terminal, with colours on request."""
+"""Render plans and answers as text for a terminal, with colours on request."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -17,22 +17,22 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def render_plan(*plans: Plan, color: bool = False) -> str:
-    """Each namespace's changes, `+ ~ -` with old -> new of every field, and their number."""
+    """Return each namespace's changes, `+ ~ -` with old -> new of every field, and their number."""
     return _join((_plan(plan) for plan in plans), color=color)
 
 
 def render_drift(*plans: Plan, color: bool = False, list_unmanaged: bool = False) -> str:
-    """The items changed or deleted out of band, then the pending ones, with their live and declared limits."""
+    """Return the items changed or deleted out of band, then the pending ones, with their live and declared limits."""
     return _join((_drift(plan, list_unmanaged=list_unmanaged) for plan in plans), color=color)
 
 
 def render_applied(*answers: Answer, color: bool = False) -> str:
-    """The errors, and the number of changes made."""
+    """Return the errors, and the number of changes made."""
     return _join((_applied(answer) for answer in answers), color=color)
 
 
 def render_state(namespace: str, state: StateReport) -> str:
-    """The managed items (the first twenty), the owner, and the apply under way."""
+    """Return the managed items (the first twenty), the owner, and the apply under way."""
     return _join([_state(namespace, state)], color=False)
 
 
@@ -94,7 +94,7 @@ def _heading(plan: Plan) -> Iterator[str]:
 
 
 def _drift_mark(change: Change) -> str:
-    """What was done out of band; of a pending change, what an apply will do."""
+    """Return what was done out of band; for a pending change, what an apply will do."""
     if not change.drift:
         return words.MARKS[change.action]
     return words.MARKS["delete" if change.before is None else "update"]

@@ -1,4 +1,4 @@
-"""Markdown sections, one for each namespace, that share the size limit of one comment."""
+"""Divide the size limit of one comment among Markdown sections, one for each namespace."""
 
 import re
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Section(NamedTuple):
 
 
 def code(text: str) -> str:
-    """Foreign text as code, so that it neither formats nor mentions."""
+    """Return foreign text as code, so that it neither formats nor mentions."""
     shown = printable(text)
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(shown)), default=0))
     space = " " if shown.startswith("`") or shown.endswith("`") else ""
@@ -56,12 +56,12 @@ def code(text: str) -> str:
 
 
 def code_in_table(text: str) -> str:
-    """Foreign text as code in a row of a table, whose cells end at each `|` that is not escaped."""
+    """Return foreign text as code in a row of a table, whose cells end at each `|` that is not escaped."""
     return code(text).replace("\\|", "\\\\u007c").replace("|", "\\|")
 
 
 def document(sections: Sequence[Section]) -> str:
-    """The sections within the size of a comment; quiet ones among several share one line."""
+    """Return the sections within the size of a comment; quiet sections share one line if there are several."""
     reported = [each for each in sections if not each.is_quiet or len(sections) == 1]
     kept = _kept(reported)
     space = LONGEST - _TAIL - sum(each.least for each in kept)
@@ -74,7 +74,7 @@ def document(sections: Sequence[Section]) -> str:
 
 
 def _kept(sections: Sequence[Section]) -> list[Section]:
-    """The first sections, whose openings leave half of the space to the rows."""
+    """Return the first sections, as many as leave half of the space to the rows."""
     space = LONGEST // 2
     kept = []
     for each in sections:
@@ -86,7 +86,7 @@ def _kept(sections: Sequence[Section]) -> list[Section]:
 
 
 def _spaces(sections: Sequence[Section], space: int) -> list[int]:
-    """The space for the rows of each section: larger sections share the space that small ones do not need."""
+    """Return the space for the rows of each section; larger sections share the space that small ones do not need."""
     sizes = [each.size for each in sections]
     spaces = [0] * len(sizes)
     smallest_first = sorted(range(len(sizes)), key=sizes.__getitem__)
@@ -104,7 +104,7 @@ def _text(section: Section, space: int) -> str:
 
 
 def _fitting(rows: Sequence[str], space: int) -> tuple[list[str], int]:
-    """The first rows that fit into the space, and the number of further rows."""
+    """Return the first rows that fit into the space, and the number of further rows."""
     kept: list[str] = []
     for row in rows:
         space -= len(row) + 1

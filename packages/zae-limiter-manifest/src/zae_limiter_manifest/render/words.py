@@ -26,7 +26,8 @@ class Part(NamedTuple):
 
 
 def notes(change: Change, *, beside_drift: bool = False) -> str:
-    """A note on a change, such as ` (changed out of band)`; mostly empty. Beside drift, the others are `pending`."""
+    """Return a note on a change, such as ` (changed out of band)`; mostly empty. With `beside_drift`, other changes are
+    `pending`."""
     found = []
     if change.drift:
         found.append("deleted out of band" if change.before is None else "changed out of band")
@@ -38,7 +39,7 @@ def notes(change: Change, *, beside_drift: bool = False) -> str:
 
 
 def parts(change: Change) -> list[Part]:
-    """The differences, limit by limit: `capacity 500 -> 600`."""
+    """Return the differences, limit by limit: `capacity 500 -> 600`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit)
     return [_part(change, limit, list(fields)) for limit, fields in grouped]
 
@@ -58,7 +59,7 @@ def _mark(before: object, after: object) -> str:
 
 
 def _said(each: FieldChange) -> str:
-    """`capacity 500 -> 600`; the words of a mode need no name."""
+    """Return a difference as text: `capacity 500 -> 600`; the words of a mode need no name."""
     return _step(each) if each.field == MODE else f"{each.field} {_step(each)}"
 
 
@@ -67,7 +68,7 @@ def _step(each: FieldChange) -> str:
 
 
 def mode_changes(plan: Plan) -> list[str]:
-    """The limits that become shadow limits, or enforced ones: `resource gpt-4: rpm shadow -> enforced`."""
+    """Return the limits that become shadow limits, or enforced ones: `resource gpt-4: rpm shadow -> enforced`."""
     return [
         f"{change.address}: {each.limit} {_step(each)}"
         for change in plan.changes
@@ -77,7 +78,7 @@ def mode_changes(plan: Plan) -> list[str]:
 
 
 def live_and_declared(change: Change) -> list[str]:
-    """The differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
+    """Return the differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit)
     found = [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
     return found or [UNCHANGED]
@@ -90,12 +91,12 @@ def _apart(each: FieldChange) -> str:
 
 
 def override_note(override: LiveOverride) -> str:
-    """` (override until 2026-11-27T18:00:00Z)`."""
+    """Return the note on an override: ` (override until 2026-11-27T18:00:00Z)`."""
     return f" (override until {override.until})"
 
 
 def override_limits(override: LiveOverride) -> list[Part]:
-    """The limits of an override, each as `capacity 2000`."""
+    """Return the limits of an override, each as `capacity 2000`."""
     limits = sorted(override.decl.limits.items())
     return [Part("=", name, _fields_text(limit)) for name, limit in limits]
 
@@ -106,14 +107,15 @@ def _fields_text(limit: LimitDecl) -> str:
 
 
 def plan_summary(plan: Plan) -> str:
-    """`Plan: 1 to create, 0 to update, 0 to delete.`, or `No changes.`"""
+    """Return the summary of a plan: `Plan: 1 to create, 0 to update, 0 to delete.`, or `No changes.`"""
     if not plan.changes:
         return NO_CHANGES
     return f"Plan: {_counts(plan, 'to create', 'to update', 'to delete')}."
 
 
 def applied_summary(answer: Answer) -> str:
-    """`Applied: 2 created, 1 updated, 0 deleted.`, with the numbers of failed and remaining changes."""
+    """Return the summary of an apply: `Applied: 2 created, 1 updated, 0 deleted.`, with the numbers of failed and
+    remaining changes."""
     made = answer.plan
     if answer.status == "failed":
         return f"Failed: {counted(len(answer.errors), 'error')}, nothing was applied."
@@ -125,7 +127,7 @@ def applied_summary(answer: Answer) -> str:
 
 
 def drift_summary(plan: Plan) -> str:
-    """The numbers of drifted, pending and unmanaged items."""
+    """Return the numbers of drifted, pending and unmanaged items."""
     drifted, pending, unmanaged = len(plan.drifted), len(plan.pending), len(plan.unmanaged)
     found = [f"Drift: {counted(drifted, 'item')}." if drifted else NO_DRIFT]
     if pending:
@@ -136,7 +138,7 @@ def drift_summary(plan: Plan) -> str:
 
 
 def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
-    """The remarks on a plan besides its changes; `quoted` formats foreign text."""
+    """Return the remarks on a plan besides its changes; `quoted` formats foreign text."""
     found = []
     if plan.taken_from:
         found.append(f"Takes the namespace over from {quoted(plan.taken_from)}.")
@@ -148,13 +150,13 @@ def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
 
 
 def failure_text(failure: Failure) -> str:
-    """One failure on one line."""
+    """Return one failure on one line."""
     place = failure.address or failure.path
     return f"{place}: {failure.message}" if place else failure.message
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 item`, `2 items`."""
+    """Return a number with its noun: `1 item`, `2 items`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

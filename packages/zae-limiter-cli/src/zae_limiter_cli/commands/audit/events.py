@@ -56,7 +56,7 @@ def list_events(
 
 
 def _subject(entity: str | None, resource: str | None, *, system: bool) -> str:
-    """As core names what was changed."""
+    """Return the subject of the change as core names it."""
     from zae_limiter.maintenance import audit_resource, audit_system
     from zae_limiter.naming import check_identifier, check_resource
 

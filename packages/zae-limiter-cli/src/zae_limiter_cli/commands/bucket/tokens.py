@@ -119,7 +119,7 @@ def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucke
 
 
 def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
-    """The bucket with the marks of shadow limits, which are stored with the limits that apply to it."""
+    """Return the bucket with the marks of shadow limits, which are stored with the limits that apply to it."""
     limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
     shadow = {limit.name for limit in limits if limit.shadow}
     marked = (replace(each, limit=replace(each.limit, shadow=each.limit.name in shadow)) for each in bucket.limits)

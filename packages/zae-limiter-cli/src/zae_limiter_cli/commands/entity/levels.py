@@ -111,7 +111,7 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
 
 
 def places_of(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
-    """Where each level stands, in the order in which they win."""
+    """Return the place of each level, in the order in which they win."""
     from zae_limiter.naming import DEFAULT_RESOURCE
 
     return {

@@ -28,7 +28,8 @@ ALL_RESOURCES: Final = "_default_"
 
 
 def _place(function: Function) -> Function:
-    """The command gets ``entity_id`` and ``resource``, which may stand for all."""
+    """Add the argument and the option of a place; the command gets ``entity_id`` and ``resource``, by default all
+    resources."""
     told = "Resource of the limits.  [default: all resources without limits of their own]"
     on = click.option("--resource", "-r", default=ALL_RESOURCES, metavar="NAME", help=told)
     return click.argument("entity_id")(on(function))
@@ -71,7 +72,7 @@ def set_limits(
 
 
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
-    """Name the limits that an override lacks: calls that consume them fail while it holds."""
+    """Warn of the limits that an override lacks: calls that consume them fail while it holds."""
     from zae_limiter.naming import DEFAULT_RESOURCE
     from zae_limiter.resolution import Level, winner
 

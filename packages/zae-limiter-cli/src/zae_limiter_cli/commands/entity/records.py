@@ -24,7 +24,7 @@ CLEARABLE: Final = {"entity_name": "name", "parent": "parent_id", "metadata": "m
 
 
 def _record_options(function: Function) -> Function:
-    """What a record says; the command gets ``entity_name``, ``parent`` and ``metadata``."""
+    """Add the options of a record; the command gets ``entity_name``, ``parent`` and ``metadata``."""
     named = click.option("--entity-name", metavar="TEXT", help="Display name.")
     child = click.option("--parent", metavar="ID", help="Parent entity.")
     return named(child(metadata_option(function)))
@@ -153,7 +153,8 @@ def _find(repository: "SyncRepository", entity_id: str) -> "Entity":
 
 
 def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What is to change; ``None`` clears. Raises ``CommandError`` for nothing, and for both of an option's forms."""
+    """Return the fields to change; ``None`` clears one. Raises ``CommandError`` for no field, and for both forms of one
+    option."""
     fields = {} if chosen["cascade"] is None else {"cascade": chosen["cascade"]}
     for name, field in CLEARABLE.items():
         given, cleared = chosen[name] not in (None, {}), chosen[f"no_{name}"]

@@ -11,22 +11,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def files_option(*, required: bool) -> Callable[[Function], Function]:
-    """``-f``; the command gets ``files``, paths as they were given."""
+    """Add ``-f``; the command gets ``files``, paths as they were typed."""
     told = "Manifest, directory of *.yaml and *.yml manifests, or - for standard input. Repeatable."
     return click.option("--file", "-f", "files", multiple=True, required=required, metavar="FILE", help=told)
 
 
 def namespace_option(function: Function) -> Function:
-    """``--namespace`` of a command whose files name theirs; the command gets ``namespace``, ``None`` for all of them.
+    """Add ``--namespace`` to a command whose files name theirs; the command gets ``namespace``, ``None`` for all of
+    them.
 
-    The environment does not choose here: a variable that is left over would leave files out unseen.
-    """
+    The environment does not choose here: a leftover variable would silently leave files out."""
     told = "Take the manifest of this namespace alone; an error if no file is of it.  [default: all]"
     return click.option("--namespace", "-N", help=told)(function)
 
 
 def form_option(*forms: DocumentForm) -> Callable[[Function], Function]:
-    """``--output``; the command gets ``form``, one of these."""
+    """Add ``--output`` with these choices; the command gets ``form``."""
     return click.option(
         "--output",
         "-o",
@@ -39,11 +39,11 @@ def form_option(*forms: DocumentForm) -> Callable[[Function], Function]:
 
 
 def exit_code_option(condition: str) -> Callable[[Function], Function]:
-    """``--exit-code``; the command gets ``exit_code``."""
+    """Add ``--exit-code``; the command gets ``exit_code``."""
     return click.option("--exit-code", is_flag=True, help=f"Exit with code 2 if {condition}.")
 
 
 def take_over_option(function: Function) -> Function:
-    """``--take-over``; the command gets ``take_over``."""
+    """Add ``--take-over``; the command gets ``take_over``."""
     told = "Take over the namespace from its owner, such as a stack."
     return click.option("--take-over", is_flag=True, help=told)(function)

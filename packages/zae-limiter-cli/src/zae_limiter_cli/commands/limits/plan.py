@@ -1,7 +1,4 @@
-"""`zae-limiter limits plan` and `diff`.
-
-Never: a request that writes.
-"""
+"""`zae-limiter limits plan` and `diff`, which write nothing."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

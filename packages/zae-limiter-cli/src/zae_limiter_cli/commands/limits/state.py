@@ -40,7 +40,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 
 
 def _report_left_out(answer: "Answer") -> None:
-    """The overrides, which no manifest has, on standard error."""
+    """Name on standard error the overrides that the manifest leaves out."""
     for override in answer.plan.overrides if answer.plan else ():
         click.echo(f"left out: {override.address}, an override until {override.until}", err=True)
 

@@ -17,7 +17,7 @@ LINES_SHOWN: Final = 100
 
 
 def _which(function: Function) -> Function:
-    """The option that says which stack is meant."""
+    """Add the option that names the local stack."""
     told = "Local stack.  [default: the one that runs]"
     return click.option("--name", "-n", envvar="ZAEL_STACK", help=told)(debug_option(function))
 

@@ -122,7 +122,7 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
 
 @contextmanager
 def _registry(connection: "Connection") -> "Iterator[SyncRepository]":
-    """The table, of which no namespace is opened: even `default` may be deleted."""
+    """Open the table without a namespace: even `default` may be deleted."""
     from zae_limiter.versions import check_compatible, core_version
 
     from ...stack.record import open_table
@@ -148,7 +148,7 @@ def _way_back(deleted: "Namespace") -> str:
 
 @contextmanager
 def _by_id(namespace_id: str) -> Iterator[None]:
-    """What is not found is an id: core's error takes it for a name, and says to register it."""
+    """Say in an error of the block that an id was not found: core takes it for a name, and says to register it."""
     from zae_limiter import NamespaceNotFoundError
 
     try:
@@ -159,7 +159,7 @@ def _by_id(namespace_id: str) -> Iterator[None]:
 
 
 def _progress(report: Reporter) -> Callable[[int], None]:
-    """What hears of every batch, and tells of some."""
+    """Return a function that gets the number of items removed after each batch, and reports some of them."""
     told = 0
 
     def on_progress(count: int) -> None:

@@ -113,7 +113,7 @@ def _show_plan(connection: "Connection", request: "DeployRequest", output: Outpu
 
 
 def show(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
-    """Print what became of the stack."""
+    """Print the result of the deployment."""
     if output == "json":
         say_json(as_json(connection, deployed))
         return
@@ -131,7 +131,7 @@ def show(connection: "Connection", deployed: "Deployed", output: OutputForm, *, 
 
 
 def _asked_for(chosen: Mapping[str, Any]) -> str:
-    """What `--production` asks for, and what was given otherwise."""
+    """Return what `--production` asks for, and the options that were set otherwise."""
     from ...stack.options import PRODUCTION, flag, without
 
     on = ", ".join(flag(name) for name in PRODUCTION if chosen[name])
@@ -171,7 +171,7 @@ def _left(bucket: str) -> str:
 
 
 def as_json(connection: "Connection", deployed: "Deployed") -> dict[str, Any]:
-    """What became of the stack, for programs."""
+    """Return the result of the deployment, for programs."""
     return {
         "stack": connection.name,
         "action": "updated" if deployed.changed and deployed.action == "unchanged" else deployed.action,

@@ -15,7 +15,7 @@ NAMES: Final = tuple(each.name for each in fields(StackOptions))
 
 
 def stack_options(function: Function) -> Function:
-    """Every option of a stack; the command gets ``chosen``, with ``None`` for those that were not given."""
+    """Add every option of a stack; the command gets ``chosen``, with ``None`` for those that were left out."""
 
     @wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
@@ -29,20 +29,20 @@ def stack_options(function: Function) -> Function:
 
 
 def production_option(function: Function) -> Function:
-    """``--production``; the command gets ``production``."""
+    """Add ``--production``; the command gets ``production``."""
     asked = " ".join(map(flag, PRODUCTION))
     told = f"Ask for what production needs: {asked}. What is given beside it wins."
     return click.option("--production", is_flag=True, help=told)(function)
 
 
 def errors_only_option(function: Function) -> Function:
-    """``--quiet``; the command gets ``quiet``, and prints its result as JSON only."""
+    """Add ``--quiet``; the command gets ``quiet``, and prints its result as JSON only."""
     told = "Print errors only; with --output json, the result, too."
     return click.option("--quiet", "-q", is_flag=True, help=told)(function)
 
 
 def tag_option(function: Function) -> Function:
-    """``--tag``, which repeats; the command gets ``tags``, a mapping."""
+    """Add ``--tag``, which repeats; the command gets ``tags``, a mapping."""
     return click.option(
         "--tag",
         "tags",

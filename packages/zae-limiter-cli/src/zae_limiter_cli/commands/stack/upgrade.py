@@ -71,7 +71,7 @@ def upgrade(
 
 
 def _ask(connection: "Connection") -> None:
-    """Ask before anything is changed whether a migration may begin; one that is refused anyway is no question."""
+    """Ask whether a migration may begin, before anything changes. Do not ask about one that is refused anyway."""
     from ...stack.migration import pending
 
     wanted, refused = pending(connection)
@@ -84,7 +84,8 @@ def _ask(connection: "Connection") -> None:
 
 
 def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
-    """Carry out what is pending, and show it with what became of the stack. Raises what refused it, behind that."""
+    """Carry out the pending migrations, and show them with the result for the stack. Then raise what refused one, if
+    any."""
     from zae_limiter import VersionError
 
     from ...stack.migration import migrate

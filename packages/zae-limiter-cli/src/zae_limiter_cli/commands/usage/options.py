@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def query_options(function: Function) -> Function:
-    """The options that say what is asked for; the command gets ``query``, a `UsageQuery`."""
+    """Add the options of a query; the command gets ``query``, a `UsageQuery`."""
     return _asking(
         function,
         click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
@@ -22,12 +22,12 @@ def query_options(function: Function) -> Function:
 
 
 def resource_options(function: Function) -> Function:
-    """The same for a command about all entities of a resource."""
+    """Add the options of a query about all entities of a resource; the command gets ``query``."""
     return _asking(function, click.option("--resource", "-r", metavar="NAME", required=True, help="The resource."))
 
 
 def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:
-    """The options of a subject, and those of the windows."""
+    """Add the options of a subject, and those of the windows."""
 
     @wraps(function)
     def command(

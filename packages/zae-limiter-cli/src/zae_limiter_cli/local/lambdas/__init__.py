@@ -1,4 +1,3 @@
-"""Lambda functions that really run, each call in a process of AWS's own runtime client.
+"""Run Lambda functions, each call in a process of AWS's own runtime client.
 
-Never: where functions are declared (moto), or an import: it is loaded in every such process.
-"""
+moto knows which functions there are. This package imports little: it is loaded in every such process."""

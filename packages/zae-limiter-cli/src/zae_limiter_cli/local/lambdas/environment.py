@@ -22,7 +22,7 @@ INIT_SECONDS: Final = 10.0  # Lambda's own limit; what is not loaded by then goe
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a caller of a function gives."""
+    """What a caller of a function passes."""
 
     payload: bytes
     request_id: str
@@ -57,7 +57,7 @@ class Environment:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def run(self, call: Call) -> tuple[Outcome, bytes]:
-        """What became of a call, and the tail of its log."""
+        """Run a call; return its outcome, and the tail of its log."""
         self._log = CallLog(self._file)
         failure = self._init() if self._fresh else None
         self._log.write(f"START RequestId: {call.request_id} Version: {self.function.version}")
@@ -78,20 +78,19 @@ class Environment:
         return outcome, self._log.tail()
 
     def kill(self) -> None:
-        """End the process in the middle of a call; who waits for that learns it."""
+        """End the process in the middle of a call; the caller that waits for it gets an error."""
         self._child.end()
 
     def close(self) -> None:
-        """End the process between calls, and what was made for it."""
+        """End the process between calls, and remove what was created for it."""
         self._child.end()
         self._api.close()
         self._output.close()
 
     def _init(self) -> Ending | None:
-        """Wait until the handler is loaded, but no longer than Lambda; what went wrong where it cannot be.
+        """Wait until the handler is loaded, but no longer than Lambda does; return what went wrong if it cannot be.
 
-        https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib
-        """
+        https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib"""
         event = self._next(self._begun + INIT_SECONDS)
         init_ms = (time.monotonic() - self._begun) * 1000
         self._fresh = False
@@ -117,7 +116,7 @@ class Environment:
             return TimedOut()
 
     def _note(self, line: str) -> None:
-        """A line of the process, whichever call it is at."""
+        """Log a line of the process, whichever call it is at."""
         self._log.write(line)
 
     def _watch(self) -> None:
@@ -125,7 +124,7 @@ class Environment:
 
 
 def loop() -> str:
-    """What runs in the process: AWS's runtime client, or our own loop where it has no wheel."""
+    """Return the module that runs in the process: AWS's runtime client, or our own loop where it has no wheel."""
     return "awslambdaric" if find_spec("awslambdaric") else "own"
 
 
@@ -134,7 +133,7 @@ def _log_stream(function: Function) -> str:
 
 
 def _used_mb(pid: int) -> int | None:
-    """The most memory that a process has had, where this system tells."""
+    """Return the most memory that a process has had, if this system tells."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:

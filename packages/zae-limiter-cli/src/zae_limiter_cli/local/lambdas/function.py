@@ -26,7 +26,7 @@ class Function:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any], *, concurrency: int | None = None) -> "Function":
-        """What Lambda's GetFunctionConfiguration tells."""
+        """Return the function that Lambda's GetFunctionConfiguration describes."""
         arn = str(configuration["FunctionArn"])
         variables = configuration.get("Environment", {}).get("Variables", {})
         return cls(
@@ -44,13 +44,13 @@ class Function:
 
     @property
     def log_group(self) -> str:
-        """Where Lambda keeps the log."""
+        """The log group of the function."""
         return f"/aws/lambda/{self.name}"
 
     def environment(
         self, *, task: Path, runtime_api: str, endpoint_url: str, credentials: Credentials, log_stream: str
     ) -> dict[str, str]:
-        """The environment variables of a process that runs it; the function's own do not change Lambda's.
+        """Return the environment variables of a process that runs it; the function's own do not change Lambda's.
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
         """

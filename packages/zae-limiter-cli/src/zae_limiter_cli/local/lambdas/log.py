@@ -1,4 +1,4 @@
-"""A function's log, as Lambda writes it: lines with times, START, END and REPORT among them."""
+"""Write a function's log as Lambda writes it: lines with times, START, END and REPORT among them."""
 
 import math
 import os
@@ -24,25 +24,25 @@ class FunctionLog:
         self._lock = threading.Lock()
 
     def write(self, line: str) -> None:
-        """Append a line, dated now."""
+        """Append a line, with the current time."""
         with self._lock, self.path.open("a", encoding="utf-8") as file:
             file.write(f"{iso_now()} {line}\n")
 
 
 class CallLog:
-    """What one call leaves in the function's log."""
+    """The lines of one call in the function's log."""
 
     def __init__(self, log: FunctionLog) -> None:
         self._log = log
         self._lines: list[str] = []
 
     def write(self, line: str) -> None:
-        """A line of the call."""
+        """Append a line of the call."""
         self._lines.append(line)
         self._log.write(line)
 
     def tail(self) -> bytes:
-        """The last 4 KB, as Lambda's LogResult has them."""
+        """Return the last 4 KB, as Lambda's LogResult has them."""
         return "\n".join([*self._lines, ""]).encode()[-TAIL_BYTES:]
 
 
@@ -62,7 +62,7 @@ class Output:
         self._caught_up.get()
 
     def close(self) -> None:
-        """Take what is still to come from processes that write; nothing of our own is. A second time does nothing."""
+        """Take what processes are still writing; write nothing. A second call does nothing."""
         with suppress(IndexError):
             os.close(self._open.pop())
 
@@ -81,13 +81,13 @@ class Output:
 
 
 def iso_now() -> str:
-    """Now, as Lambda's logs have it."""
+    """Return the current time as Lambda's logs have it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the line that ends a call's log counts; ``None`` where it does not."""
+    """The figures in the line that ends a call's log; ``None`` for one that is unknown."""
 
     duration_ms: float
     memory_mb: int
@@ -95,7 +95,7 @@ class Report:
     init_ms: float | None
 
     def line(self, request_id: str, status: str | None) -> str:
-        """The line, as Lambda writes it."""
+        """Return the line, as Lambda writes it."""
         parts = [
             f"REPORT RequestId: {request_id}",
             f"Duration: {self.duration_ms:.2f} ms",

@@ -1,7 +1,5 @@
-"""The loop of a Lambda's process where `awslambdaric` has no wheel, over the same Runtime API.
-
-Never: an import beyond the standard library.
-"""
+"""The loop of a Lambda's process where `awslambdaric` has no wheel, over the same Runtime API. It imports the standard
+library alone."""
 
 import importlib
 import json
@@ -22,7 +20,7 @@ _KEY: Final = os.environ.get("AWS_ACCESS_KEY_ID", "")  # of the stack; a handler
 
 
 class Context:
-    """What a handler learns of its call; the attributes are Lambda's."""
+    """What a handler learns about its call; the attributes are Lambda's."""
 
     def __init__(self, answer: HTTPResponse) -> None:
         self.aws_request_id = str(answer.headers["Lambda-Runtime-Aws-Request-Id"])
@@ -35,7 +33,7 @@ class Context:
         self._deadline_ms = int(answer.headers["Lambda-Runtime-Deadline-Ms"])
 
     def get_remaining_time_in_millis(self) -> int:
-        """How long the handler may still take."""
+        """Return the milliseconds that the handler may still take."""
         return max(0, self._deadline_ms - int(time.time() * 1000))
 
 
@@ -53,7 +51,7 @@ def run(handler_name: str, address: str) -> None:
 
 
 class Unloadable(Exception):
-    """There is no such handler; ``kind`` is Lambda's name for why."""
+    """There is no such handler; ``kind`` is Lambda's name for the reason."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

@@ -9,7 +9,7 @@ from .runtime_api import MOST_RESPONSE_BYTES, Answered, Exited, InitFailed, TooL
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """Nothing came in time."""
+    """No answer came in time."""
 
 
 Ending = Answered | TooLarge | InitFailed | Exited | TimedOut
@@ -17,7 +17,7 @@ Ending = Answered | TooLarge | InitFailed | Exited | TimedOut
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the caller gets, and what the log says of it."""
+    """The answer to the caller, and the line for the log."""
 
     payload: bytes
     failed: bool
@@ -26,7 +26,7 @@ class Outcome:
 
     @classmethod
     def of(cls, ending: Ending, *, request_id: str, timeout_seconds: int) -> "Outcome":
-        """An ending as Lambda tells it."""
+        """Return the outcome of an ending, in Lambda's words."""
         match ending:
             case Answered(_, payload, failed):
                 return cls(payload, failed=failed)

@@ -19,7 +19,7 @@ MOST_AT_ONCE: Final = 10  # calls of a function that reserves no concurrency
 
 
 class Throttled(Exception):
-    """As many calls of the function as it may have run already."""
+    """The function runs as many calls as it may."""
 
 
 class Pool:
@@ -36,7 +36,7 @@ class Pool:
         self._log_of: dict[str, FunctionLog] = {}
 
     def run(self, function: Function, code: bytes, call: Call) -> tuple[Outcome, bytes]:
-        """What became of a call, and the tail of its log. Raises ``Throttled``."""
+        """Run a call; return its outcome, and the tail of its log. Raises ``Throttled``."""
         environment = self._take(function, code)
         try:
             return environment.run(call)
@@ -44,7 +44,7 @@ class Pool:
             self._give_back(environment)
 
     def close(self) -> None:
-        """End every process, also one that works."""
+        """End every process, even one that works."""
         with self._lock:
             busy, idle = [[one for some in places.values() for one in some] for places in (self._busy, self._idle)]
             self._idle.clear()

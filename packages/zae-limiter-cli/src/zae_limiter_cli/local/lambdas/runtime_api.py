@@ -79,10 +79,9 @@ Event = Ready | Answered | TooLarge | InitFailed | Exited
 
 
 class RuntimeApi:
-    """A server on a port of its own; what the process says comes out of ``events``.
+    """A server on a port of its own; ``events`` has what the process says.
 
-    It answers ``user``, by default this process's, and who shows ``key``.
-    """
+    It answers processes of ``user``, by default this process's, that present ``key``."""
 
     def __init__(self, key: str, *, user: int | None = None) -> None:
         self.key = key
@@ -95,11 +94,11 @@ class RuntimeApi:
 
     @property
     def address(self) -> str:
-        """As AWS_LAMBDA_RUNTIME_API has it."""
+        """The address, as AWS_LAMBDA_RUNTIME_API has it."""
         return self._server.address
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Stop answering."""
         self.calls.put(None)
         self._server.shutdown()
         self._server.server_close()
@@ -115,12 +114,12 @@ class _Server(ThreadingHTTPServer):
         return f"{self.server_name}:{self.server_port}"
 
     def server_bind(self) -> None:
-        """Without a look at DNS for the name of the address, which may take seconds."""
+        """Bind without asking DNS for the name of the address, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.socket.getsockname()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a process that was killed while it asked leaves a broken connection."""
+        """Log nothing: a process that was killed while it asked leaves a broken connection."""
 
 
 class _Handler(Door):

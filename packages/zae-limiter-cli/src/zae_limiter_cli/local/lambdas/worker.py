@@ -1,7 +1,6 @@
 """The entry point of a Lambda's process: it can import only the zip and what AWS's runtime has.
 
-Never: an import from the environment of the command, for the zip has to bring its own.
-"""
+It imports nothing from the environment of the command, because the zip has to bring its own."""
 
 import os
 import sys
@@ -33,7 +32,7 @@ PROVIDED: Final = frozenset(
 
 
 class Provided(MetaPathFinder):
-    """Finds in ``directories`` what AWS's runtime has, and nothing else."""
+    """Finds in ``directories`` the packages that AWS's runtime has, and nothing else."""
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._directories = list(directories)
@@ -41,7 +40,7 @@ class Provided(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """As every finder does; a module within a package is found by its package."""
+        """Find a module as every finder does; a module within a package is found by its package."""
         if path is None and fullname in PROVIDED:
             return PathFinder.find_spec(fullname, self._directories, target)
         return None

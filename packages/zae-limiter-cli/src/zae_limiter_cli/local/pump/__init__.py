@@ -1,4 +1,3 @@
-"""What Lambda does for an event source mapping of a table's stream: filter, deliver, try again.
+"""Do what Lambda does for an event source mapping of a table's stream: filter, deliver, try again.
 
-Never: AWS by another way than its API, for it reads and calls as any client does.
-"""
+It uses AWS's API alone, as any client does."""

@@ -17,12 +17,12 @@ class Checkpoints:
             self._of = json.loads(path.read_text(encoding="utf-8"))
 
     def load(self, reader: str) -> dict[str, str]:
-        """How far a reader has come."""
+        """Return how far a reader has come."""
         with self._lock:
             return dict(self._of.get(reader, {}))
 
     def save(self, reader: str, positions: Mapping[str, str]) -> None:
-        """A reader has come further."""
+        """Store how far a reader has come."""
         with self._lock:
             self._of[reader] = dict(positions)
             if self._path is not None:

@@ -12,7 +12,7 @@ from .records import sequence_number
 
 
 def dead_letter(given_up: GivenUp, mapping: Mapping, *, shard: str, request_id: str, now: datetime) -> dict[str, Any]:
-    """Where the records stand in the stream; they themselves are not in it."""
+    """Return the message: where the records are in the stream, without the records."""
     first, last = given_up.records[0], given_up.records[-1]
     return {
         "requestContext": {

@@ -1,9 +1,8 @@
-"""The delivery of a batch: retries after an answer, their parts, and the records given up.
+"""Deliver a batch: retry it, or its parts, by the function's answers, and give records up.
 
-Never: calling a function, waiting, or a clock.
+This module only decides; ``reader`` calls the function, waits and has the clock.
 
-https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
-"""
+https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html"""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ FOREVER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a mapping says of failures; ``retries`` of -1 has no end."""
+    """A mapping's rules for failures; ``retries`` of -1 means no end."""
 
     retries: int = FOREVER
     bisect: bool = False
@@ -33,7 +32,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: the function's answer as JSON has it, or ``failed``."""
+    """The function's answer as JSON has it, or ``failed``."""
 
     answer: Any = None
     failed: bool = False
@@ -52,7 +51,8 @@ Delivery = Generator[Step, Reply | None, None]
 
 
 def deliver(records: Sequence[Record], policy: Policy) -> Delivery:
-    """Steps that take every record to success or to the dead letters, in order; a reply goes in for each attempt."""
+    """Return the steps that bring every record to success or to the dead letters, in order; send in a reply for each
+    attempt."""
     left = [Attempt(records, 0)]
     while left:
         attempt = left.pop(0)
@@ -74,7 +74,7 @@ def deliver(records: Sequence[Record], policy: Policy) -> Delivery:
 
 
 def _done(records: Sequence[Record], reply: Reply, *, partial: bool) -> int:
-    """How many records, from the first one on, need not be sent again."""
+    """Return how many records, from the first one on, need not be sent again."""
     if reply.failed:
         return 0
     failures = _failures(reply.answer) if partial else []
@@ -86,7 +86,7 @@ def _done(records: Sequence[Record], reply: Reply, *, partial: bool) -> int:
 
 
 def _failures(answer: Any) -> list[str] | None:
-    """The records that a function says have failed; ``None`` for an answer that nobody can read."""
+    """Return the records that a function reports as failed; ``None`` for an answer that cannot be read."""
     if answer is None:
         return []
     if not isinstance(answer, dict):

@@ -14,7 +14,7 @@ DEFAULT_BATCH_SIZE = 100
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A stream, the function that reads it, and how."""
+    """A stream, the function that reads it, and the options of the mapping."""
 
     uuid: str
     stream_arn: str
@@ -28,7 +28,7 @@ class Mapping:
 
     @classmethod
     def from_configuration(cls, told: Attributes[str, Any]) -> "Mapping":
-        """What Lambda's ListEventSourceMappings tells."""
+        """Return the mapping that Lambda's ListEventSourceMappings describes."""
         filters = (told.get("FilterCriteria") or {}).get("Filters") or []
         failure = (told.get("DestinationConfig") or {}).get("OnFailure") or {}
         retries = told.get("MaximumRetryAttempts")
@@ -55,9 +55,9 @@ class Mapping:
 
     @property
     def region(self) -> str:
-        """Where all of it is."""
+        """The region of stream and function."""
         return self.stream_arn.split(":")[3]
 
     def wants(self, record: Record) -> bool:
-        """Whether the function gets a record: without patterns every one, else what fits one of them."""
+        """Return whether the function gets a record: every one without patterns, else one that fits a pattern."""
         return not self.patterns or any(fits(json.loads(pattern), record) for pattern in self.patterns)

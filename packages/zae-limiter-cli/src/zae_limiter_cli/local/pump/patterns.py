@@ -1,7 +1,6 @@
-"""Filter patterns of event source mappings, matched against records.
+"""Match records against the filter patterns of event source mappings.
 
-https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
-"""
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html"""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ _ABSENT: Final = object()
 
 
 def fits(pattern: Mapping[str, Any], value: Any) -> bool:
-    """Whether a record has what a pattern names: all of its keys, and for each key one of its alternatives."""
+    """Return whether a record has what a pattern names: all of its keys, and for each key one of its alternatives."""
     return all(_fits_key(key, wanted, value) for key, wanted in pattern.items())
 
 

@@ -1,4 +1,4 @@
-"""A reader for each event source mapping of an existing stream."""
+"""Run a reader for each event source mapping of an existing stream."""
 
 import logging
 import threading
@@ -26,12 +26,12 @@ class Pump:
         self._end = threading.Event()
 
     def start(self) -> None:
-        """Read for the mappings there are now, and for those to come."""
+        """Read for the mappings that exist now, and for new ones."""
         self.look()
         threading.Thread(target=self._run, daemon=True).start()
 
     def look(self) -> None:
-        """Start and stop readers, so that there is one for each mapping that is enabled."""
+        """Start and stop readers, so that there is one for each enabled mapping."""
         with self._lock:
             wanted = set(self._mappings())
             gone = [self._readers.pop(mapping) for mapping in set(self._readers) - wanted]
@@ -45,12 +45,12 @@ class Pump:
                 self._readers[mapping] = reader
 
     def ring(self) -> None:
-        """Something was written."""
+        """Wake the readers: something was written."""
         for reader in list(self._readers.values()):
             reader.ring()
 
     def tallies(self) -> list[dict[str, Any]]:
-        """What each reader has done, as JSON has it."""
+        """Return the counts of each reader, as JSON has them."""
         return [
             {
                 "table": mapping.table,
@@ -64,7 +64,7 @@ class Pump:
         ]
 
     def close(self) -> None:
-        """Stop every reader; what it has not finished, the next one begins with."""
+        """Stop every reader. The next one begins with what it has not finished."""
         self._end.set()
         readers = list(self._readers.values())
         for reader in readers:

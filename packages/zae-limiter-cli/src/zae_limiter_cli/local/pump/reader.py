@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Stopped(Exception):
-    """The reader has to end in the middle of a batch, which the next one begins with."""
+    """The reader has to end in the middle of a batch; the next reader begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Clients:
 
 @dataclass(slots=True)
 class Tally:
-    """What a reader has done so far."""
+    """The counts of a reader so far."""
 
     records: int = 0
     batches: int = 0
@@ -67,17 +67,17 @@ class Reader:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin; where the mapping starts at the latest record, what is there now is passed over."""
+        """Begin to read. If the mapping starts at the latest record, skip what is there now."""
         if self.mapping.latest and not self._positions:
             self._stream.skip_all()
         self._thread.start()
 
     def ring(self) -> None:
-        """Something was written: look at once."""
+        """Look at once: something was written."""
         self._bell.set()
 
     def stop(self) -> None:
-        """End, if need be in the middle of a batch."""
+        """End, even in the middle of a batch."""
         self._end.set()
         self._bell.set()
 
@@ -119,7 +119,7 @@ class Reader:
         return True
 
     def _read(self) -> Batch | None:
-        """A batch; within the mapping's window it waits for a full one."""
+        """Return a batch; wait for a full one within the mapping's window."""
         size = self.mapping.batch_size
         batch = self._stream.read(size)
         deadline = time.monotonic() + self.mapping.window_seconds

@@ -1,4 +1,4 @@
-"""Records of a stream, and the same as events of Lambda."""
+"""Turn records of a stream into events of Lambda."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ Record = dict[str, Any]
 
 
 def event_record(record: Mapping[str, Any], *, region: str, source_arn: str) -> Record:
-    """A record of GetRecords, as boto3 has it, in the shape that a Lambda gets."""
+    """Return a record of GetRecords, as boto3 has it, in the form that a Lambda gets."""
     change = dict(record["dynamodb"])
     change["ApproximateCreationDateTime"] = _epoch_seconds(change["ApproximateCreationDateTime"])
     told: Record = {
@@ -29,22 +29,21 @@ def event_record(record: Mapping[str, Any], *, region: str, source_arn: str) -> 
 
 
 def sequence_number(record: Record) -> str:
-    """The place of a record in its shard."""
+    """Return the place of a record in its shard."""
     number: str = record["dynamodb"]["SequenceNumber"]
     return number
 
 
 def keys_alone(record: Record) -> bool:
-    """Whether it inserts an item that has nothing but its keys.
+    """Return whether the record inserts an item that has nothing but its keys.
 
-    moto writes such a record for an update that creates an item, and the whole one right behind it.
-    """
+    moto writes such a record for an update that creates an item, and the complete one right after it."""
     change = record["dynamodb"]
     return record["eventName"] == "INSERT" and bool(change.get("NewImage") == change["Keys"])
 
 
 def fold(records: Iterable[Record]) -> list[Record]:
-    """The records, without those that announce the next one."""
+    """Return the records without those that announce the next one."""
     kept: list[Record] = []
     for record in records:
         if kept and _announces(kept[-1], record):
@@ -62,14 +61,14 @@ def _announces(first: Record, second: Record) -> bool:
 
 
 def _name(change: Mapping[str, Any]) -> str:
-    """By the images: DynamoDB Local has a name of its own for what TTL removes."""
+    """Return the name of the event by its images: DynamoDB Local has its own name for a removal by TTL."""
     if "NewImage" not in change:
         return "REMOVE"
     return "MODIFY" if "OldImage" in change else "INSERT"
 
 
 def _event_id(source_arn: str, number: str) -> str:
-    """32 hexadecimal digits, the same whenever the record is delivered."""
+    """Return 32 hexadecimal digits, the same whenever the record is delivered."""
     return hashlib.blake2s(f"{source_arn} {number}".encode(), digest_size=16).hexdigest()
 
 

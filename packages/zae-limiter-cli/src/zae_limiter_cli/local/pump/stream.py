@@ -1,4 +1,4 @@
-"""A table's stream, read shard by shard from the end of the last batch."""
+"""Read a table's stream, shard by shard from the end of the last batch."""
 
 import logging
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -22,7 +22,7 @@ class Batch:
 
 
 class Stream:
-    """A stream as one reader knows it. ``positions`` has the last sequence number that was dealt with, by shard."""
+    """A stream as one reader knows it. ``positions`` has the last sequence number that was handled, by shard."""
 
     def __init__(self, client: Any, arn: str, positions: MutableMapping[str, str]) -> None:
         self._client = client
@@ -31,7 +31,7 @@ class Stream:
         self._ended: set[str] = set()
 
     def read(self, limit: int) -> Batch | None:
-        """The next records of the first shard that has some."""
+        """Return the next records of the first shard that has some."""
         told = self._describe()
         # The label is that of the sequence numbers, also where the table was declared with another one.
         source = f"{self._arn.rpartition('/')[0]}/{told['StreamLabel']}"
@@ -42,11 +42,11 @@ class Stream:
         return None
 
     def done(self, batch: Batch) -> None:
-        """A batch has been dealt with."""
+        """Note that a batch was handled."""
         self._positions[batch.shard] = batch.end
 
     def skip_all(self) -> None:
-        """Deal with everything that is there by doing nothing."""
+        """Mark everything that is in the stream now as handled."""
         while (batch := self.read(MOST_RECORDS)) is not None:
             self.done(batch)
 
@@ -59,7 +59,7 @@ class Stream:
         return told
 
     def _open_shards(self, shards: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """Shards with something to come; a child waits until its parent has ended."""
+        """Yield the shards that have more to come; a child waits until its parent has ended."""
         waiting = {shard["ShardId"] for shard in shards} - self._ended
         for shard in shards:
             if shard["ShardId"] in waiting and shard.get("ParentShardId") not in waiting:

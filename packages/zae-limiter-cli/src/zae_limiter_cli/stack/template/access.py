@@ -1,4 +1,4 @@
-"""Managed policies for applications and people, and roles that carry them."""
+"""Managed policies for applications and people, and roles that have them."""
 
 from typing import Final
 
@@ -16,7 +16,8 @@ WHAT: Final = {
 
 
 def policies() -> Resources:
-    """One policy for each use, on the whole table and on the principal's own namespace; one to purge, two to invoke."""
+    """Return one policy for each use, on the whole table and on the principal's own namespace; one to purge, two to
+    invoke."""
     made: Resources = {}
     for use, statements in USES.items():
         what = WHAT[use]
@@ -35,7 +36,7 @@ def policies() -> Resources:
 
 
 def roles() -> Resources:
-    """A role for each use on the whole table, which principals of the account may assume."""
+    """Return a role for each use on the whole table, which principals of the account may assume."""
     account = {"AWS": text("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
     return {

@@ -1,7 +1,6 @@
 """Alarms on aggregator and provisioner, on the stream and on dead letters.
 
-The planner has none: whoever asks for a plan reads its error.
-"""
+The planner has none: its caller gets the error."""
 
 from typing import Final
 
@@ -15,7 +14,7 @@ PERIOD_SECONDS: Final = 300
 
 
 def alarms() -> Resources:
-    """All of them; an alarm without data is at rest."""
+    """Return all alarms. An alarm without data is OK."""
     return {
         **_of_function("aggregator"),
         **_of_function("provisioner"),
@@ -87,7 +86,8 @@ def _function(name: LambdaName) -> Resource:
 
 
 def _duration(name: LambdaName) -> list[Value]:
-    """The longest run, as a percentage of the time-out: a template cannot calculate, a metric can."""
+    """Return the metrics of the longest run, as a percentage of the time-out: a template cannot calculate, a metric
+    can."""
     longest = {
         "Metric": {"Namespace": "AWS/Lambda", "MetricName": "Duration", "Dimensions": [_function(name)]},
         "Period": PERIOD_SECONDS,

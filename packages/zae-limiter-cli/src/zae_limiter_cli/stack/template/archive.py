@@ -10,7 +10,7 @@ KEPT: Final = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": 
 
 
 def archive() -> Resources:
-    """The bucket. It outlives its stack: `zae-limiter delete` asks about it, CloudFormation alone keeps it."""
+    """Return the bucket. It outlives its stack: `zae-limiter delete` asks about it, CloudFormation alone keeps it."""
     encryption = when(
         "HasKey",
         {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": ref("KmsKeyArn")},

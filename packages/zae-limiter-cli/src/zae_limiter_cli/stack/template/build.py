@@ -17,7 +17,7 @@ METADATA = "ZaeLimiter"
 
 
 def parametrized(options: StackOptions) -> dict[str, Any]:
-    """The template for tools that bring parameters; its defaults are what the options say."""
+    """Return the template for tools that pass parameters; its defaults are the given options."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "zae-limiter: rate limits in one DynamoDB table, with the Lambdas that look after it",
@@ -31,10 +31,9 @@ def parametrized(options: StackOptions) -> dict[str, Any]:
 
 
 def plain(name: str, options: StackOptions) -> dict[str, Any]:
-    """The same for one stack: what CloudFormation would make of parameters and conditions is made of them here.
+    """Return the template for one stack, with the parameters and conditions resolved as CloudFormation would.
 
-    Raises ``CommandError`` for a name that something in it cannot have.
-    """
+    Raises ``CommandError`` for a name that something in it cannot have."""
     pseudo = {"AWS::StackName": check_stack_name(name)}
     template = resolve(parametrized(options), {**values(options), **pseudo})
     check_lengths(template["Resources"])

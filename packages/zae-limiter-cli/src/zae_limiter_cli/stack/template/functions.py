@@ -27,7 +27,7 @@ NO_CODE_YET: Final = "# `zae-limiter deploy` puts the code here; until then ever
 
 
 def aggregator() -> Resources:
-    """The aggregator, and what comes with it."""
+    """Return the aggregator, with its role, log group and event source mapping."""
     environment = {
         "ZAEL_STACK": ref("AWS::StackName"),
         "ZAEL_ARCHIVE_BUCKET": when("HasArchive", ref("ArchiveBucket")),
@@ -71,7 +71,7 @@ def aggregator() -> Resources:
 
 
 def provisioner() -> Resources:
-    """The provisioner, and what comes with it."""
+    """Return the provisioner, with its role and log group."""
     environment = {
         "ZAEL_STACK": ref("AWS::StackName"),
         "ZAEL_RESPONSE_HOST": when("HasResponseHost", ref("ResponseHost")),
@@ -85,7 +85,7 @@ def provisioner() -> Resources:
 
 
 def planner() -> Resources:
-    """The planner, and what comes with it: the provisioner's code, with a role that only reads."""
+    """Return the planner, with its log group: the provisioner's code, with a role that only reads."""
     size = {key: value for key, value in _size("Provisioner").items() if key != "ReservedConcurrentExecutions"}
     return {
         **_function("planner", {"ZAEL_STACK": ref("AWS::StackName")}, size),
@@ -141,7 +141,7 @@ def _role(name: LambdaName, statements: list[Value]) -> Resources:
 
 
 def _grant(name: LambdaName, verb: str, statements: list[Value]) -> Resources:
-    """What a role may do besides, under the condition of that name."""
+    """Return a policy for a role, under the condition of that name."""
     prefix = name.capitalize()
     policy = {"PolicyName": verb.lower(), "PolicyDocument": document(statements), "Roles": [ref(f"{prefix}Role")]}
     return {f"{prefix}{verb}Policy": resource("IAM::Policy", policy, condition=f"{prefix}{verb}")}

@@ -26,17 +26,17 @@ ADMIN_INDEX: Final = "GSI4"  # its key is the namespace, which no pattern of lea
 
 
 def on_table(calls: Sequence[str], *, keys: Sequence[str] = ()) -> Value:
-    """Calls on the table; with ``keys``, on partitions alone that are like one of them."""
+    """Return permission for calls on the table; with ``keys``, only on partitions whose key is like one of them."""
     return allow(_dynamodb(calls), TABLE_ARN, _leading(keys))
 
 
 def on_indexes(names: Iterable[str]) -> Value:
-    """Queries on indexes."""
+    """Return permission for queries on indexes."""
     return _querying([index_arn(name) for name in names])
 
 
 def acquiring(namespace: str) -> list[Value]:
-    """Reading limits and taking tokens: nothing but buckets is written."""
+    """Return permission to read limits and take tokens: to write buckets and nothing else."""
     return [
         on_table(READ_ITEMS, keys=_readable(namespace)),
         on_table(WRITE_BUCKETS, keys=[_buckets(namespace)]),
@@ -44,35 +44,35 @@ def acquiring(namespace: str) -> list[Value]:
 
 
 def reading(namespace: str) -> list[Value]:
-    """Reading everything."""
+    """Return permission to read everything."""
     indexes = [name for name in INDEXES if namespace == EVERY_NAMESPACE or name != ADMIN_INDEX]
     queried = [TABLE_ARN, *map(index_arn, indexes)]  # never the registry, which lists the other namespaces
     return [on_table(READ_ITEMS, keys=_readable(namespace)), _querying(queried, keys=_own(namespace))]
 
 
 def everything(namespace: str) -> list[Value]:
-    """Reading and writing everything."""
+    """Return permission to read and write everything."""
     return [*reading(namespace), *_writing(namespace)]
 
 
 def provisioning() -> list[Value]:
-    """What the provisioner does to the table."""
+    """Return the permissions of the provisioner on the table."""
     return [on_table(READ_ITEMS), *_writing(EVERY_NAMESPACE), on_indexes(PROVISIONER_INDEXES)]
 
 
 def planning() -> list[Value]:
-    """What the planner does to the table: it reads what the provisioner would write."""
+    """Return the permissions of the planner on the table: it reads what the provisioner would write."""
     return [on_table(READ_ITEMS), on_indexes(PROVISIONER_INDEXES)]
 
 
 def aggregating() -> list[Value]:
-    """What the aggregator does to the table: buckets, and the usage of entities."""
+    """Return the permissions of the aggregator on the table: buckets, and the usage of entities."""
     written = [_buckets(EVERY_NAMESPACE), f"{pk_entity(EVERY_NAMESPACE, '')}*"]
     return [on_table(["BatchGetItem"]), on_table(WRITE_BUCKETS, keys=written)]
 
 
 def purging() -> list[Value]:
-    """Removing deleted namespaces with their audit events, which nothing else here can remove."""
+    """Return permission to remove deleted namespaces with their audit events, which no other policy allows."""
     return [
         on_table((*READ_ITEMS, *REMOVE)),
         on_indexes([ADMIN_INDEX]),
@@ -81,13 +81,13 @@ def purging() -> list[Value]:
 
 
 def with_key(service: str, calls: Sequence[str]) -> Value:
-    """Use of the customer's key by way of a service."""
+    """Return permission to use the customer's key by way of a service."""
     by_way = {"StringEquals": {"kms:ViaService": text(f"{service}.${{AWS::Region}}.${{AWS::URLSuffix}}")}}
     return allow([f"kms:{call}" for call in calls], ref("KmsKeyArn"), by_way)
 
 
 def reading_stream() -> list[Value]:
-    """What an event source mapping does in the name of its function, which sends dead letters itself, too."""
+    """Return the permissions of an event source mapping, which acts for its function and also sends dead letters."""
     return [
         allow(_dynamodb(STREAM_CALLS), STREAM_ARN),
         allow(_dynamodb(["ListStreams"]), text("${Table.Arn}/stream/*")),
@@ -96,19 +96,20 @@ def reading_stream() -> list[Value]:
 
 
 def over_tls(service: str, arns: Value) -> Value:
-    """The policy of a bucket or a queue that refuses every request without TLS."""
+    """Return the policy of a bucket or a queue that refuses every request without TLS."""
     plain_text = {"Bool": {"aws:SecureTransport": "false"}}
     denied = {"Effect": "Deny", "Principal": "*", "Action": f"{service}:*", "Resource": arns, "Condition": plain_text}
     return document([denied])
 
 
 def logging_to(group: str) -> Value:
-    """Writing the log of a function."""
+    """Return permission to write the log of a function."""
     return allow(["logs:CreateLogStream", "logs:PutLogEvents"], attribute(group, "Arn"))
 
 
 def _writing(namespace: str) -> list[Value]:
-    """Every record; audit events are added, never updated or removed. IAM cannot tell a new item from an old one."""
+    """Return permission to write every record; to add audit events, never to update or remove one. IAM cannot tell a
+    new item from an old one."""
     events = f"{pk_audit(EVERY_NAMESPACE, '')}*"
     no_event = {"ForAllValues:StringNotLike": {LEADING_KEYS: [events]}}
     others = {**(_leading(_own(namespace)) or {}), **no_event}
@@ -131,7 +132,7 @@ def _leading(keys: Sequence[str]) -> Value:
 
 
 def _readable(namespace: str) -> list[str]:
-    """All partitions of the namespace, and the registry, where its name is looked up by key."""
+    """Return all partitions of the namespace, and the registry, where its name is looked up by key."""
     return [] if namespace == EVERY_NAMESPACE else [f"{namespace}/*", pk_system(REGISTRY)]
 
 

@@ -11,57 +11,58 @@ NO_VALUE: Final = {"Ref": "AWS::NoValue"}
 
 
 def ref(name: str) -> Value:
-    """The value of a parameter, or the id of a resource."""
+    """Return the value of a parameter, or the id of a resource."""
     return {"Ref": name}
 
 
 def attribute(resource: str, name: str) -> Value:
-    """An attribute of a resource."""
+    """Return an attribute of a resource."""
     return {"Fn::GetAtt": [resource, name]}
 
 
 def text(template: str) -> Value:
-    """A text with ``${Name}`` in it."""
+    """Return a text with ``${Name}`` in it."""
     return {"Fn::Sub": template}
 
 
 def when(condition: str, then: Value, otherwise: Value = NO_VALUE) -> Value:
-    """One value or the other; without the other, the property is not there. Not for an item of a list."""
+    """Return one value or the other; without the other, the property is absent. Not for an item of a list."""
     return {"Fn::If": [condition, then, otherwise]}
 
 
 def equals(parameter: str, value: str) -> Value:
-    """A condition on a parameter."""
+    """Return a condition on a parameter."""
     return {"Fn::Equals": [ref(parameter), value]}
 
 
 def differs(parameter: str, value: str) -> Value:
-    """The opposite."""
+    """Return the opposite condition on a parameter."""
     return {"Fn::Not": [equals(parameter, value)]}
 
 
 def both(*conditions: Value) -> Value:
-    """All of them; one that is a name stands for the condition of that name."""
+    """Return the condition that all hold; a name stands for the condition of that name."""
     return {"Fn::And": [{"Condition": each} if isinstance(each, str) else each for each in conditions]}
 
 
 def filled(*parameters: str) -> Value:
-    """Whether one of them is not empty: an `Fn::Or` has cfn-lint at work for more than ten minutes."""
+    """Return the condition that one of them is not empty, without `Fn::Or`, which keeps cfn-lint busy for more than ten
+    minutes."""
     return {"Fn::Not": [{"Fn::Equals": [text("".join(f"${{{each}}}" for each in parameters)), ""]}]}
 
 
 def resource(kind: str, properties: Resource, *, condition: str | None = None, **attributes: Value) -> Resource:
-    """A resource of type ``AWS::{kind}``; attributes such as ``DependsOn`` stand beside its properties."""
+    """Return a resource of type ``AWS::{kind}``; attributes such as ``DependsOn`` stand beside its properties."""
     conditional = {} if condition is None else {"Condition": condition}
     return {"Type": f"AWS::{kind}", **conditional, **attributes, "Properties": properties}
 
 
 def allow(actions: Sequence[str], resources: Value, condition: Value = None) -> Resource:
-    """A statement of a policy."""
+    """Return a statement of a policy."""
     conditional = {} if condition is None else {"Condition": condition}
     return {"Effect": "Allow", "Action": list(actions), "Resource": resources, **conditional}
 
 
 def document(statements: Value) -> Resource:
-    """A policy of statements."""
+    """Return a policy of statements."""
     return {"Version": "2012-10-17", "Statement": statements}

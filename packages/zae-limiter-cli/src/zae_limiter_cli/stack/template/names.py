@@ -1,4 +1,4 @@
-"""Names of roles and policies, from the formats that operators give."""
+"""Name roles and policies by the formats that operators give."""
 
 from typing import Final
 
@@ -9,17 +9,17 @@ LONGEST: Final = {"RoleName": 64, "ManagedPolicyName": 128}
 
 
 def role_name(name: str) -> Resource:
-    """The property that names a role; none where CloudFormation shall find a name, which no other region has."""
+    """Return the property that names a role; none if CloudFormation shall find a name, which no other region has."""
     return {"RoleName": _formed("Role", name)}
 
 
 def policy_name(name: str) -> Resource:
-    """The property that names a managed policy, likewise."""
+    """Return the property that names a managed policy; none if CloudFormation shall find a name."""
     return {"ManagedPolicyName": _formed("Policy", name)}
 
 
 def check_lengths(resources: Resources) -> None:
-    """Raise ``CommandError`` where IAM takes no name of such a length; only a stack's own name tells."""
+    """Raise ``CommandError`` if IAM takes no name of such a length; only a stack's own name tells."""
     for each in resources.values():
         for kind, longest in LONGEST.items():
             name = each["Properties"].get(kind, "")

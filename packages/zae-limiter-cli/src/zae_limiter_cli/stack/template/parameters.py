@@ -60,12 +60,12 @@ RULES: Final[dict[str, Value]] = {f"{name}HasRole": _needs_role(name) for name i
 
 
 def parameter_name(option: str) -> str:
-    """How the template spells an option."""
+    """Return the option's name in the template."""
     return "".join(part.capitalize() for part in option.split("_"))
 
 
 def parameters(options: StackOptions) -> dict[str, Value]:
-    """A parameter for every option, two for a format of names, with what was chosen as default."""
+    """Return a parameter for every option, two for a format of names, with the chosen value as default."""
     made: dict[str, Value] = {}
     for each in fields(options):
         value = getattr(options, each.name)
@@ -74,7 +74,7 @@ def parameters(options: StackOptions) -> dict[str, Value]:
 
 
 def values(options: StackOptions) -> dict[str, Any]:
-    """What the parameters would be given."""
+    """Return the values that the parameters would get."""
     given: dict[str, Any] = {}
     for each in fields(options):
         value = getattr(options, each.name)
@@ -84,7 +84,7 @@ def values(options: StackOptions) -> dict[str, Any]:
 
 
 def options_of(given: Mapping[str, str]) -> dict[str, Any]:
-    """The options that these values of parameters stand for."""
+    """Return the options that these values of parameters stand for."""
     found: dict[str, Any] = {}
     for each in fields(StackOptions):
         names = half_names(each.name) if _is_format(each) else (parameter_name(each.name),)
@@ -95,7 +95,7 @@ def options_of(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def half_names(option: str) -> tuple[str, str]:
-    """How the template spells what stands before and behind our part of a name."""
+    """Return the names in the template of the text before and after our part of a name."""
     kind = parameter_name(option).removesuffix("Format")
     return f"{kind}Prefix", f"{kind}Suffix"
 
@@ -114,7 +114,7 @@ def _joined(before: str, after: str) -> str:
 
 
 def _halves(each: Field[Any], form: str) -> dict[str, Value]:
-    """Parameters that no name is made with where both are empty."""
+    """Return two parameters; if both are empty, no name is made with them."""
     pattern = f"^{NAME_PART}*$"
     told = [
         each.metadata["help"].replace("'corp-{}'", example) for example in ("'corp-' before it", "'-corp' behind it")

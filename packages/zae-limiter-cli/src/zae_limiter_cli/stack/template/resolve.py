@@ -1,4 +1,4 @@
-"""The values of parameters and conditions, as CloudFormation would resolve them."""
+"""Resolve parameters and conditions as CloudFormation would."""
 
 import re
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ Values = Mapping[str, Any]
 
 
 def resolve(template: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """The template without parameters, rules and conditions; ``values`` has those of parameters and pseudo parameters.
+    """Return the template without parameters, rules and conditions; ``values`` has those of parameters and pseudo
+    parameters.
 
-    What refers to resources, or to a pseudo parameter that has no value here, stays as it is.
-    """
+    References to resources, or to a pseudo parameter without a value here, stay as they are."""
     conditions = _conditions(template["Conditions"], values)
     rest = {name: part for name, part in template.items() if name not in {"Parameters", "Rules", "Conditions"}}
     for section in ("Resources", "Outputs"):
@@ -25,7 +25,7 @@ def resolve(template: Mapping[str, Any], values: Values) -> dict[str, Any]:
 
 
 def _conditions(declared: Mapping[str, Any], values: Values) -> dict[str | None, bool]:
-    """Each as it holds; they may refer to those before them. None at all always holds."""
+    """Return whether each condition holds; one may refer to those before it. No condition (``None``) always holds."""
     known: dict[str | None, bool] = {None: True}
     for name, condition in declared.items():
         known[name] = _holds(condition, values, known)

@@ -1,7 +1,4 @@
-"""The table, as core's schema has it.
-
-Never: a key, an index or an attribute of its own.
-"""
+"""The table, with the keys, indexes and attributes of core's schema."""
 
 from zae_limiter.maintenance import TTL, create_table_request
 
@@ -9,7 +6,7 @@ from .language import Resources, attribute, ref, resource, text, when
 
 
 def table() -> Resources:
-    """The table."""
+    """Return the table."""
     schema = create_table_request("")
     return {
         "Table": resource(
@@ -39,5 +36,5 @@ STREAM_ARN = attribute("Table", "StreamArn")
 
 
 def index_arn(name: str) -> dict[str, str]:
-    """The ARN of an index, or of all of them for ``*``."""
+    """Return the ARN of an index, or of all of them for ``*``."""
     return text(f"${{Table.Arn}}/index/{name}")  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Acquire: claims, cascade, compensation, and the policy in an outage.
+"""Acquire: find the claims, take from the child and the parent, give back after a refusal, follow the policy in an
+outage.
 
-Lives here: the order of the requests. Never: the write of one bucket (group_commit).
-"""
+This module orders the requests; ``group_commit`` writes one bucket."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -67,11 +67,11 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
 
 
 class NotYet(Exception):
-    """The time of an attempt of a caller that waits is over, although the store answered: others were before it."""
+    """The store answered, but the attempt of a waiting caller ran out of time: others were before it."""
 
 
 def _has_answered(request: AcquireRequest, claims: Sequence[Claim]) -> bool:
-    """Whether an answer has shown one of the buckets since the attempt of a caller that may wait began."""
+    """Return whether an answer has shown one of the buckets since the attempt of a caller that may wait began."""
     return request.since_ms > 0 and any(
         each.seen_at_ms > request.since_ms for claim in claims for each in (claim.cached, claim.target)
     )
@@ -80,12 +80,12 @@ def _has_answered(request: AcquireRequest, claims: Sequence[Claim]) -> bool:
 def let_through(
     namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
 ) -> Flow[None]:
-    """Return if the amounts of this outage may go uncounted, with a log line at most once a minute.
+    """Return if this outage may let the amounts through uncounted, and log a line, at most one a minute.
 
-    They may if the policy is ``allow``, or if ``claims`` are all for shadow limits; what the call says comes first.
+    It may if the policy is ``allow``, or if all ``claims`` are for shadow limits. The policy of the call comes before
+    any other.
 
-    Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem.
-    """
+    Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem."""
     if isinstance(error, TooManyLimits):
         raise error.problem from None
     shown = public_error(namespace_state.stack, error)
@@ -100,16 +100,15 @@ def let_through(
 
 
 def _policy(namespace_state: NamespaceState, of_call: OnUnavailable | None) -> OnUnavailable:
-    """The policy: that of the call, else of the system config read last, else of the repository."""
+    """Return the policy: that of the call, else of the system config read last, else of the repository."""
     return of_call or namespace_state.configs.on_unavailable or namespace_state.settings.on_unavailable
 
 
 def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
-    """The claims, with the limits that hold for each; unknown and expired configs are read.
+    """Return the claims, each with the limits that hold for it; read configs that are unknown or have expired.
 
-    Raises ``ValidationError`` for an amount without a limit, or if there are no limits at all, and for a namespace that
-    was not opened yet what opening it raises.
-    """
+    Raises ``ValidationError`` for an amount without a limit, and if there are no limits at all. For a namespace that
+    was not opened yet, raises what opening it raises."""
     yield from opened(namespace_state)
     claims = [(yield from _approach(namespace_state, request, request.entity_id))]
     parent_id = _parent_to_ask(request, claims[0].resolved)
@@ -119,12 +118,13 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
 
 
 def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """The claims by configs that this process has read, expired or not; ``None`` if one has to be read first."""
+    """Return the claims by configs that this process has read, expired or not; ``None`` if it has to read one first."""
     return _fresh_claims(namespace_state, request) or _expired_claims(namespace_state, request)
 
 
 def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """The claim in the common case: all configs are known and fresh, and there is no parent to ask; else ``None``."""
+    """Return the claim in the common case: all configs are known and fresh, and no parent is involved; else
+    ``None``."""
     cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
     if cached is None or not cached.known:
         return None
@@ -138,7 +138,8 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
 
 
 def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """The claims if all configs are known, but one has expired: it is read again beside the write; else ``None``."""
+    """Return the claims if all configs are known but one has expired: the acquire reads it again beside its write. Else
+    return ``None``."""
     claims: list[Claim] = []
     entity_id: str | None = request.entity_id
     while entity_id is not None and len(claims) < 2:
@@ -184,7 +185,8 @@ def _claim(
 
 
 def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
-    """Each claim with the amounts of its own limits. Raises ``ValidationError`` for an amount without a limit."""
+    """Return each claim with the amounts of its own limits. Raises ``ValidationError`` for an amount without a
+    limit."""
     for claim in claims:
         if not claim.config.limits:
             bucket = claim.cached.id
@@ -200,7 +202,8 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 
 
 def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
-    """Take if there is a parent, if a config has expired, or if the caller's turn in a waiting line has come."""
+    """Take where the fast way does not do: there is a parent, a config has expired, or a waiting caller's turn has
+    come."""
     if len(claims) > 1 or request.turn is None:  # whoever waits for one bucket has looked at the copy
         refuse_by_copies(namespace_state, request, claims)
     if request.turn is not None:
@@ -215,9 +218,9 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
 
 
 def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
-    """Raise ``RateLimitExceeded`` if the copies of a claim's shards are fresh, and the tokens are not there.
+    """Raise ``RateLimitExceeded`` if fresh copies of a claim's shards show that the tokens are not there.
 
-    The refusal shows every claim, so each has to be known well enough to be shown.
+    The refusal shows every claim, so this process must know each of them well enough.
     """
     now = namespace_state.now()
     if not any(_rules_out(namespace_state, claim, now) for claim in claims):
@@ -230,7 +233,8 @@ def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, c
 
 
 def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
-    """Whether the shard that is asked first may lack the amounts: most have them, and need no closer look."""
+    """Return whether the shard that is asked first may lack the amounts. Most shards have them, and need no closer
+    look."""
     state = claim.target.state
     return state is None or state.is_short_of(claim.checked, namespace_state.now())
 
@@ -254,10 +258,9 @@ def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
 
 
 def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
-    """Whether all claims are admitted, and their configs are current; else give back what was taken.
+    """Return ``True`` if all claims are admitted and their configs are current; else give back what was taken.
 
-    Then it raises the reason, or returns ``False`` if the acquire has to be decided again.
-    """
+    Then raise the reason, or return ``False`` if the acquire has to be decided again."""
     outcomes = [
         bucket_request.outcome
         for claim in claims
@@ -283,7 +286,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
-    """The first store error of a claim, ``None`` if there is none."""
+    """Return the first store error of a claim, ``None`` if there is none."""
     for claim in claims:
         for bucket_request in claim.last:
             if bucket_request.outcome is not None and bucket_request.outcome.error is not None:
@@ -296,7 +299,8 @@ def first_error(claims: Iterable[Claim]) -> StoreError | None:
 def refusal_by_answers(
     namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]
 ) -> Flow[RateLimitExceeded]:
-    """The refusal after the last try of each claim; a bucket of several shards is read as a whole, if it can be."""
+    """Return the refusal after the last try of each claim; read a bucket of several shards as a whole, if the store
+    answers."""
     for claim in claims:
         if claim.is_split and claim.seen is None:
             try:
@@ -308,20 +312,20 @@ def refusal_by_answers(
 
 
 def _changed(claim: Claim) -> bool:
-    """Whether the write beside the read went by other limits than those that it showed."""
+    """Return whether the read beside the write found other limits than those that the write used."""
     now = claim.cached.resolved
     return now is not None and (not now.agrees_with(claim.resolved) or _went_by_older(claim, now.config))
 
 
 def _renew(claim: Claim) -> None:
-    """Have the lease go by the limits as they were just read, which are the same, beside the write."""
+    """Let the lease use the limits that were just read beside the write: they are the same, and newer."""
     now = claim.cached.resolved
     if claim.stale and now is not None and not claim.config.given:
         claim.config = replace(claim.config, read_at_ms=now.config.read_at_ms)
 
 
 def _went_by_older(claim: Claim, config: Config) -> bool:
-    """Whether the limits of a shard, newer than the claim's and older than ``config``, admitted or refused it."""
+    """Return whether a shard decided by limits that are newer than the claim's and older than ``config``."""
     if claim.config.given:
         return False
     asked = [request.outcome for request in claim.last if any(request.amounts.values())]

@@ -18,10 +18,10 @@ from ..process.waiting_line import Turn
 
 @dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
 class AcquireRequest:
-    """The arguments of an acquire; amounts in millitokens by limit. ``turn``: its caller's, if that waits in a line.
+    """The arguments of an acquire; amounts in millitokens by limit.
 
-    ``since_ms``: when the attempt of a caller that may wait began.
-    """
+    ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
+    may wait began."""
 
     entity_id: str
     resource: str
@@ -40,8 +40,7 @@ class AcquireRequest:
 class Seen(NamedTuple):
     """The last seen states of a bucket's shards at ``at_ms``, which decided without a request.
 
-    ``ahead``: the amounts of those before the caller in the waiting line, in millitokens by limit.
-    """
+    ``ahead``: the amounts of the callers before this one in the waiting line, in millitokens by limit."""
 
     states: Sequence[BucketState]
     at_ms: int
@@ -100,7 +99,7 @@ class Claim:
         return self.cached.shard_count > 1
 
     def enter(self) -> BucketRequest:
-        """A new request for the amounts of the claim, on its target."""
+        """Return a new request for the amounts of the claim, on its target shard."""
         config, amounts = self.config, self.amounts
         checked = self.checked if config.shadow else amounts
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
@@ -114,7 +113,7 @@ class Claim:
         return bucket_request
 
     def enter_many(self, parts: Iterable[tuple[CachedBucket, Mapping[str, int]]]) -> Sequence[BucketRequest]:
-        """New requests for what is missing, one per shard; one of the try counts as the acquire."""
+        """Return new requests for what is missing, one per shard; exactly one of them counts as the acquire."""
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
         if not any(request.events for request in kept):
@@ -126,18 +125,18 @@ class Claim:
         return new
 
     def is_behind_another(self, now_ms: int) -> bool:
-        """Whether somebody in the bucket's line, who came before its caller, is to be served first."""
+        """Return whether a caller who came before this one waits in the bucket's line and is served first."""
         return self.turn is not None and bool(self.checked) and self.cached.line.blocker(self.turn, now_ms) is not None
 
     def refuse(self, now_ms: int, *, blocked: bool) -> None:
-        """Refuse it without a request; ``blocked``: because of those before it in a line."""
+        """Refuse the claim without a request; ``blocked``: because callers before it in a line were refused."""
         request = self.enter()
         request.blocked = blocked
         request.outcome = Outcome("refused", self.target.state, now_ms)
 
     @property
     def missing(self) -> Mapping[str, int]:
-        """The part of the checked amounts that no request of the last try has taken."""
+        """The checked amounts that no request of the last try has taken."""
         taken = [request for request in self.last if request.admitted]
         return {name: n - sum(each.checked.get(name, 0) for each in taken) for name, n in self.checked.items()}
 

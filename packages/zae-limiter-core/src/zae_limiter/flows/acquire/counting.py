@@ -1,7 +1,7 @@
-"""Counting refusals: each one on the bucket of the one who asked, and on the parent's if that was short of tokens.
+"""Count refusals: each once on the bucket of the entity that asked, and on the parent's bucket if that was short of
+tokens.
 
-Lives here: which buckets, and when a write of its own is due. Never: the counts (process.refusals).
-"""
+This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts."""
 
 from typing import Final
 
@@ -19,11 +19,10 @@ AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count it once on the bucket of the one who asked, and on its parent's if that was short.
+    """Count a refusal once on the bucket of the entity that asked, and on its parent's if that was short.
 
-    The next write of this process to the bucket adds it. If no write came for a minute, one of its own is queued, and
-    nobody waits for it.
-    """
+    The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
+    waits for it."""
     asker, now = refusal.entity_id, namespace_state.now()
     places = ((each, status.resource) for status in refusal.violations for each in (asker, status.entity_id))
     for entity_id, resource in dict.fromkeys(places):
@@ -34,7 +33,7 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
 
 
 def _by_parent(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
-    """The counts of the parent's limits that were short; no more of them than the bucket has room for."""
+    """Return the counts of the parent's limits that were short, no more of them than the bucket has room for."""
     short = (each.limit_name for each in refusal.violations if each.entity_id != refusal.entity_id)
     names, item = [refused_by_parent(name) for name in short], {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by_parent(name) is not None] if names else []

@@ -1,4 +1,4 @@
-"""Creating the buckets of a child and its parent in one transaction, if neither exists."""
+"""Create the buckets of a child and its parent in one transaction, if neither exists."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -36,7 +36,7 @@ class PairedRequest(Waiter):
 
 
 def create_with_parent(namespace_state: NamespaceState, child: Claim, parent: Claim) -> Flow[None]:
-    """Create both buckets, and take from both; if one of them exists, take from each by itself."""
+    """Create both buckets, and take from both. If one of them exists, take from each separately."""
     queue = child.cached.pairing.get(parent.cached.id.pk)
     if queue is None:
         queue = BucketQueue(partial(_create, namespace_state, child.cached, parent.cached))
@@ -50,7 +50,7 @@ def create_with_parent(namespace_state: NamespaceState, child: Claim, parent: Cl
 def _create(
     namespace_state: NamespaceState, child: CachedBucket, parent: CachedBucket, pairs: Sequence[PairedRequest]
 ) -> Flow[None]:
-    """Create the buckets for the first pair of requests; the others find them."""
+    """Create the buckets for the first pair of requests. The other pairs find them."""
     if child.state is None and parent.state is None:
         yield from _create_for(namespace_state, child, parent, pairs[0])
     for pair in pairs:
@@ -91,7 +91,8 @@ def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:
 def _put(
     namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int
 ) -> tuple[Put, Batch]:
-    """The put of a new bucket, and its batch, which carries nothing if the request asks for more than it holds."""
+    """Return the put of a new bucket, and its batch. The batch is empty if the request asks for more than the bucket
+    holds."""
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
     plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)

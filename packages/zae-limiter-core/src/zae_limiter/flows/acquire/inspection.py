@@ -1,4 +1,4 @@
-"""Reads without a write: effective limits, available tokens, time to wait."""
+"""Read without writing: effective limits, available tokens, time to wait."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,8 @@ Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:
-    """Whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always reads the store."""
+    """Return whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always reads the
+    store."""
     [own, *_] = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
     limits = own.claim.config.limits
@@ -27,7 +28,7 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
 
 
 def time_until_available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[float]:
-    """Seconds until an acquire of the amounts can pass, for the parent too if the entity cascades to one."""
+    """Return the seconds until an acquire of the amounts can pass, for the parent too if the entity cascades to one."""
     claims = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
     waits = (_wait(stored, name, n, now) for stored in claims for name, n in stored.claim.checked.items())
@@ -35,7 +36,7 @@ def time_until_available(namespace_state: NamespaceState, request: AcquireReques
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
-    """The limits that hold, the policy of the system config, and the level that won."""
+    """Return the limits that hold, the policy of the system config, and the level that won."""
     cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.marked), resolved.on_unavailable, resolved.source
@@ -47,7 +48,8 @@ class _StoredClaim(NamedTuple):
 
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[_StoredClaim]]:
-    """The claims with the stored states of their buckets. The cached buckets stay as they are: a run may be at work."""
+    """Return the claims with the stored states of their buckets. Leave the cached buckets alone: a run may be at
+    work."""
     claims = yield from find_claims(namespace_state, request)
     found = yield from read_whole([claim.cached.id for claim in claims])
     now = namespace_state.now()
@@ -58,12 +60,13 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
 
 
 def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
-    """Seconds until the amount is there, under the limits of the claim's config."""
+    """Return the seconds until the amount is there, under the limits of the claim's config."""
     return calculate_wait(_parts(stored.states, stored.claim.config.by_name[name], now_ms), amount, now_ms)
 
 
 def _parts(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
-    """The limit on each shard, up to the ceiling of the config; full if the bucket is missing, or lacks the limit."""
+    """Return the limit on each shard, at most the ceiling of the config; full if the bucket is missing, or lacks the
+    limit."""
     shards = [_part(state, limit, now_ms) for state in states]
     counts = {state.id.shard: state.shard_count for state in states}
     shards += unseen_parts(limit, now_ms, counts)

@@ -1,4 +1,4 @@
-"""A lease: more consumption in its block, and corrections or the give-back behind it."""
+"""A lease: consume more in its block; at the end of the block write corrections, or give everything back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +34,8 @@ def check_open(grant: Grant) -> None:
 
 
 def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
-    """The amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease lacks."""
+    """Return the amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease
+    lacks."""
     check_open(grant)
     milli = check_amounts(field, amounts, signed=signed)
     known = sorted({name for claim in grant.claims for name in claim.config.by_name})
@@ -45,7 +46,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
 
 
 def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
-    """Remember corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
+    """Record corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
     milli = checked(grant, field, amounts, signed=True)
     with grant.lock:
         check_open(grant)
@@ -59,7 +60,8 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
 
 
 def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
-    """Remember corrections after which the lease holds these amounts, whatever it held. Raises ``ValidationError``."""
+    """Record the corrections after which the lease holds these amounts, whatever it held. Raises
+    ``ValidationError``."""
     milli = checked(grant, "settle", amounts)
     with grant.lock:
         check_open(grant)
@@ -69,7 +71,7 @@ def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
-    """Remember a give-back for the end of the block. Raises the errors of ``adjust``."""
+    """Record a give-back for the end of the block. Raises the errors of ``adjust``."""
     checked(grant, "release", amounts)
     adjust(grant, "release", {name: -amount for name, amount in amounts.items()})
 
@@ -77,8 +79,7 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> None:
 def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
     """Take more from the same buckets at once, from all of them or none. Raises the errors of ``acquire``.
 
-    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile.
-    """
+    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile."""
     error: StoreError | None
     try:
         error = yield from _take_more(namespace_state, grant, amounts)
@@ -92,7 +93,8 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 
 
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
-    """Take more; returns the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not there."""
+    """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not
+    there."""
     mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
     more = _for_each(grant, amounts)
     refuse_by_copies(namespace_state, grant.request, more)
@@ -127,7 +129,7 @@ def _go_uncounted(
 
 
 def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
-    """Add the new requests to the lease; ``False`` if its block has ended meanwhile."""
+    """Add the new requests to the lease, and return ``True``; ``False`` if its block has ended meanwhile."""
     with grant.lock:
         if grant.open:
             for claim, part in zip(mine, more, strict=True):
@@ -137,7 +139,7 @@ def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: 
 
 
 def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]:
-    """The statuses of the limits that the lease holds, as they are once its corrections are written."""
+    """Return the statuses of the limits that the lease holds, as they are once its corrections are written."""
     corrections = _to_write(grant)
     return statuses_after(
         namespace_state, [(claim, _owed(namespace_state, claim, corrections)) for claim in grant.claims]
@@ -145,7 +147,7 @@ def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]
 
 
 def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> Owed:
-    """The corrections by shard; without those of shadow limits that are only counted."""
+    """Return the corrections by shard, without those of shadow limits that are only counted."""
     owed: dict[BucketQueue, Mapping[str, int]] = {}
     for made in _corrections(namespace_state, claim, corrections) if corrections else ():
         amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
@@ -179,7 +181,8 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
 
 
 def roll_back(grant: Grant) -> Flow[None]:
-    """Give back all that the lease took, and drop its corrections. After the budget is spent, the rest stays queued."""
+    """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
+    queued."""
     with suppress(BudgetSpent):
         yield from give_back_all(
             [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
@@ -187,7 +190,7 @@ def roll_back(grant: Grant) -> Flow[None]:
 
 
 def _to_write(grant: Grant) -> dict[str, int]:
-    """The part of each correction that is written: uncounted amounts are not in the store, and cannot come back."""
+    """Return the part of each correction to write. Uncounted amounts are not in the store, and cannot come back."""
     return {
         name: amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
         for name, amount in grant.corrections.items()
@@ -195,7 +198,7 @@ def _to_write(grant: Grant) -> dict[str, int]:
 
 
 def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
-    """The claims of the lease that have limits of these amounts, for these amounts."""
+    """Return the claims of the lease that have limits of these amounts, for these amounts."""
     more = []
     for claim in grant.claims:
         known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
@@ -207,7 +210,7 @@ def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
 
 
 def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
-    """The requests of the corrections, one per shard."""
+    """Return the requests of the corrections, one per shard."""
     taken, spared = _taken(claim), _spared(claim)
     first, counted = next(iter(taken)), dict[str, int]()
     parts: dict[_Place, dict[str, int]] = {}
@@ -226,7 +229,8 @@ def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Map
 
 
 def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
-    """Whether a shadow limit that the lease did not try has nothing left, as far as this process has seen."""
+    """Return whether a shadow limit that the lease has not asked for has nothing left, as far as this process has
+    seen."""
     if name not in claim.config.shadow or any(name in bucket_request.trial for bucket_request in claim.requests):
         return False
     now, limit = namespace_state.now(), claim.config.by_name[name]
@@ -235,7 +239,7 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
 
 
 def _spared(claim: Claim) -> dict[str, int]:
-    """The amounts of shadow limits that were only counted; their corrections are, too."""
+    """Return the amounts of shadow limits that were only counted; their corrections are, too."""
     spared: dict[str, int] = {}
     for bucket_request in claim.requests:
         if bucket_request.admitted:
@@ -251,23 +255,22 @@ def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> Bu
 
 
 def _is_homeless(bucket_request: BucketRequest) -> bool:
-    """Whether the bucket no longer has the shard: it expired, and began again with fewer."""
+    """Return whether the bucket no longer has the shard: it expired, and began again with fewer."""
     return bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
 
 
 def _at_home(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
-    """The unchecked amounts of a homeless correction, on shard 0."""
+    """Return the unchecked amounts of a homeless correction, on shard 0."""
     home = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
     home.counted = {name: amount for name, amount in bucket_request.counted.items() if amount > 0}
     return home
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
-    """The parts of a correction, by shard.
+    """Yield the parts of a correction, by shard.
 
-    An increase goes to the shard that was consumed first. A decrease goes to the others, up to what was taken from
-    each, and the rest to the first.
-    """
+    Take an increase from the shard that was consumed first. Return a decrease to the other shards, up to what was taken
+    from each, and the rest to the first."""
     first, *others = taken
     for place in others if amount < 0 else ():
         part = min(-amount, taken[place].get(name, 0))
@@ -279,7 +282,8 @@ def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) 
 
 
 def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
-    """The amounts that are still taken from each shard, the first one in front; the target if there is none."""
+    """Return the amounts that are still taken from each shard, the first shard in front; the target if there is
+    none."""
     taken: dict[_Place, dict[str, int]] = {}
     for bucket_request in claim.requests:
         if bucket_request.admitted:

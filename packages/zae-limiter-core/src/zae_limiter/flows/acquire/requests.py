@@ -1,4 +1,4 @@
-"""Checks of the arguments of an acquire."""
+"""Check the arguments of an acquire."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def validate_request(
     max_wait: float = 0.0,
     shadow: bool = False,
 ) -> AcquireRequest:
-    """The checked request of a caller. Raises ``ValidationError``."""
+    """Check a caller's arguments, and return them as a request. Raises ``ValidationError``."""
     if type(consume) is not dict and not isinstance(consume, Mapping):  # the check of an ABC is slow
         raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
     if not consume:
@@ -47,7 +47,7 @@ def validate_request(
 
 
 def validate_max_wait(seconds: object) -> float:
-    """The time that a caller waits at most, in seconds. Raises ``ValidationError``."""
+    """Check the longest wait, in seconds, and return it. Raises ``ValidationError``."""
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0:
         return float(seconds) if seconds < LONGEST_WAIT else math.inf
     raise ValidationError("max_wait", seconds, "must be a number of seconds, 0 or more; math.inf for no bound")
@@ -56,6 +56,6 @@ def validate_max_wait(seconds: object) -> float:
 def validate_place(
     entity_id: str, resource: str, *, limits: Sequence[Limit] | None = None, default_limits: tuple[Limit, ...] = ()
 ) -> AcquireRequest:
-    """A request without amounts. Raises ``ValidationError``."""
+    """Check a call without amounts, and return it as a request. Raises ``ValidationError``."""
     given = () if limits is None else check_limits("limits", limits)
     return AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)

@@ -1,7 +1,6 @@
-"""The shards that an acquire asks: one at random, others if it is short, then many at once.
+"""Choose the shards that an acquire asks: one at random, others if it is short, then many at once.
 
-Never: the write of a shard (group_commit), its split (splitting).
-"""
+``group_commit`` writes a shard, ``splitting`` splits it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,13 +21,13 @@ ROUNDS = 4
 
 
 def choose_shard(namespace_state: NamespaceState, home: CachedBucket) -> CachedBucket:
-    """The shard that an acquire asks first, chosen at random."""
+    """Return the shard that an acquire asks first, chosen at random."""
     count = home.shard_count
     return home if count == 1 else shard_of(namespace_state, home, namespace_state.pick(count))
 
 
 def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
-    """For the claims whose first shard was short: ask other shards, then all of them together."""
+    """Ask other shards for the claims whose first shard was short, then all shards together."""
     tried = {id(claim): {claim.target.id.shard} for claim in claims}
     while short := _short(claims):
         again = [claim for claim in short if _go_elsewhere(namespace_state, claim, tried[id(claim)])]
@@ -43,11 +42,10 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
-    """All shards of the bucket: from the copies if all are fresh, else as the store has them, repaired.
+    """Return all shards of the bucket: the copies if all are fresh, else what the store has, repaired.
 
-    A crowd that waits goes by copies of any age: it asks again, and must not read them one by one. So what it has
-    read is remembered, also of shards that this process has not asked yet.
-    """
+    A crowd that waits uses copies of any age: it asks again, and must not read them one by one. So this process keeps
+    what it has read, also of shards that it has not asked yet."""
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
     if not states and claim.waits and claim.cached.line:
@@ -66,7 +64,7 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
 
 
 def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
-    """The last seen state of every shard; none if one of them is missing or stale."""
+    """Return the last seen state of every shard; none if one of them is missing or stale."""
     count = claim.cached.shard_count
     if count == 1:
         only = _fresh(namespace_state, claim, 0, now_ms)
@@ -77,24 +75,25 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
 
 
 def balance_of(limit: Limit, states: Sequence[BucketState], now_ms: int) -> int:
-    """What the shards together have of a limit, in millitokens; debts lower it."""
+    """Return what the shards together have of a limit, in millitokens; debts lower it."""
     return calculate_balance([state.part(limit, now_ms) for state in states], now_ms)
 
 
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
-    """The headroom of each shard, in millitokens by requested limit; a limit that is new to the shard is full."""
+    """Return the headroom of each shard, in millitokens by requested limit; a limit that the shard does not have yet is
+    full."""
     return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.checked} for state in states}
 
 
 def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
+    """Return whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
     if len(states) == 1:
         return not states[0].is_short_of(claim.checked, now_ms)
     return divided(claim.checked, headroom_of(claim, states, now_ms)) is not None
 
 
 def divided(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> Mapping[int, Amounts] | None:
-    """The part of the amounts that each shard is to give; ``None`` if they cannot serve all of them together."""
+    """Return the part of the amounts that each shard is to give; ``None`` if they cannot serve all of them together."""
     for name, amount in amounts.items():
         if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
             return None
@@ -102,16 +101,15 @@ def divided(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> Mapping[int, 
 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims that other shards may help; none if one claim cannot be helped."""
+    """Return the claims that other shards may help. Return none if one claim cannot be helped."""
     lost = any(not claim.admitted and not (claim.refused and claim.is_split) for claim in claims)
     return [] if lost else [claim for claim in claims if not claim.admitted]
 
 
 def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]) -> bool:
-    """Aim at another shard, at random, that is not known to be short; ``False`` if there is none.
+    """Choose another shard, at random, that is not known to be short; return ``False`` if there is none.
 
-    At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits.
-    """
+    At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits."""
     if len(tried) > ELSEWHERE and any(claim.checked.values()):
         return False
     others = [shard for shard in range(claim.cached.shard_count) if shard not in tried]
@@ -125,7 +123,7 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
 
 
 def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool:
-    """Whether the shard is known to lack the requested tokens."""
+    """Return whether the shard is known to lack the requested tokens."""
     now = namespace_state.now()
     state = _fresh(namespace_state, claim, shard, now)
     return state is not None and any(
@@ -134,7 +132,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
-    """Serve a request from several shards. What some of them gave is kept while others are asked for the rest."""
+    """Serve a request from several shards. Keep what some of them gave while asking others for the rest."""
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         now = namespace_state.now()
@@ -168,5 +166,5 @@ def _headroom(claim: Claim, state: BucketState, name: str, now_ms: int) -> int:
 
 
 def shard_of(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:
-    """A shard of the bucket whose shard 0 is ``home``, also one that this process has not seen."""
+    """Return a shard of the bucket whose shard 0 is ``home``, even one that this process has not seen."""
     return cached_bucket(namespace_state, home.id.entity_id, home.id.resource, shard=shard)

@@ -1,7 +1,7 @@
-"""The statuses of an acquire's limits, made of outcomes and of the states of shards.
+"""Build the statuses of an acquire's limits from outcomes and from the states of shards.
 
-Lives here: the one rule for every refusal. Never: whether a call is refused (acquire, waiting, lease).
-"""
+This module has the one rule for the content of every refusal; ``acquire``, ``waiting`` and ``lease`` decide whether to
+refuse."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,12 +31,11 @@ ONE_MILLISECOND = 0.001
 def refusal_of(
     request: AcquireRequest, claims: Sequence[Claim], now_ms: int, least_seconds: float = ONE_MILLISECOND
 ) -> RateLimitExceeded:
-    """The refusal of a call that draws on these claims: every way to a refusal ends here.
+    """Return the refusal of a call that draws on these claims. Every refusal is made here.
 
-    It has every limit that the call draws on. Exactly those are exceeded that are short of its amounts behind all that
-    comes before it, in its batch or in its line. Where none is by now (others came first, or the tokens came since), it
-    is the one that was short until last. That of the longest wait waits for at least ``least_seconds``.
-    """
+    It has every limit that the call draws on. A limit counts as exceeded if it is short of the amount after everything
+    before the call in its batch or line. If none is short by now (others came first, or tokens came back), the one that
+    was short last counts. The limit with the longest wait waits for at least ``least_seconds``."""
     stood = [each for claim in claims for each in _before(claim, now_ms)]
     statuses = [each.status() for each in stood]
     worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
@@ -46,7 +45,7 @@ def refusal_of(
 
 
 def _deciding(stood: Sequence["_Stood"]) -> list[int]:
-    """The places of the limits that can have refused: those of claims that were refused last, if any was."""
+    """Return the places of the limits that can have refused: those of the claims that were refused last, if any was."""
     enforced = [place for place, each in enumerate(stood) if each.name not in each.claim.config.shadow]
     short = [place for place in enforced if stood[place].wait_seconds]
     return short or [place for place in enforced if stood[place].claim.refused] or enforced
@@ -56,10 +55,10 @@ Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is sti
 
 
 def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim, Owed]]) -> list[LimitStatus]:
-    """The status of every limit taken from, after the last write that took from it, and after what is owed to it.
+    """Return the status of every limit taken from, after the last write that took from it, minus what is still owed to
+    it.
 
-    Other shards are as last seen.
-    """
+    Other shards are as last seen."""
     return [status for claim, owed in owing for status in _after(namespace_state, claim, owed)]
 
 
@@ -79,7 +78,8 @@ class _Stood(NamedTuple):
 
     @property
     def lag_seconds(self) -> float:
-        """The same, below 0 for a limit that has more: by the time in which it gains so much."""
+        """The same, but negative for a limit that has more than enough: minus the time in which it gains the
+        surplus."""
         limit, spare = self.parts[0].shard_limit.limit, calculate_servable(self.parts, self.at_ms) - self.amount
         return self.wait_seconds or -spare * limit.refill_period / (limit.refill_amount * MILLI)
 
@@ -89,7 +89,7 @@ class _Stood(NamedTuple):
 
 
 def _before(claim: Claim, now_ms: int) -> list[_Stood]:
-    """How the limits of a claim stood before it took anything."""
+    """Return how the limits of a claim stood before it took anything."""
     outcome, seen = claim.last[0].outcome if claim.last else None, claim.seen
     if seen is not None:
         return _stood(claim, seen.states, seen.at_ms, _behind(claim, seen))
@@ -102,14 +102,15 @@ def _before(claim: Claim, now_ms: int) -> list[_Stood]:
 
 
 def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
-    """What the caller's line leaves to it, of the limits that others before it wait for."""
+    """Return what the callers before this one in its line leave of the limits that they wait for."""
     states = _repaired(seen.states, seen.at_ms)
     balances = {name: calculate_balance(_parts(claim, states, name, seen.at_ms), seen.at_ms) for name in seen.ahead}
     return {name: balances[name] - ahead for name, ahead in seen.ahead.items() if ahead}
 
 
 def _stood(claim: Claim, states: Sequence[BucketState], at_ms: int, left: Mapping[str, int] = NOTHING) -> list[_Stood]:
-    """How the limits stood on these shards, with what all before the claim ``left`` of them, where that is known."""
+    """Return how the limits stood on these shards, with what everything before the claim ``left`` of them, where that
+    is known."""
     seen, found = _repaired(states, at_ms), []
     for name, amount in claim.amounts.items():
         parts = _parts(claim, seen, name, at_ms)
@@ -158,10 +159,9 @@ def _less(part: Part, amount: int, at_ms: int) -> Part:
 
 
 def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:
-    """The statuses of the shadow limits that would have refused, but for those of ``known`` requests.
+    """Return the statuses of the shadow limits that would have refused, except those of ``known`` requests.
 
-    Each is from before the write that took nothing from it.
-    """
+    Each status is from before the write that took nothing from the limit."""
     return tuple(status for claim in claims for status in _shadowed(claim, known))
 
 
@@ -207,11 +207,10 @@ def _repaired(states: Iterable[BucketState], at_ms: int) -> list[BucketState]:
 def _parts(
     claim: Claim, seen: Sequence[BucketState], name: str, at_ms: int, *, count_unseen: bool = True
 ) -> list[Part]:
-    """The limit on each shard; full where a shard lacks it, and if there is no bucket.
+    """Return the limit on each shard; full where a shard lacks it, and if there is no bucket.
 
-    With ``count_unseen``, a shard that was not seen counts as full: else a refusal could say "never" for an amount that
-    fits.
-    """
+    With ``count_unseen``, a shard that was not seen counts as full. Otherwise a refusal could say "never" for an amount
+    that fits."""
     limit = claim.config.by_name[name]
     parts = [state.part(limit, at_ms) for state in seen]
     if count_unseen:

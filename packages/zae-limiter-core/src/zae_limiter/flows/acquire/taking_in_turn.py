@@ -33,11 +33,10 @@ FULL_ENOUGH = 4, 5  # of what a shard holds at most: the rest is minted before t
 
 
 def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
-    """Take from the parent's bucket, then from its own, unless the first one refuses.
+    """Take from the parent's bucket, then from the caller's own, unless the first one refuses.
 
-    Expired configs are read before: beside the write, a caller would ask its own bucket later than those behind it.
-    One that is not asked has no request, only the state that was seen last.
-    """
+    Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
+    that is not asked has no request, only the state that was seen last."""
     yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
     for claim in reversed(claims):
         if not claim.amounts:
@@ -57,7 +56,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
 
 
 def ripe(claim: Claim, states: Sequence[BucketState], now_ms: int, parts: float) -> dict[int, dict[str, int]]:
-    """What each shard has, in millitokens by limit; nothing where it is not ripe."""
+    """Return what each shard has, in millitokens by limit; nothing where the shard is not ripe."""
     return {
         state.id.shard: {name: _ripe(claim, state, name, now_ms, parts) for name in claim.checked} for state in states
     }
@@ -72,7 +71,7 @@ def _ripe(claim: Claim, state: BucketState, name: str, now_ms: int, parts: float
 
 
 def _take_ripe(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
-    """Take from ripe shards. What some of them gave is kept while others are asked for the rest."""
+    """Take from ripe shards. Keep what some of them gave while asking others for the rest."""
     turn, line = claim.turn, claim.cached.line
     assert turn is not None, "only who has a turn takes by it"
     for _ in range(ROUNDS):
@@ -94,7 +93,7 @@ def _take_ripe(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
 def _choose(
     namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], turn: Turn
 ) -> Mapping[int, Amounts] | None:
-    """One shard by chance that has all that is missing, else several, those first that have most."""
+    """Return one shard that has all that is missing, at random, else several, the fullest first."""
     missing, headrooms = claim.missing, ripe(claim, states, namespace_state.now(), turn.parts)
     others = [asked for other, asked in list(claim.cached.line.asked.items()) if other is not turn]
     for shard, there in headrooms.items():

@@ -1,11 +1,10 @@
 """An acquire that waits for its tokens.
 
-Lives here: the pauses of a caller. Never: what an acquire asks and writes (acquire), who is before whom (waiting_line).
-
-A caller sleeps until the tokens of all before it in the line and its own are due, by the last seen states. Then it
-acquires. No caller wakes another one, so one that is cancelled leaves nothing behind. Callers of a crowd that are due
+A caller sleeps until the tokens of all callers before it in the line and its own are due, by the last seen states. Then
+it acquires. No caller wakes another one, so a cancelled caller leaves nothing behind. Callers of a crowd that are due
 within the same moment acquire together: one write serves them all.
-"""
+
+This module has the pauses of a caller; ``acquire`` asks and writes, ``waiting_line`` keeps the order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -45,10 +44,10 @@ def _balance_of(claim: Claim, name: str, states: Sequence[BucketState], now_ms: 
 
 
 def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
-    """The grant of ``acquire``, within the request's ``max_wait`` seconds.
+    """Return the grant of ``acquire``, within the request's ``max_wait`` seconds.
 
-    Raises the errors of ``acquire``; ``RateLimitExceeded`` as soon as it is clear that the tokens come too late.
-    """
+    Raises the errors of ``acquire``; raises ``RateLimitExceeded`` as soon as it is clear that the tokens come too
+    late."""
     try:
         if not request.max_wait:
             return (yield from acquire(namespace_state, request))
@@ -91,10 +90,9 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
 def _wait_for_turn(
     namespace_state: NamespaceState, caller: "_Caller", refusal: RateLimitExceeded | None, refused_ms: int
 ) -> Flow[None]:
-    """Sleep until the tokens are due, and nobody is to be served first; ``refused_ms`` at least.
+    """Sleep until the tokens are due and nobody is to be served first, at least until ``refused_ms``.
 
-    Raises ``RateLimitExceeded`` if that is too late.
-    """
+    Raises ``RateLimitExceeded`` if that is too late."""
     while True:
         wait_ms, left_ms = max(caller.wait_ms(), refused_ms), caller.left_ms()
         ripens_ms = caller.ripens_ms(wait_ms, left_ms)
@@ -112,10 +110,10 @@ def _wait_for_turn(
 
 
 class _Caller:
-    """A caller in the line of its own bucket, and in that of the parent's while its own is not short for longer.
+    """A caller in the line of its own bucket, and also in the parent's line while its own bucket does not hold it up
+    longer.
 
-    ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last.
-    """
+    ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last."""
 
     def __init__(self, namespace_state: NamespaceState, request: AcquireRequest) -> None:
         self._namespace_state = namespace_state
@@ -140,20 +138,20 @@ class _Caller:
         return max((cached.line.look_ms for cached in self._lines), default=LOOKS_AGAIN_MS)
 
     def left_ms(self) -> float:
-        """The rest of the time that it may wait."""
+        """Return the rest of the time that it may wait."""
         return self._request.max_wait * 1000 - max(self.slept_ms, self._namespace_state.now() - self._begun_ms)
 
     def join_others(self) -> None:
-        """Join the line of its own bucket, and all lines that there are, if others wait already."""
+        """Join the line of its own bucket if others wait there, and every other line that exists."""
         claims = known_claims(self._namespace_state, self._request) or []
         if any(claim.cached.line and claim.checked for claim in claims) and not any(map(_is_hopeless, claims)):
             self._join(claims, [claim.cached for claim in claims if claim.cached.line or claim is claims[0]])
 
     def wait_ms(self) -> int:
-        """The time until the buckets have the amounts of all up to this turn; 0 if it is not known.
+        """Return the time until the buckets have the amounts of all callers up to this one; 0 if it is not known.
 
-        0 also for one that can never have its tokens, and for the first one if the limits are to be read again.
-        """
+        Also 0 for a caller that can never have its tokens, and for the first in line if the limits are to be read
+        again."""
         now = self._namespace_state.now()
         claims = known_claims(self._namespace_state, self._request) if self.joined else None
         is_to_read = claims is None or any(claim.stale for claim in claims)
@@ -176,10 +174,10 @@ class _Caller:
         return longest
 
     def ripens_ms(self, wait_ms: int, left_ms: float) -> int:
-        """The time until shards that are ripe have the amounts of all up to this turn; 0 if there is no need to wait.
+        """Return the time until ripe shards have the amounts of all callers up to this one; 0 if there is no need to
+        wait.
 
-        The longer it has been due, the smaller the parts that it settles for; at the end of its time, any.
-        """
+        The longer a caller is overdue, the smaller the parts that it accepts; at the end of its time, any."""
         now = self._namespace_state.now()
         self._due_ms = now if wait_ms or self._due_ms is None else self._due_ms
         self.turn.parts = 1 + max(0, now - self._due_ms) // SETTLES_MS  # the clock may have been put back
@@ -191,7 +189,7 @@ class _Caller:
         return 0
 
     def is_blocked(self) -> bool:
-        """Whether it is the turn of another one first, who sleeps, or who is about to, because it was refused."""
+        """Return whether another caller comes first that sleeps, or is about to sleep because it was refused."""
         now = self._namespace_state.now()
         found = [cached.line.blocker(self.turn, now) for cached in self._lines]
         blockers = [blocker for blocker in found if blocker is not None]
@@ -201,7 +199,7 @@ class _Caller:
         return bool(blockers)
 
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
-        """Wait in the line of the bucket that is short for longest, and in that of the own one."""
+        """Wait in the line of the bucket that is short for longest, and in the line of the caller's own bucket."""
         claims = known_claims(self._namespace_state, self._request) or self._claims
         short = refusal.primary_violation.entity_id
         self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id.entity_id == short])
@@ -209,12 +207,12 @@ class _Caller:
         self._due_ms = None
 
     def attempt(self) -> AcquireRequest:
-        """The request of an attempt that begins now."""
+        """Return the request of an attempt that begins now."""
         turn = self.turn if self.joined else None
         return replace(self._request, turn=turn, since_ms=self._namespace_state.now())
 
     def not_yet(self) -> RateLimitExceeded:
-        """The refusal of one whose attempt took too long, although the store answered."""
+        """Return the refusal of a caller whose attempt took too long, although the store answered."""
         self._claims = known_claims(self._namespace_state, self._request) or self._claims
         return self.too_late(None, A_BIT_MS)
 
@@ -225,10 +223,9 @@ class _Caller:
         self._lines = []
 
     def pause_ms(self, wait_ms: int) -> int:
-        """The wait, prolonged to a common moment of the crowd; at random for a caller that waits alone.
+        """Return the wait, prolonged to a common moment of the crowd; at random for a caller that waits alone.
 
-        A caller that waits only for others looks again when they do, or soon.
-        """
+        A caller that waits only for others looks again when they do, or soon."""
         now = self._namespace_state.now()
         if not wait_ms:
             return max(A_BIT_MS, self._blocked_until_ms - now)
@@ -242,7 +239,7 @@ class _Caller:
         return wait_ms + (line.phase_ms - now - wait_ms) % max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
-        """The refusal of one that waits, by the last seen states and the amounts of all before it in its lines."""
+        """Return the refusal of a waiting caller, by the last seen states and the amounts of all callers before it."""
         if refusal is not None and not any(claim.checked for claim in self._claims):
             return refusal  # this process no longer knows the buckets, or no limit refuses by now
         now = self._namespace_state.now()
@@ -252,7 +249,8 @@ class _Caller:
         return refusal_of(self._request, self._claims, now, wait_ms / 1000)
 
     def _wait_ms(self, claim: Claim, now_ms: int, count: Count = _balance_of) -> int:
-        """Milliseconds until the bucket has the amounts of all up to this turn; 0 if no state of it is known."""
+        """Return the milliseconds until the bucket has the amounts of all callers up to this one; 0 if no state of it
+        is known."""
         states = self._namespace_state.repaired_states(claim.cached, now_ms)
         before = claim.cached.line.up_to(self.turn, now_ms)
         longest = 0
@@ -264,7 +262,7 @@ class _Caller:
         return longest
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
-        """The amounts of all before it in the line of a bucket, by limit that it needs."""
+        """Return the amounts of all callers before this one in the line of a bucket, by limit that it needs."""
         up_to = claim.cached.line.up_to(self.turn, now_ms)
         own = claim.checked if claim.cached in self._lines else NOTHING
         return {name: max(0, up_to.get(name, 0) - own.get(name, 0)) for name in claim.checked}
@@ -273,13 +271,13 @@ class _Caller:
         return sum(there[name] for there in ripe(claim, states, now_ms, self.turn.parts).values())
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
-        """Go by these claims, and wait in those of these lines whose tokens they need."""
+        """Use these claims, and wait in those of these lines whose tokens they need."""
         wanted = [claim for claim in claims if claim.cached in lines and claim.checked]
         self._claims, self._short = claims, next((claim for claim in (*reversed(wanted), *claims)), None)
         self._hold(wanted)
 
     def _hold(self, wanted: Sequence[Claim]) -> None:
-        """Have a place in the line of each of these claims, and in no other."""
+        """Take a place in the line of each of these claims, and leave every other line."""
         kept = [claim.cached for claim in wanted]
         for cached in self._lines:
             if cached not in kept:
@@ -292,5 +290,5 @@ class _Caller:
 
 
 def _is_hopeless(claim: Claim) -> bool:
-    """Whether the limits can never hold the amounts."""
+    """Return whether the limits can never hold the amounts."""
     return any(amount > claim.config.by_name[name].ceiling_milli for name, amount in claim.checked.items())

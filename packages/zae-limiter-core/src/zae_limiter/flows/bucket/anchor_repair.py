@@ -1,4 +1,4 @@
-"""Repair: bring back an anchor that a wrong clock has set ahead."""
+"""Repair an anchor that a wrong clock set ahead: move it back."""
 
 import logging
 
@@ -12,7 +12,8 @@ from .batch import Batch, UpdateDraft
 
 
 def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
-    """The repaired item (``BucketState.repaired``) and 1, or after a lost race the item as it is and 0 own writes."""
+    """Repair the anchor; return the item and the number of own writes: 1, or 0 after a lost race, with the item as it
+    is."""
     try:
         item = yield from call(_anchored(state, now_ms))
     except ConditionFailed as failure:

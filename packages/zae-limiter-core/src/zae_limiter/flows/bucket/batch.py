@@ -74,7 +74,7 @@ class Batch:
             self.shadows += request.events
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
-        """The tokens of each limit that the batch leaves for the short requests, in millitokens."""
+        """Return the tokens of each limit that the batch leaves for the short requests, in millitokens."""
         return {
             name: min(ceilings[name], free + self.given.get(name, 0))
             - self.checked.get(name, 0)
@@ -83,11 +83,11 @@ class Batch:
         }
 
     def net(self, limit: str) -> int:
-        """The tokens that the batch takes from the limit, in millitokens."""
+        """Return the tokens that the batch takes from the limit, in millitokens."""
         return self.checked.get(limit, 0) + self.unchecked.get(limit, 0) - self.given.get(limit, 0)
 
     def limits(self) -> Iterable[str]:
-        """The limits that take part."""
+        """Return the limits that take part."""
         more = self.unchecked or self.given or self.counted
         return {**self.checked, **self.unchecked, **self.given, **self.counted} if more else self.checked
 
@@ -111,7 +111,7 @@ def fit_batch(
     ceilings: Mapping[str, int],
     elsewhere: Mapping[str, int] = NOTHING,
 ) -> Batch:
-    """The requests that fit, first come first served.
+    """Return the requests that fit, first come first served.
 
     One that does not fit does not block a smaller one behind it, unless both come from a waiting line.
     """
@@ -202,6 +202,6 @@ class UpdateDraft:
             self.remove += (TTL,)
 
     def update(self, key: Key) -> Update:
-        """The finished operation."""
+        """Return the finished operation."""
         when = Conditions(self.exists, self.absent, self.equals, self.at_least, self.at_most)
         return Update(key, self.add, self.set, self.remove, when)

@@ -1,7 +1,6 @@
-"""One run of group commit: the pending requests, and the reaction to each answer.
+"""One run of group commit: its pending requests, and its reaction to each answer.
 
-Lives here: what the run decides, and what it learns. Never: which requests fit (batch), the writes (write_plans).
-"""
+This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan
 
 
 def _is_newer(config: Config, state: BucketState) -> bool:
-    """Whether the config is newer than the bucket's shape: it was read later, or the call gave it."""
+    """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it."""
     return config.given or config.read_at_ms > state.item[CONFIG_READ_AT]
 
 
@@ -63,7 +62,8 @@ class CommitRun:
                 self.config = request.config
 
     def prepare(self) -> Flow[bool]:
-        """Find the shard, repair its anchor, make room for new limits; whether the run can go on to ``decide``."""
+        """Find the shard, repair its anchor, make room for new limits; return whether the run can go on to
+        ``decide``."""
         cached = self.cached
         try:
             if cached.state is None and cached.id.shard:
@@ -81,7 +81,7 @@ class CommitRun:
             return not self.pending
 
     def _make_room(self, now_ms: int) -> Flow[bool]:
-        """Whether the run can go on. If a reshape would add too many limits, full ones are dropped first."""
+        """Return whether the run can go on. If a reshape would add too many limits, full ones are dropped first."""
         state, config = self.cached.state, self.config
         if state is None or config is None or not excess(state, config) or not self._is_to_reshape(state, config):
             return True
@@ -92,7 +92,7 @@ class CommitRun:
             return True
 
     def _find_shard(self) -> Flow[None]:
-        """Find or create a shard that this process has not seen. If there is none, the requests are outdated."""
+        """Find or create a shard that this process has not seen. If there is none, settle the requests as outdated."""
         yield from find_or_create_shard(self.namespace_state, self.cached)
         self.seen = True
         if self.cached.state is None:
@@ -100,7 +100,7 @@ class CommitRun:
             self.settle(self.pending, "outdated")
 
     def decide(self) -> Decision | None:
-        """The next operation, by the last seen state; ``None`` if no request needs one."""
+        """Return the next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
@@ -167,13 +167,13 @@ class CommitRun:
             self.settle(self.pending, "failed", error)
 
     def _lose(self) -> Flow[None]:
-        """Count a lost race; from the second one on, pause."""
+        """Count a lost race; pause from the second one on."""
         self.lost += 1
         if self.pending and 2 <= self.lost < ATTEMPTS:
             yield Sleep(RACE_PAUSES[self.lost])
 
     def _refused(self, item: Item | None, plan: WritePlan | None) -> None:
-        """A condition failed: settle the requests that do not fit the true state, at the write's own ``now``."""
+        """Settle the requests that do not fit the true state, after a failed condition, at the write's own ``now``."""
         state = self._learn(item, self.now_ms, own_writes=0)
         if plan is not None:
             self.reshapes_lost += plan.reshapes
@@ -182,7 +182,7 @@ class CommitRun:
         self._settle_by_answer()
 
     def decision_of(self, write: Update, state: BucketState | None, now_ms: int) -> Decision:
-        """The decision behind the write of the fast path, as ``decide`` would have taken it."""
+        """Return the decision behind the write of the fast path, as ``decide`` would have taken it."""
         assert state is not None, "the fast path writes to a bucket that was seen"
         self.now_ms = now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
@@ -211,7 +211,7 @@ class CommitRun:
             self.pending = [request for request in self.pending if request.outcome is None]
 
     def _plan(self) -> WritePlan:
-        """The write plan for the last seen state."""
+        """Return the write plan for the last seen state."""
         cached, config, state = self.cached, self.config, self.cached.state
         multiplier = self.namespace_state.settings.ttl_multiplier
         if state is None:
@@ -231,7 +231,8 @@ class CommitRun:
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
 
     def _elsewhere(self) -> Mapping[str, int]:
-        """What the other shards have of shadow limits: these take it from any, as no second write is made for them."""
+        """Return what the other shards have of shadow limits. Shadow limits take it from any shard, without a second
+        write."""
         names = {name for request in self.pending for name in request.trial}
         if not names or self.config is None:
             return NOTHING
@@ -239,14 +240,15 @@ class CommitRun:
         return headroom_elsewhere(self.namespace_state, self.cached, limits, self.now_ms)
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
-        """The write of the batch, which also counts the pending refusals; a new bucket leaves them to its next one."""
+        """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next
+        write."""
         refusals = self.namespace_state.refusals
         if self.cached in refusals.counts and plan.state is not None:
             batch.refused = refusals.take(self.cached)
         return Decision(plan.write(batch), batch, plan)
 
     def _is_to_count(self, batch: Batch) -> bool:
-        """Whether a write is due for the sake of pending refusals."""
+        """Return whether a write is due for the sake of pending refusals."""
         counts = self.namespace_state.refusals.counts
         return self.cached in counts and any(isinstance(request, RefusalCount) for request in batch.carried)
 
@@ -266,7 +268,8 @@ class CommitRun:
         return self.cached.learn(item, at_ms, own_writes=own_writes)
 
     def _has_to_read(self) -> bool:
-        """Whether to read the bucket first: the last seen state, older than this run, would drop a correction."""
+        """Return whether to read the bucket first: the last seen state, older than this run, would drop a
+        correction."""
         if self.seen:
             return False
         state = self.cached.state
@@ -277,7 +280,8 @@ class CommitRun:
         return any(not request.corrected <= known for request in corrections)
 
     def _rules_out_by_old_shape(self, plan: WritePlan) -> bool:
-        """Whether a last seen shape that may be gone, and is not that of the config, can never admit a request."""
+        """Return whether a last seen shape, which may be gone and differs from the config, can never admit a
+        request."""
         config, state = self.config, self.cached.state
         if self.seen or plan.reshapes or config is None or state is None or self._fresh():
             return False
@@ -286,11 +290,11 @@ class CommitRun:
         return too_large and not self.cached.agrees_with(config)
 
     def _drop_corrections(self) -> None:
-        """Settle what takes nothing as admitted: there is no bucket, and it was full when it expired."""
+        """Settle corrections as admitted: there is no bucket, and it was full when it expired."""
         self.settle([request for request in self.pending if request.only_returns], "admitted")
 
     def _settle_hopeless(self, plan: WritePlan) -> None:
-        """Settle the requests that cannot be admitted whatever the answer, and drop corrections of unknown limits."""
+        """Settle the requests that no answer can admit, and drop corrections of unknown limits."""
         headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []
         for request in self.pending:
@@ -313,11 +317,10 @@ class CommitRun:
             self.settle(hopeless, "refused", left=before.left(headroom, ceilings))
 
     def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
-        """By a fresh copy, refuse the requests that would not fit alone; the other short ones wait for the outcome.
+        """Refuse by a fresh copy the requests that would not fit alone; the other short ones wait for the outcome.
 
-        Those behind a refused one in a waiting line are refused with it. A stale copy refuses nothing: if no request
-        fits, the first one goes to the store.
-        """
+        A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
+        fits, ask the store with the first one."""
         headroom = plan.headroom
         if self._fresh():
             hopeless = list(_hopeless(batch.short, headroom))
@@ -329,7 +332,7 @@ class CommitRun:
                 batch.attempt(first, headroom, plan.ceilings)
 
     def _judge(self, batch: Batch) -> Decision | None:
-        """Amounts of 0 are admitted unless a limit is in debt, by a fresh copy or by a read."""
+        """Admit amounts of 0 unless a limit is in debt, by a fresh copy; without one, return the read that decides."""
         if not self._fresh():
             return Decision(Get(self.cached.key), batch)
         self._admit(batch, batch.carried)
@@ -339,7 +342,7 @@ class CommitRun:
         return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
 
     def _allow_slack(self, state: BucketState, plan: WritePlan) -> None:
-        """A relative write failed on its upper bound while others write: the next one is absolute, with slack."""
+        """Make the next write absolute, with slack: a relative write failed on its upper bound while others write."""
         if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
             names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
             self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
@@ -361,7 +364,7 @@ class CommitRun:
 
 
 def _hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
-    """Those that do not fit alone, and those behind one of these in a waiting line."""
+    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
     blocked = False
     for request in short:
         fits = all(amount <= headroom[name] for name, amount in request.checked.items())

@@ -27,7 +27,7 @@ def insists(
     lost: int,
     now_ms: int,
 ) -> bool:
-    """Whether the run reshapes the bucket, after ``lost`` lost reshapes; else it uses the bucket's shape."""
+    """Return whether the run reshapes the bucket, after ``lost`` lost reshapes; else it uses the bucket's shape."""
     if any(_demands(config, state, request) for request in requests):
         return True
     if not config.given:
@@ -40,12 +40,13 @@ def insists(
 
 
 def _follows(cached: CachedBucket, now_ms: int) -> bool:
-    """Whether the process still follows the bucket's shape. An end too far ahead is from before the clock went back."""
+    """Return whether the process still uses the bucket's shape. An end too far ahead is from before the clock went
+    back."""
     return 0 < cached.follows_until_ms - now_ms <= 2 * FOLLOW_MS
 
 
 def _demands(config: Config, state: BucketState, request: BucketRequest) -> bool:
-    """Whether a request asks for an amount that the config allows and the bucket's shape cannot hold."""
+    """Return whether a request asks for an amount that the config allows and the bucket's shape cannot hold."""
     for name, amount in request.amounts.items():
         limit, ceiling = config.by_name.get(name), state.ceilings.get(name)
         if limit is not None and (ceiling is None or ceiling < amount <= limit.ceiling_milli):

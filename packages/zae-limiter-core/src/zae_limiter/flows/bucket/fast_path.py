@@ -23,7 +23,7 @@ def fast_path_update(
     requests: Sequence[BucketRequest],
     now_ms: int,
 ) -> Update | None:
-    """The update, ``None`` in any other case."""
+    """Return the update, ``None`` in any other case."""
     request = requests[0]
     if state is None or len(requests) > 1 or request.trial or request.counted or request.blocked:
         return None
@@ -51,7 +51,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
     add: dict[str, int],
     now_ms: int,
 ) -> Update | None:
-    """An acquire, or a correction that takes more of some limits; ``add`` has the counts."""
+    """Return the update of an acquire, or of a correction that takes more; ``add`` has the counts."""
     config, checked, given = request.config, request.checked, request.given
     if config is None or not cached.agrees_with(config):
         return None
@@ -97,7 +97,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
 def _give_back(
     cached: CachedBucket, state: BucketState, given: Mapping[str, int], add: dict[str, int]
 ) -> Update | None:
-    """A correction that takes nothing; ``add`` has the counts."""
+    """Return the update of a correction that takes nothing; ``add`` has the counts."""
     if not given or not all(given.values()) or not given.keys() <= state.ceilings.keys():
         return None
     exists = []

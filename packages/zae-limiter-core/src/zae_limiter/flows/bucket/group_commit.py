@@ -1,7 +1,6 @@
 """Group commit: one run serves all requests that wait for a bucket, in one write if they fit.
 
-Lives here: the order of requests to the store. Never: what the run decides (commit_run), waiting (drivers).
-"""
+This module sends requests in their order; ``commit_run`` decides, drivers wait."""
 
 from collections.abc import Sequence
 

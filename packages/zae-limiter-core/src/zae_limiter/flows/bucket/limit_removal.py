@@ -1,9 +1,7 @@
-"""Limits that no config names any more: each leaves the bucket once it is full.
+"""Remove limits that no config names any more: each leaves the bucket once it is full.
 
-Lives here: which limits may leave, when, and the write. Never: a write that serves a request (write_plans).
-
-A limit that comes back starts full. So one that leaves must be full: a debt stays until it is paid.
-"""
+A limit that comes back starts full. So one that leaves must be full: a debt stays until it is paid. ``write_plans`` has
+the writes that serve requests."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -37,18 +35,17 @@ class TooManyLimits(StoreError):
 
 
 def excess(state: BucketState, config: Config) -> int:
-    """The number of limits above the maximum, if the bucket had those of the config too."""
+    """Return how many limits more than the maximum the bucket would have with those of the config."""
     if len(state.shard_limits) + len(config.limits) <= MAX_IN_BUCKET:
         return 0
     return max(0, len(state.shard_limits.keys() | config.by_name.keys()) - MAX_IN_BUCKET)
 
 
 def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Sequence[str]:
-    """The full limits that the config does not name, if they may leave now.
+    """Return the full limits that the config does not name, if they may leave now.
 
     They may if the config is stored and no older than the one behind the bucket's shape. This happens at most once in a
-    life of the config cache, so that a limit given by one call site alone does not come and go with every write.
-    """
+    life of the config cache, so that a limit passed by one call site alone does not come and go with every write."""
     state = cached.state
     if state is None or config is None or not config.stored or len(state.rows) <= len(config.limits):
         return ()
@@ -69,7 +66,7 @@ def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, 
 
 
 def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
-    """Drop full limits so that those of the config have room; ``False`` if nothing was dropped.
+    """Drop full limits so that those of the config have room; return ``False`` if nothing was dropped.
 
     Raises ``TooManyLimits``, ``StoreError``.
     """
@@ -86,7 +83,7 @@ def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
 
 
 def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Sequence[str] | None:
-    """The limits to drop so that those of the config have room; ``None`` if too few are full."""
+    """Return the limits to drop so that those of the config have room; ``None`` if too few are full."""
     missing = 0 if state is None else excess(state, config)
     if state is None or not missing:
         return ()
@@ -95,13 +92,13 @@ def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Seque
 
 
 def full(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
-    """The limits that are not ``named`` and are at their ceiling at an instant, sorted by name."""
+    """Return the limits that are not ``named`` and are at their ceiling at an instant, sorted by name."""
     others = sorted(state.shard_limits.keys() - named)
     return [name for name in others if _is_full(state, name, at_ms)]
 
 
 def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) -> Flow[bool]:
-    """Drop limits from the bucket; ``False`` if another write came first."""
+    """Drop limits from the bucket; return ``False`` if another write came first."""
     state = cached.state
     assert state is not None, "only a bucket that was seen has limits"
     try:
@@ -114,7 +111,7 @@ def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) ->
 
 
 def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) -> Update:
-    """The update that drops these limits, if they are full at ``at_ms``; the others keep what they have.
+    """Return the update that drops these limits, if they are full at ``at_ms``; the others keep what they have.
 
     The anchor moves, so that every write decided by the former limits fails, and is decided again. The other balances
     are expressed for the new anchor, by the tokens minted until then.

@@ -1,7 +1,4 @@
-"""The other shards of a bucket, as this process last saw them.
-
-Lives here: what they have. Never: which shard is asked (acquire.shard_selection).
-"""
+"""The other shards of a bucket, as this process last saw them. ``acquire.shard_selection`` chooses which one to ask."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +11,8 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 def headroom_elsewhere(
     namespace_state: NamespaceState, cached: CachedBucket, limits: Sequence[Limit], now_ms: int
 ) -> Mapping[str, int]:
-    """What all other shards have of each limit, debts included, in millitokens; an unseen shard counts as full."""
+    """Return what all other shards have of each limit, debts included, in millitokens; an unseen shard counts as
+    full."""
     home = namespace_state.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
     if home is None or home.shard_count == 1:
         return NOTHING

@@ -1,4 +1,4 @@
-"""A ``ttl`` that comes before the bucket is full is written again: other processes consumed meanwhile."""
+"""Postpone a ``ttl`` that comes before the bucket is full, because other processes have consumed meanwhile."""
 
 from ...operations.errors import StoreError
 from ...resolution import Config

@@ -1,4 +1,4 @@
-"""Reading buckets: one, all of an entity, or the sums over a resource."""
+"""Read buckets: one, all of an entity, or the sums over a resource."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +24,14 @@ from ..validation import validate_bucket
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
-    """The bucket, ``None`` if there is none, which is equivalent to a full one."""
+    """Return the bucket, ``None`` if there is none, which is equivalent to a full one."""
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
     [states] = yield from read_whole([bucket])
     return bucket_of(states, namespace_state.now()) if states else None
 
 
 def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str | None) -> Flow[list[Bucket]]:
-    """The buckets of an entity, sorted by resource; only that of ``resource`` if it is given."""
+    """Return the buckets of an entity, sorted by resource; only that of ``resource`` if it is given."""
     if resource is not None:
         bucket = yield from get_bucket(namespace_state, entity_id, resource)
         return [] if bucket is None else [bucket]
@@ -48,7 +48,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
-    """The sums over all buckets of a resource; one page of them at a time is in memory."""
+    """Return the sums over all buckets of a resource; hold one page of them in memory at a time."""
     resource = check_resource("resource", resource)
     pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
     query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
@@ -66,7 +66,7 @@ def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flo
 
 
 def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
-    """All shards of each bucket, none for a missing bucket. Shard 0 is read first: it knows the newest count."""
+    """Return all shards of each bucket, none for a missing bucket. Shard 0 is read first: it knows the newest count."""
     homes = yield from read_all([bucket_key(bucket) for bucket in buckets])
     shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
     found = homes | (yield from read_all([key for keys in shards for key in keys[1:]]))
@@ -78,7 +78,7 @@ def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
 
 
 def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
-    """The shards of a bucket as one ``Bucket``."""
+    """Return the shards of a bucket as one ``Bucket``."""
     states = [state.repaired(now_ms) for state in states]
     first = min(states, key=_shard_of)
     ttl = first.item.get(TTL)
@@ -101,12 +101,12 @@ def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_
 
 
 def balance(state: BucketState, name: str, now_ms: int) -> int:
-    """The headroom of a limit on a shard, in millitokens."""
+    """Return the headroom of a limit on a shard, in millitokens."""
     return refill_bucket(state.shard_limits[name], state.tokens_milli(name), now_ms)
 
 
 def bucket_of_row(row: Item) -> BucketId:
-    """The id of the bucket that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
+    """Return the id of the bucket that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
     bucket = BucketId.parse(row[PK])
     fixed = bucket.attributes()
     if any(fixed.get(name, value) != value for name, value in row.items()):
@@ -117,7 +117,7 @@ def bucket_of_row(row: Item) -> BucketId:
 def _states_of_page(
     namespace_state: NamespaceState, query: Query, rows: IndexRows
 ) -> Flow[tuple[Query | None, list[BucketState]]]:
-    """The bucket states behind one page of keys, and the query of the next page."""
+    """Return the bucket states behind one page of keys, and the query of the next page."""
     page: Page = yield from with_retries(query)
     places = [bucket_key(bucket) for bucket in rows.read(page.items, bucket_of_row)]
     found = yield from read_all(places)
@@ -129,7 +129,8 @@ def _states_of_page(
 
 
 def _checked_state(item: Item, now_ms: int) -> BucketState:
-    """The state of a bucket item whose every amount can be told. Raises an error of ``UNREADABLE`` for any other."""
+    """Return the state of a bucket item with all amounts checked. Raises an error of ``UNREADABLE`` for a damaged
+    item."""
     bucket_of_row(item)
     state = read_bucket(item)
     bucket_of([state], now_ms)

@@ -1,4 +1,4 @@
-"""Re-anchoring: the same balances, expressed for a later anchor. The aggregator decides when."""
+"""Re-anchor a bucket: express the same balances for a later anchor. The aggregator decides when."""
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
@@ -8,7 +8,7 @@ from ..steps import Flow
 
 
 def reanchor(image: Item, at_ms: int) -> Flow[bool]:
-    """Move the anchor of the shard in ``image`` to ``at_ms``; ``False`` if another write moved it first."""
+    """Move the anchor of the shard in ``image`` to ``at_ms``; return ``False`` if another write moved it first."""
     try:
         yield reanchored(read_bucket(image), at_ms)
     except ConditionFailed:
@@ -17,7 +17,7 @@ def reanchor(image: Item, at_ms: int) -> Flow[bool]:
 
 
 def reanchored(state: BucketState, at_ms: int) -> Update:
-    """The update that re-anchors a shard. Its headroom stays the same at every instant.
+    """Return the update that re-anchors a shard. Its headroom stays the same at every instant.
 
     ``min(ceiling, tokens + minted(t) - minted(anchor))`` does not change if ``tokens`` grows by ``minted(at) -
     minted(anchor)`` and ``anchor`` becomes ``at``. The update adds to the balances, and does not cut them off at the

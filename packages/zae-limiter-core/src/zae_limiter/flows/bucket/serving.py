@@ -1,8 +1,7 @@
-"""Serving a bucket: the runs of its queue, and one read of all that an acquire needs.
+"""Serve a bucket: run its queue, and read at once all that an acquire needs.
 
-Lives here: which records are read, and when again. Never: which level wins (resolution), how long it holds
-(config_cache).
-"""
+This module says which records to read, and when again; ``resolution`` says which level wins, ``config_cache`` how long
+it holds."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +25,7 @@ READS: Final = 3
 
 
 def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str, *, shard: int = 0) -> CachedBucket:
-    """The cached bucket of a shard, with its queues; made if this process has none."""
+    """Return the cached bucket of a shard, with its queues; made if this process has none."""
     cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
     if cached is None:
         cached = CachedBucket(BucketId(namespace_state.namespace_id, entity_id, resource, shard))
@@ -39,9 +38,8 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
     """Settle every request, and queue the amounts that go back to shards split off since, which have higher numbers.
 
-    Afterwards a limit that no config names leaves, and a shard that is written too often is split, unless the clock is
-    in doubt. Requests that are settled do not wait for this.
-    """
+    Afterwards remove a limit that no config names, and split a shard that is written too often, unless the clock is in
+    doubt. Settled requests do not wait for this."""
     yield from commit(namespace_state, cached, requests)
     if parts := [part for request in requests for part in request.elsewhere]:
         entity_id, resource = cached.id.entity_id, cached.id.resource
@@ -62,10 +60,10 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
 
 
 def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too: bool) -> Flow[Resolved]:
-    """The limits that hold for the entity on the resource: remembered, or read once for all callers that wait for them.
+    """Return the limits that hold for the entity on the resource: remembered, or read once for all callers that wait
+    for them.
 
-    With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``.
-    """
+    With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``."""
     fresh = namespace_state.fresh(cached)
     if fresh is not None and (cached.known or not bucket_too):
         return fresh
@@ -89,10 +87,9 @@ def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequenc
 
 
 def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
-    """Resolve the limits; again, a few times, if this process has changed one of their configs meanwhile.
+    """Resolve the limits; repeat it, a few times, if this process has changed one of their configs meanwhile.
 
-    The last result holds for the callers that waited for it; for later callers it is no longer current.
-    """
+    The last result holds for the callers that waited for it; for later callers it is no longer current."""
     resolved, reads, of = None, 0, cached.id
     while resolved is None or (
         reads < READS and not namespace_state.configs.is_current(resolved, of.entity_id, of.resource)
@@ -105,7 +102,8 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
 
 
 def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolved | None]:
-    """The limits by one read of the unknown and expired records; ``None`` if all of them have to be read at once."""
+    """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
+    once."""
     entity_id, resource, begun, configs = (
         cached.id.entity_id,
         cached.id.resource,
@@ -131,6 +129,6 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
 
 
 def _behind(cached: CachedBucket, resolved: Resolved) -> bool:
-    """Whether the bucket has another shape than these limits, and one that is no older than the oldest of them."""
+    """Return whether the bucket has another shape than these limits, one no older than the oldest of their configs."""
     state, config = cached.state, resolved.config
     return state is not None and not cached.agrees_with(config) and config.read_at_ms <= state.item[CONFIG_READ_AT]

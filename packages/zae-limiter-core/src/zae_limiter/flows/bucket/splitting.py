@@ -1,8 +1,7 @@
-"""Splitting a shard in two, and making a missing shard.
+"""Split a shard in two, and create a missing shard.
 
-Lives here: the transaction, and the order of splits. Never: when to split (write_rate), which shard an acquire asks
-(shard_selection).
-"""
+This module has the transaction and the order of splits; ``write_rate`` says when to split, ``shard_selection`` which
+shard an acquire asks."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -29,11 +28,10 @@ from .batch import UpdateDraft
 
 
 def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int | None = None) -> Flow[int]:
-    """Split a shard once, shard 0 of the bucket before any other; returns the number of shards split.
+    """Split a shard once, shard 0 of the bucket before any other; return the number of shards split.
 
-    Nothing happens if the shard is missing, if it is one of 64, if it is no longer one of ``among``, or if shard 0
-    cannot be split first. Raises ``StoreError``.
-    """
+    Split nothing if the shard is missing, if it is one of 64, if it is no longer one of ``among``, or if shard 0 cannot
+    be split first. Raises ``StoreError``."""
     return (yield from _split_in_order(namespace_state, CachedBucket(bucket), among))
 
 
@@ -72,7 +70,7 @@ def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) 
 def _read_ancestry(
     namespace_state: NamespaceState, cached: CachedBucket, written: Collection[int] = ()
 ) -> Flow[dict[int, BucketState]]:
-    """The stored states of a shard and of those that it descends from, by shard; the cached buckets learn them.
+    """Return the stored states of a shard and of those that it descends from, by shard; the cached buckets learn them.
 
     ``written``: the shards that this process has just written, once each.
     """
@@ -86,7 +84,7 @@ def _read_ancestry(
 
 
 def _ancestry(shard: int) -> list[int]:
-    """The shard, and those that it descends from, up to shard 0."""
+    """Return the shard, and those that it descends from, up to shard 0."""
     line = [shard]
     while line[-1]:
         line.append(parent_of(line[-1]))
@@ -94,14 +92,14 @@ def _ancestry(shard: int) -> list[int]:
 
 
 def _first_missing(shard: int, states: dict[int, BucketState]) -> int:
-    """The first missing shard in the ancestry of ``shard``: its parent exists."""
+    """Return the first missing shard in the ancestry of ``shard``: its parent exists."""
     while parent_of(shard) not in states:
         shard = parent_of(shard)
     return shard
 
 
 def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among: int | None = None) -> Flow[int]:
-    """Split a shard, after shard 0, which so knows the newest count; returns the number of shards split."""
+    """Split shard 0 first, so that it knows the newest count, then the shard; return the number of shards split."""
     states = yield from _read_ancestry(namespace_state, cached)
     home, state = states.get(0), states.get(cached.id.shard)
     if home is None or state is None or state.shard_count >= MAX_SHARDS or among not in {None, state.shard_count}:
@@ -117,10 +115,9 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
 
 
 def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collection[int]]:
-    """Split a shard as it was seen, and after a lost race as it is now, until this or another process has split it.
+    """Split a shard as it was seen; after a lost race, as it is now, until this or another process has split it.
 
-    Returns the shard in a tuple if this call split it, else nothing.
-    """
+    Return the shard in a tuple if this call split it, else nothing."""
     count, leftover, pauses = state.shard_count, None, iter(PAUSES)
     for _ in range(ATTEMPTS):
         try:
@@ -160,7 +157,7 @@ class _Halving(NamedTuple):
 
 
 def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving:
-    """The writes by which shard ``k`` of ``n`` becomes ``k`` and ``k + n`` of ``2n``, under one new anchor.
+    """Return the writes by which shard ``k`` of ``n`` becomes ``k`` and ``k + n`` of ``2n``, under one new anchor.
 
     ``leftover``: the item of a deleted bucket in the place of ``k + n``; it is replaced.
     """
@@ -179,7 +176,7 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
 
 
 def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
-    """Draft one limit of the shard, by the rows of a split; returns the tokens that the other half begins with."""
+    """Draft the split of one limit of the shard, and return the tokens that the other half begins with."""
     attribute, shard_limit, tokens = bucket_attributes(name).tokens, state.shard_limits[name], state.tokens_milli(name)
     half, minted = halve(shard_limit, tokens, anchor_ms), shard_limit.minted_since_anchor(anchor_ms)
     full = shard_limit.ceiling_milli - minted
@@ -195,7 +192,7 @@ def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -
 
 
 def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int], *, count: int, anchor_ms: int) -> Item:
-    """The item of a new shard, with the rules of another one and nothing consumed."""
+    """Return the item of a new shard, with the rules of another one and nothing consumed."""
     return bucket_item(
         bucket,
         state.family,
@@ -207,7 +204,7 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
 
 
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
-    """Create a shard that was split off once, but is gone: full, as a bucket comes back."""
+    """Create, full, a shard that was split off once but is gone; a bucket that comes back is full as well."""
     count = home.shard_count
     tokens = {name: share(each.limit.ceiling_milli, shard, count) for name, each in home.shard_limits.items()}
     item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)

@@ -1,8 +1,7 @@
 """The three write plans: consume from a bucket as it is, reshape it, or create it.
 
-Lives here: the headroom under each plan, and its operation. Never: which requests fit (batch), the outcome
-(commit_run).
-"""
+This module has the headroom under each plan, and its operation; ``batch`` chooses the requests that fit, ``commit_run``
+reads the outcome."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -64,7 +63,7 @@ class ConsumeWrite:
             self.headroom[name] = min(shard_limit.ceiling_milli, state.tokens_milli(name) + minted)
 
     def write(self, batch: Batch) -> Update:
-        """One update for all requests of the batch."""
+        """Return one update for all requests of the batch."""
         if batch.gives_only:
             return self._give_back(batch)
         draft, longest_ms = UpdateDraft(), 0
@@ -110,7 +109,7 @@ class ConsumeWrite:
             draft.take_at_ceiling(at.tokens, least=held, balance=held - net)
 
     def _absolute_slack(self, limit: str, ceiling: int, checked: int) -> int | None:
-        """The slack of an absolute write, ``None`` for a relative one; for a limit that seems full."""
+        """Return the slack of an absolute write, for a limit that seems full; ``None`` for a relative write."""
         if limit in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
         return 0 if self.cached.uncontended or self.cached.demand(limit) < DEMAND_FOR_ADD else None
@@ -161,7 +160,7 @@ class ReshapeWrite:
         return AnchoredBalance(self.state.tokens_milli(name), shard_limit.minted_since_anchor(self.anchor_ms), ceiling)
 
     def write(self, batch: Batch) -> Update:
-        """One update that reshapes the bucket and carries the batch."""
+        """Return one update that reshapes the bucket and carries the batch."""
         draft = UpdateDraft()
         draft.equals[ANCHOR] = self.state.anchor_ms
         for name, balance in self.anchored.items():
@@ -220,7 +219,7 @@ class CreateWrite:
         self.ceilings = self.headroom
 
     def write(self, batch: Batch) -> Put:
-        """A put of the new item, on the condition that there is none."""
+        """Return a put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
         longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in limits)
         nets = ((limit, batch.net(limit.name), batch.counted.get(limit.name, 0)) for limit in limits)
@@ -243,12 +242,12 @@ WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
 
 
 def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
-    """``ttl``, in epoch seconds: a minute from now, and ``multiplier`` times the time in which the slowest limit fills.
+    """Return the ``ttl`` in epoch seconds: a minute from now, plus ``multiplier`` times the time in which the slowest
+    limit fills.
 
     ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
-    the time from empty, and ``ttl`` is not before the one seen. ``None`` for a bucket that does not expire: the entity
-    has limits of its own, the multiplier is 0, or there are several shards.
-    """
+    the time from empty, and the ``ttl`` is not before the one seen. Return ``None`` for a bucket that does not expire:
+    the entity has limits of its own, the multiplier is 0, or there are several shards."""
     state = plan.state
     if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):
         return None

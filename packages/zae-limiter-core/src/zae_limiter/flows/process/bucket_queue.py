@@ -1,7 +1,6 @@
 """Bucket queues: the requests of this process that wait for a bucket, and the outcome of each.
 
-Lives here: queues and requests, as plain data. Never: waiting itself (drivers), the writes of a batch (group_commit).
-"""
+Queues and requests are plain data. Drivers wait, ``group_commit`` writes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -35,10 +34,9 @@ class Outcome(NamedTuple):
 class Waiter:
     """One place in a queue. A flow settles it by setting its ``outcome``; ``waker`` belongs to the driver.
 
-    ``turn``: its number in a waiting line, 0 if it has none. ``blocked``: one before it in the line was not admitted
+    ``turn``: its number in a waiting line, 0 if it has none. ``blocked``: a caller before it in the line was refused
     while it was in the queue, so it is refused, too. ``unwanted``: its caller went away while a run was at work on it.
-    ``droppable``: it may leave the queue with its caller.
-    """
+    ``droppable``: it may leave the queue with its caller."""
 
     outcome: "Outcome | None" = None
     unwanted = False
@@ -51,16 +49,16 @@ class Waiter:
         self.queue = queue
 
     def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - by default all go together
-        """Whether one run can serve both."""
+        """Return whether one run can serve both."""
         return True
 
     def fail(self, error: StoreError) -> None:
-        """Settle it as failed, unless it is settled."""
+        """Settle the waiter as failed, unless it is settled."""
         if self.outcome is None:
             self.outcome = Outcome("failed", None, 0, error)
 
     def unwind(self) -> "Sequence[BucketRequest]":
-        """The requests that undo an unwanted outcome."""
+        """Return the requests that undo an unwanted outcome."""
         return ()
 
 
@@ -137,12 +135,12 @@ class BucketRequest(Waiter):
         return self.outcome is not None and self.outcome.verdict == "admitted" and not self.returned
 
     def goes_with(self, other: "BucketRequest") -> bool:
-        """Whether one write can carry both: their limits are the same, or one has no config."""
+        """Return whether one write can carry both: their limits are the same, or one has no config."""
         mine, yours = self.config, other.config
         return mine is yours or mine is None or yours is None or mine.limits == yours.limits
 
     def give_back(self, *, events: int) -> "BucketRequest":
-        """The request that gives back the checked amounts; marks this one as returned."""
+        """Return the request that gives back the checked amounts; marks this one as returned."""
         self.returned = True
         given = {name: amount for name, amount in self.taken.items() if amount}
         back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
@@ -152,7 +150,7 @@ class BucketRequest(Waiter):
         return back
 
     def merged(self, other: "BucketRequest") -> "BucketRequest":
-        """One give-back for two."""
+        """Return one give-back that does the work of two."""
         given = _sum(self.given, other.given)
         both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
         both.counted, both.shadows = _sum(self.counted, other.counted), self.shadows + other.shadows
@@ -185,7 +183,7 @@ class BucketRequest(Waiter):
         return {*self.given, *self.unchecked, *self.counted}
 
     def unwind(self) -> "Sequence[BucketRequest]":
-        """The give-back, if the request took tokens."""
+        """Return the give-back, if the request took tokens."""
         return [self.give_back(events=-self.events)] if self.admitted and any(self.amounts.values()) else ()
 
 
@@ -205,7 +203,7 @@ class ShardReturn(NamedTuple):
     given: Mapping[str, int]
 
     def enter(self, queue: "BucketQueue") -> BucketRequest:
-        """The request that gives them back."""
+        """Return the request that gives them back."""
         return BucketRequest(queue, given=self.given, shards=self.shards)
 
 
@@ -230,7 +228,7 @@ class BucketQueue:
         return self.server is not None and not self.lingers
 
     def block_behind(self, refused: Iterable[Waiter]) -> None:
-        """Mark those in the queue that wait in a line behind one of these, so that the next run refuses them."""
+        """Mark the waiters that stand in a line behind one of these, so that the next run refuses them."""
         first = min((waiter.turn for waiter in refused if waiter.turn), default=None)
         for waiter in list(self.waiting) if first is not None else ():
             waiter.blocked = waiter.blocked or waiter.turn > first
@@ -257,14 +255,14 @@ def fail(waiters: Iterable[Waiter], error: StoreError) -> None:
 
 
 def broken(problem: Exception) -> StoreError:
-    """The failure of a run that an unexpected exception ended."""
+    """Return the error for a run that an unexpected exception ended."""
     error = StoreError(f"{type(problem).__name__}: {problem}")
     error.__cause__ = problem
     return error
 
 
 def loss(waiter: Waiter) -> str | None:
-    """The log message for tokens that a failed give-back lost, else ``None``."""
+    """Return the log message for tokens that a failed give-back lost, else ``None``."""
     outcome = waiter.outcome
     if outcome is None or outcome.error is None or not isinstance(waiter, BucketRequest) or not waiter.given:
         return None

@@ -1,7 +1,5 @@
-"""The config cache: the records of the four levels and of entities, as they were read, for a limited time.
-
-Lives here: the cache's content and rules. Never: the read itself (serving).
-"""
+"""The config cache: the records of the four levels and of entities, as they were read, for a limited time. ``serving``
+reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
@@ -24,7 +22,7 @@ class Record(NamedTuple):
     read_at_ms: int
 
     def has_ended(self, now_ms: int) -> bool:
-        """Whether an override was in force when the item was read, and is no longer."""
+        """Return whether an override was in force when the item was read, and is no longer."""
         until_ms = override_end(self.item)
         return until_ms is not None and self.read_at_ms < until_ms <= now_ms
 
@@ -43,7 +41,7 @@ class ConfigKeys(NamedTuple):
 
 
 def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
-    """The keys of the four levels, and of the entity's record."""
+    """Return the keys of the four levels, and of the entity's record."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     return ConfigKeys(
         entity=Key(entity_pk, keys.sk_config(resource)),
@@ -76,10 +74,11 @@ class ConfigCache:
         return self._on_unavailable
 
     def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
-        """The keys to read before the limits are fresh again: all, if an override has ended since it was read.
+        """Return the keys to read before the limits are fresh again: all keys, if an override has ended since it was
+        read.
 
-        A bucket may have been given the override's limits by a later read than those that are remembered.
-        """
+        Another read may have shown the override's limits to the bucket later than the read that this cache
+        remembers."""
         ttl_ms = self._ttl_ms
         keys = config_keys(self._namespace_id, entity_id, resource)
         records = [(key, self._records.get(key)) for key in keys]
@@ -88,7 +87,7 @@ class ConfigCache:
         return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
 
     def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
-        """Whether this process has changed no item behind ``resolved`` since."""
+        """Return whether this process has left every item behind ``resolved`` unchanged since."""
         if resolved.generation == self.generation:
             return True
         if resolved.generation < self._all_changed:
@@ -117,11 +116,11 @@ class ConfigCache:
     def resolve(
         self, entity_id: str, resource: str, read: Records, *, now_ms: int, generation: int, later_than_ms: int = 0
     ) -> Resolved | None:
-        """The limits that hold now, by the records just ``read`` and the cached ones; ``None`` if one is lost.
+        """Return the limits that hold now, by the records just ``read`` and the cached ones; ``None`` if one is
+        missing.
 
         ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
-        counts as later, whatever the clocks say.
-        """
+        counts as later, whatever the clocks say."""
         wanted = config_keys(self._namespace_id, entity_id, resource)
         records = [record for record in (read.get(key) or self._records.get(key) for key in wanted) if record]
         if len(records) < len(wanted):
@@ -132,12 +131,13 @@ class ConfigCache:
         return items.resolved(config, now_ms, cached_until_ms=cached_until_ms, generation=generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
-        """Have all records behind the limits of an entity on a resource read again."""
+        """Mark all records behind the limits of an entity on a resource as stale, so that the next acquire reads
+        them."""
         for key in config_keys(self._namespace_id, entity_id, resource):
             self._records.discard(key)
 
     def forget(self, key: Key) -> None:
-        """Have one record read again, which this process has changed; limits resolved from it are no longer current."""
+        """Mark a record as stale that this process has changed; limits resolved from it are no longer current."""
         with self._lock:
             self._records.discard(key)
             self.generation += 1
@@ -147,7 +147,7 @@ class ConfigCache:
                 self._all_changed = self.generation
 
     def invalidate(self) -> None:
-        """Have all records read again."""
+        """Mark all records as stale."""
         with self._lock:
             self._records.clear()
             self._changed.clear()
@@ -155,7 +155,7 @@ class ConfigCache:
             self._all_changed = self.generation
 
     def stats(self) -> CacheStats:
-        """The hits and misses, the size, and the life of a record in seconds."""
+        """Return the hits and misses, the size, and the life of a record in seconds."""
         return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
 
 
@@ -177,7 +177,7 @@ class ConfigItems(NamedTuple):
     meta: Item | None
 
     def levels(self, now_ms: int) -> list[Level]:
-        """The four levels, the strongest first; an override in force replaces the limits of its level."""
+        """Return the four levels, the strongest first; an override in force replaces the limits of its level."""
         return [
             Level("entity", limits_in_force(self.entity, now_ms)),
             Level("entity_default", limits_in_force(self.entity_default, now_ms)),
@@ -186,15 +186,16 @@ class ConfigItems(NamedTuple):
         ]
 
     def override_ends(self, now_ms: int) -> list[int]:
-        """The ends (epoch ms) of the overrides in force."""
+        """Return the ends (epoch ms) of the overrides in force."""
         ends = (override_end(item) for item in (self.entity, self.entity_default))
         return [end for end in ends if end is not None and now_ms < end]
 
     def config(self, read_at_ms: Sequence[int], now_ms: int) -> Config:
-        """The limits of the winning level, as old as the oldest read up to that level; empty if no level has limits.
+        """Return the limits of the winning level, as old as the oldest read up to that level; empty if no level has
+        limits.
 
-        They are the entity's own if it has limits beside an override: one alone leaves no bucket that never expires.
-        """
+        They count as the entity's own only if it has limits beside an override. An override alone leaves no bucket that
+        never expires."""
         levels = self.levels(now_ms)
         wins = winner(levels)
         if wins is None:
@@ -204,7 +205,7 @@ class ConfigItems(NamedTuple):
         return Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
 
     def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
-        """Config, parent and policy in one value."""
+        """Return config, parent and policy in one value."""
         wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
         family = read_family(self.meta)
         return Resolved(

@@ -27,13 +27,15 @@ class NotOpened(StoreError):
 
 
 def open_later(namespace_state: NamespaceState, find: Callable[[], Flow[str]]) -> NamespaceState:
-    """Have the id of the namespace found by ``find`` with the first call that needs it; raises what ``open`` raises."""
+    """Return a namespace state whose id ``find`` finds with the first call that needs it; that call raises what
+    ``open`` raises."""
     namespace_state.opening = BucketQueue(partial(_open, namespace_state, find))
     return namespace_state
 
 
 def opened(namespace_state: NamespaceState) -> Flow[None]:
-    """Have the id of the namespace. Raises ``StoreError`` in an outage, and the public error of any other problem."""
+    """Find the id of the namespace if it is not known. Raises ``StoreError`` in an outage, and the public error of any
+    other problem."""
     queue = namespace_state.opening
     if queue is None:
         return
@@ -47,7 +49,8 @@ def opened(namespace_state: NamespaceState) -> Flow[None]:
 
 
 def in_namespace(namespace_state: NamespaceState, flow: Flow[T]) -> Flow[T]:
-    """The result of a flow that needs the namespace. Raises each ``StoreError`` as an ``InfrastructureError``."""
+    """Run a flow that needs the namespace, and return its result. Raises each ``StoreError`` as an
+    ``InfrastructureError``."""
     return (yield from with_public_errors(namespace_state.stack, _behind(namespace_state, flow)))
 
 
@@ -57,7 +60,7 @@ def _behind(namespace_state: NamespaceState, flow: Flow[T]) -> Flow[T]:
 
 
 def known_id(namespace_state: NamespaceState) -> str:
-    """The id of the namespace. Raises ``RateLimiterUnavailable`` while it is not known."""
+    """Return the id of the namespace. Raises ``RateLimiterUnavailable`` while it is not known."""
     try:
         return namespace_state.namespace_id
     except Unreachable as error:

@@ -1,7 +1,6 @@
 """One namespace as one process knows it: settings, config cache, and the last seen state of each bucket.
 
-Lives here: memory, and the rules that keep it true. Never: the choice of a write (batch), an operation.
-"""
+This module remembers, and keeps the memory true; ``batch`` chooses a write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,7 +46,7 @@ class Settings:
 
 
 def bucket_key(bucket: BucketId) -> Key:
-    """The key of a bucket item."""
+    """Return the key of a bucket item."""
     return Key(bucket.pk, keys.sk_state())
 
 
@@ -55,9 +54,8 @@ class CachedBucket:
     """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
 
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
-    last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process follows the shape that others gave
-    the bucket. ``refused_since_ms``: since when the refusals of its last write had been pending.
-    """
+    last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
+    bucket. ``refused_since_ms``: since when the refusals in its last write had been pending."""
 
     __slots__ = (
         "_agreed",
@@ -125,15 +123,16 @@ class CachedBucket:
         return 1 if self.state is None else self.state.shard_count
 
     def is_ahead(self, now_ms: int) -> bool:
-        """Whether the anchor is so far ahead that a wrong clock must have set it."""
+        """Return whether the anchor is so far ahead that a wrong clock must have set it."""
         return self.state is not None and self.state.is_ahead(now_ms)
 
     def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
-        """Whether the last seen state is young enough. One from the future was seen before the clock went back."""
+        """Return whether the last seen state is young enough. A state from the future was seen before the clock went
+        back."""
         return abs(now_ms - self.seen_at_ms) < staleness_ms
 
     def demand(self, limit: str) -> float:
-        """The recent consumption of all processes, as a part of the tokens minted meanwhile."""
+        """Return how much all processes have consumed recently, as a part of the tokens minted meanwhile."""
         consumed, minted = self._flow.get(limit, (0, 0))
         return consumed / minted if minted > 0 else 0.0
 
@@ -146,7 +145,7 @@ class CachedBucket:
             )
 
     def agrees_with(self, config: Config) -> bool:
-        """Whether the bucket has every limit of the config, with the same rule."""
+        """Return whether the bucket has every limit of the config, with the same rule."""
         state = self.state
         if state is None:
             return False
@@ -203,7 +202,7 @@ class NamespaceState:
         self.opening: BucketQueue | None = None
 
     def states(self, home: CachedBucket) -> list[BucketState]:
-        """The last seen states of the shards of a bucket, given by its shard 0; unseen shards are left out."""
+        """Return the last seen states of the shards of a bucket, given by its shard 0; unseen shards are left out."""
         of = home.id
         cached_buckets = (
             self.cached_buckets.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count)
@@ -211,7 +210,7 @@ class NamespaceState:
         return [cached.state for cached in cached_buckets if cached is not None and cached.state is not None]
 
     def repaired_states(self, home: CachedBucket, now_ms: int) -> list[BucketState]:
-        """The same states, without anchors that a wrong clock set ahead."""
+        """Return the same states, without anchors that a wrong clock set ahead."""
         return [state.repaired(now_ms) for state in self.states(home)]
 
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
@@ -221,7 +220,8 @@ class NamespaceState:
             cached.learn(item, at_ms, own_writes=own_writes)
 
     def fresh(self, cached: CachedBucket) -> Resolved | None:
-        """The resolved limits of the bucket if they are known and still hold, else ``None``; counts a hit or a miss."""
+        """Return the resolved limits of the bucket if they are known and still hold, else ``None``. Count a hit or a
+        miss."""
         resolved, configs = cached.resolved, self.configs
         if resolved is not None and resolved.generation != configs.generation:
             resolved = self.last_known(cached)
@@ -232,14 +232,12 @@ class NamespaceState:
         return resolved
 
     def has_expired(self, resolved: Resolved) -> bool:
-        """Whether the limits no longer hold. Limits from the future were read before the clock went back."""
+        """Return whether the limits no longer hold. Limits from the future were read before the clock went back."""
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, cached: CachedBucket) -> Resolved | None:
-        """The resolved limits of the bucket, expired or not; ``None`` if unknown, or changed by this process.
-
-        Those of an override that has ended are none of them.
-        """
+        """Return the resolved limits of the bucket, expired or not; ``None`` if unknown, changed by this process, or of
+        an override that has ended."""
         resolved, configs = cached.resolved, self.configs
         if resolved is not None and resolved.ends_ms is not None and resolved.ends_ms <= self.now():
             return None
@@ -252,7 +250,7 @@ class NamespaceState:
         return resolved
 
     def expire(self, cached: CachedBucket) -> None:
-        """Have the limits of the bucket read again, beside its next write."""
+        """Mark the limits of the bucket as expired, so that its next write goes with a read of them."""
         entity_id, resource = cached.id.entity_id, cached.id.resource
         self.configs.expire(entity_id, resource)
         home = self.cached_buckets.get((entity_id, resource, 0))

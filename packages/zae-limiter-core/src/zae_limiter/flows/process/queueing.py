@@ -1,4 +1,4 @@
-"""Steps that put waiters into their queues, and one give-back for many requests."""
+"""Put waiters into their queues, and give back for many requests at once."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,8 +1,6 @@
-"""The refusals of this process that no write has counted yet.
+"""The refusals of this process that no write has counted yet, as plain data.
 
-Lives here: the counts, as plain data. Never: what is a refusal (acquire.counting), the write that takes them
-(commit_run).
-"""
+``acquire.counting`` says what is a refusal, ``commit_run`` writes the counts."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -21,17 +19,16 @@ MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into Dyn
 
 
 class _Pending(NamedTuple):
-    """Refusals by attribute, the first of them at ``since_ms``; later, if a write of their own was due since."""
+    """Refusals by attribute, the first of them at ``since_ms``, or later if a separate write was due since then."""
 
     counts: Mapping[str, int]
     since_ms: int
 
 
 class PendingRefusals:
-    """The refusals of at most ``size`` buckets, each given by its shard 0. Threads may share it.
+    """The pending refusals of at most ``size`` buckets, each named by its shard 0. Threads may share it.
 
-    A bucket in ``counts`` has some; the next write of this process to it takes them.
-    """
+    A bucket in ``counts`` has some; the next write of this process to it takes them."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -45,7 +42,8 @@ class PendingRefusals:
         self.counts = {}
 
     def add(self, cached: "CachedBucket", now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> bool:
-        """Count a refusal under each of these; whether a write of its own is due: no other has come for a minute."""
+        """Count a refusal under each attribute; return whether a separate write is due, because no write has come for a
+        minute."""
         with self._lock:
             counts, since_ms = self.counts.get(cached, (NOTHING, now_ms))
             due = abs(now_ms - since_ms) >= QUIET_MS
@@ -66,7 +64,8 @@ class PendingRefusals:
             return taken
 
     def put_back(self, cached: "CachedBucket", counts: Mapping[str, int]) -> None:
-        """Add those of a write that was not applied; they wait for as long as if it had not been tried."""
+        """Add the counts of a write that was not applied. They wait for as long as if nobody had tried to write
+        them."""
         with self._lock:
             later = self.counts.get(cached)
             self._keep(cached, _sum(counts, later.counts if later else NOTHING), cached.refused_since_ms)

@@ -1,7 +1,6 @@
 """The callers of this process that wait for tokens of one bucket, in their order.
 
-Lives here: who is before whom, as plain data. Never: the pause of a caller (acquire.waiting).
-"""
+This module knows who comes before whom, as plain data; ``acquire.waiting`` has the pauses of a caller."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +19,8 @@ A_SORT: Final = 50_000  # what a line sorts in a millisecond, of the square of i
 class Turn:
     """The place of one caller in all lines that it waits in: the number of its arrival.
 
-    While it is ``awake``, it acquires: ``requests`` has what it has entered last, by line. Else it sleeps until
-    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need.
-    """
+    While it is ``awake``, it acquires: ``requests`` has what it has entered last, by line. Otherwise it sleeps until
+    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need."""
 
     __slots__ = ("awake", "due_ms", "number", "parts", "requests")
 
@@ -34,28 +32,28 @@ class Turn:
         self.parts = 1.0
 
     def wake(self, now_ms: int) -> None:
-        """The turn has come: its caller acquires."""
+        """Note that the turn has come: its caller acquires."""
         self.requests, self.awake, self.due_ms = {}, True, now_ms
 
     def sleep(self) -> None:
-        """The tokens were not there: the caller waits again, in its place."""
+        """Note that the tokens were not there: the caller waits again, in its place."""
         self.awake = False
 
     def asks(self, line: "WaitingLine", requests: Sequence[BucketRequest]) -> None:
-        """The caller has entered requests, one for each shard that it asks."""
+        """Note the requests that the caller has entered, one for each shard that it asks."""
         self.requests[line] = requests
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a request that it has entered was refused with another one, before it in the line."""
+        """Whether a request that the caller has entered was refused with another one, before it in the line."""
         return any(request.blocked for requests in self.requests.values() for request in requests)
 
     def lets_pass(self, line: "WaitingLine") -> bool:
-        """Whether the next turn of a line need not wait: what this one asked for there is not refused.
+        """Return whether the next caller in a line need not wait, because what this one asked for there is not refused.
 
-        If its write under way is refused, what the next one has queued behind it is, too (``BucketRequest.blocked``).
-        Before it asks there, it asks another bucket: the next one asks that behind it, and looks again.
-        """
+        If the write under way refuses this one, it also refuses what the next one has queued behind it
+        (``BucketRequest.blocked``). Before this one asks there, it asks another bucket: the next one asks that behind
+        it, and looks again."""
         requests = self.requests.get(line)
         if requests is None:
             return bool(self.requests)
@@ -63,13 +61,14 @@ class Turn:
         return None in outcomes or all(outcome is None or outcome.verdict == "admitted" for outcome in outcomes)
 
     def is_served(self, line: "WaitingLine") -> bool:
-        """Whether the amounts are taken from the bucket of a line."""
+        """Return whether the amounts are taken from the bucket of a line."""
         requests = self.requests.get(line)
         return requests is not None and all(request.admitted for request in requests)
 
 
 class Blocker(NamedTuple):
-    """One that has to be served first: when it looks again, ``None`` while its write is under way; its distance."""
+    """A caller that has to be served first: when it looks again, ``None`` while its write is under way; its
+    distance."""
 
     due_ms: int | None
     distance: int
@@ -111,7 +110,7 @@ class WaitingLine:
         return len(self._amounts) if self._generation == forks.generation else 0
 
     def join(self, turn: Turn, amounts: Mapping[str, int]) -> None:
-        """Wait for these amounts; a place that there is already is kept."""
+        """Wait for these amounts; keep a place that exists already."""
         if self._generation != forks.generation:
             self._begin()
         if turn in self._amounts:
@@ -133,14 +132,14 @@ class WaitingLine:
         return min(max(LOOKS_AGAIN_MS, len(self)), LONGEST_LOOK_MS)
 
     def is_first(self, turn: Turn, now_ms: int) -> bool:
-        """Whether nobody is before this turn."""
+        """Return whether nobody is before this turn."""
         return next(self._before(turn, now_ms), None) is None
 
     def blocker(self, turn: Turn, now_ms: int) -> Blocker | None:
-        """The first one before this turn that is neither served nor waits for the same write; ``None`` if none is.
+        """Return the first caller before this one that is neither served nor waits for the same write; ``None`` if
+        there is none.
 
-        One that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one.
-        """
+        A caller that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one."""
         for each in self._before(turn, now_ms):
             blocks = not each.lets_pass(self) if each.awake else now_ms - each.due_ms <= OVERDUE_MS
             if blocks:
@@ -150,7 +149,8 @@ class WaitingLine:
         return None
 
     def up_to(self, turn: Turn, now_ms: int) -> dict[str, int]:
-        """The amounts of this turn and of all before it that are not served; the last seen state has the others."""
+        """Return the amounts of this caller and of all before it that are not served. The last seen state has the
+        others."""
         places = self._places(now_ms)
         behind = bisect_right(places, turn.number, key=_number_of)
         sums = dict(places[behind - 1].sums) if behind else {}
@@ -171,10 +171,8 @@ class WaitingLine:
                 yield place.turn
 
     def _places(self, now_ms: int) -> list[_Place]:
-        """The turns by number. A long line is sorted again only some time after somebody left.
-
-        Those that are gone leave.
-        """
+        """Return the turns by number, without callers that are gone. Sort a long line again only some time after
+        somebody left."""
         if self._generation != forks.generation:
             self._begin()
         since_ms = now_ms - self._sorted_ms

@@ -38,7 +38,7 @@ class WriteRate:
         self._throttled = True
 
     def exceeds(self, most: int, now_ms: int) -> bool:
-        """Whether the last window had more than ``most`` writes a second; clears the measurement.
+        """Return whether the last window had more than ``most`` writes a second; clears the measurement.
 
         The window ends at ``now_ms``, because a late answer also counts the writes made while it was under way. After
         throttling a tenth of ``most`` is enough; an item with fewer writes is not the cause.

@@ -1,4 +1,4 @@
-"""Audit events: the write that goes along with a change, and reading them."""
+"""Write an audit event along with a change, and read audit events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def event(
     resource: str | None = None,
     number: int = 0,
 ) -> Put:
-    """The put of a change's audit event, for the transaction of the change, which has the time of this attempt.
+    """Return the put of a change's audit event, for the transaction of the change, which has the time of this attempt.
 
     ``number`` distinguishes the changes of one cause.
     """
@@ -47,7 +47,8 @@ def event(
 
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
-    """Up to ``limit`` events of a subject after the event ``start``, newest first. Raises ``ValidationError``."""
+    """Return up to ``limit`` events of a subject after the event ``start``, newest first. Raises
+    ``ValidationError``."""
     validate_page(limit, start)
     pk = keys.pk_audit(namespace_state.namespace_id, check_subject("entity_id", entity_id))
     behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}

@@ -1,4 +1,4 @@
-"""Changes of a bucket by hand: reset and credit, each with its audit event."""
+"""Change a bucket by hand: reset and credit, each with its audit event."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,7 +21,7 @@ from .audit import Plain, event
 
 
 def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
-    """The amounts in millitokens by limit. Raises ``ValidationError``."""
+    """Return the amounts in millitokens by limit. Raises ``ValidationError``."""
     if not isinstance(tokens, Mapping) or not tokens:
         raise ValidationError("tokens", tokens, "must map at least one limit to an amount, like {'rpm': 10}")
     for name in tokens:
@@ -34,7 +34,7 @@ def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def reset_bucket(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[bool]:
-    """Make every limit of a bucket full as of now, with or without debt; ``False`` if there is no bucket.
+    """Make every limit of a bucket full as of now, with or without debt; return ``False`` if there is no bucket.
 
     The bucket gets a new anchor. So a write that was decided by the former balances fails, and is decided again.
     """
@@ -51,7 +51,7 @@ def reset_bucket(namespace_state: NamespaceState, entity_id: str, resource: str,
 def credit_bucket(
     namespace_state: NamespaceState, entity_id: str, resource: str, tokens: Mapping[str, int], cause: Cause
 ) -> Flow[bool]:
-    """Add tokens by limit, to each shard its share; ``False`` if there is no bucket. Raises ``ValidationError``.
+    """Add tokens by limit, to each shard its share; return ``False`` if there is no bucket. Raises ``ValidationError``.
 
     The next write forgets what is above the ceiling, as with a refill. So the balances need no condition; only the
     shard count does, because a split changes the shares.
@@ -96,7 +96,7 @@ def _write_all_shards(
 
 
 def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:
-    """All shards; an anchor ahead is repaired first, because a later repair would take the new tokens away."""
+    """Return all shards; an anchor ahead is repaired first, because a later repair would take the new tokens away."""
     for _ in range(ATTEMPTS):
         [states] = yield from read_whole([bucket])
         now = namespace_state.now()
@@ -136,7 +136,7 @@ def _event(
 
 
 def _make_stale(namespace_state: NamespaceState, state: BucketState) -> None:
-    """Make the cached bucket stale, so that this process no longer refuses by its last seen state."""
+    """Mark the cached bucket as stale, so that this process no longer refuses by its last seen state."""
     bucket = state.id
     cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
     if cached is not None:

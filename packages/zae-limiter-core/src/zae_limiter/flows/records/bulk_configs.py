@@ -1,7 +1,6 @@
-"""Changes of many configs at once: waves of transactions of many changes each.
+"""Change many configs at once, in waves of transactions of many changes each.
 
-Lives here: how changes are grouped and repeated. Never: the writes of one change (limits).
-"""
+This module groups and repeats the changes; ``limits`` has the writes of one change."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -97,7 +96,8 @@ def _prepare(
     attempt: int,
     wave: int,
 ) -> Flow[list[_Batch[P]]]:
-    """The transactions for the changes, by the stored configs, without deletes of nothing. Raises ``StoreError``."""
+    """Return the transactions for the changes, by the stored configs; leave out deletes of nothing. Raises
+    ``StoreError``."""
     found = yield from read_all([wanted.change.place.key for wanted in waiting])
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:
@@ -117,7 +117,7 @@ def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> 
 
 
 def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[list[_Wanted[P]]]:
-    """Send the transactions; returns the changes that lost a race. Failures that are final go to ``failures``."""
+    """Send the transactions; return the changes that lost a race. Failures that are final go to ``failures``."""
     again: list[_Wanted[P]] = []
     for wave in _parts(batches, TRANSACTIONS_AT_ONCE):
         for batch, answer in (yield from _settle(wave)):
@@ -131,7 +131,7 @@ def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[l
 
 
 def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError | None]]]:
-    """The last answer to each transaction. Its token makes it safe to send again after a lost answer."""
+    """Return the last answer to each transaction. Its token makes it safe to send again after a lost answer."""
     settled: list[tuple[_Batch[P], StoreError | None]] = []
     left = wave
     for pause in (*PAUSES, None):
@@ -146,7 +146,7 @@ def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError 
 
 
 def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
-    """The changes of a cancelled transaction to try again: all but those that cancelled it."""
+    """Return the changes of a cancelled transaction to try again: all but those that cancelled it."""
     again: list[_Wanted[P]] = []
     for wanted, reasons in zip(batch.wanted, _parts(cancelled.reasons, 2), strict=True):
         if {reason.code for reason in reasons} <= PASSING:

@@ -67,14 +67,14 @@ def create_entity(
 
 
 def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
-    """The entity, ``None`` if there is none."""
+    """Return the entity, ``None`` if there is none."""
     entity_id = check_identifier("entity_id", entity_id)
     item = yield from read(meta_key(namespace_state, entity_id))
     return None if item is None else read_entity(item)
 
 
 def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
-    """The children of an entity, sorted by id."""
+    """Return the children of an entity, sorted by id."""
     parent_id = check_identifier("parent_id", parent_id)
     query = Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1")
     rows = IndexRows(namespace_state.namespace_id)
@@ -84,7 +84,7 @@ def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[E
 
 
 def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entity:
-    """The child in a row of the index. Raises an error of ``UNREADABLE`` for any other row."""
+    """Return the child in a row of the index. Raises an error of ``UNREADABLE`` for any other row."""
     entity = read_entity(item)
     if key_of(item) != meta_key(namespace_state, entity.entity_id) or entity.parent_id != parent_id:
         raise ValueError("not as the child of its key")
@@ -134,18 +134,18 @@ def update_entity(
 
 
 def plain(entity: Entity) -> dict[str, Any]:
-    """An entity as an audit event has it."""
+    """Return an entity as an audit event has it."""
     fields = ("name", "parent_id", "cascade", "version")
     return {name: getattr(entity, name) for name in fields} | {METADATA: write_metadata(entity.metadata)}
 
 
 def leave(namespace_state: NamespaceState, parent_id: str) -> Update:
-    """The update that takes a child off its parent's count."""
+    """Return the update that takes one child off its parent's count."""
     return Update(meta_key(namespace_state, parent_id), add={CHILDREN: -1}, when=Conditions(exists=(PK,)))
 
 
 def meta_key(namespace_state: NamespaceState, entity_id: str) -> Key:
-    """The key of the entity's record."""
+    """Return the key of the entity's record."""
     return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_meta())
 
 
@@ -156,7 +156,7 @@ def check_not_itself(entity_id: str, parent_id: str | None) -> None:
 
 
 def _join(namespace_state: NamespaceState, parent_id: str) -> Update:
-    """The update that adds a child to its parent's count. No rule of the tree depends on an index."""
+    """Return the update that adds a child to its parent's count. No rule of the tree depends on an index."""
     is_top = Conditions(exists=(PK,), absent=(PARENT_ID,))
     return Update(meta_key(namespace_state, parent_id), add={CHILDREN: 1}, when=is_top)
 
@@ -197,7 +197,7 @@ def _update(namespace_state: NamespaceState, item: Item, after: Entity, cause: C
 
 
 def _rewrite(namespace_state: NamespaceState, item: Item, after: Entity, event_id: str) -> Update:
-    """The update of the record. It changes attributes, because the count of children changes meanwhile."""
+    """Return the update of the record. It changes attributes, because the count of children changes meanwhile."""
     joins = after.parent_id is not None and PARENT_ID not in item
     old, new = (entity_item(namespace_state.namespace_id, each) for each in (read_entity(item), after))
     return Update(

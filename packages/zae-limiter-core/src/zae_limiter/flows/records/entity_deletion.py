@@ -1,8 +1,7 @@
-"""Deleting an entity with its limits and its buckets.
+"""Delete an entity with its limits and its buckets.
 
-A process may die between two writes. Before the delete of the record, the entity still exists, with fewer limits; after
-it, only buckets are left, and these refill. In both cases another delete does the rest.
-"""
+A process may die between two writes. Before the record is deleted, the entity still exists, with fewer limits;
+afterwards only buckets are left, and these refill. In both cases another delete does the rest."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -71,7 +70,7 @@ def _configs(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]
 
 
 def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
-    """The entity's buckets, by an index that may be behind the table by a moment."""
+    """Return the entity's buckets, by an index that may be a moment behind the table."""
     pk = keys.gsi3_pk_entity(rows.namespace_id, entity_id)
     return (yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row))
 
@@ -79,7 +78,7 @@ def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
 def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
-    """The transaction that deletes the record, if there is one, and the limits."""
+    """Return the transaction that deletes the record, if there is one, and the limits."""
     plain = {read_own_place(config)[1]: limits.plain(config, namespace_state.now()) for config in configs}
     before: dict[str, Any] = {"configs": {resource: config for resource, config in plain.items() if config}}
     writes: list[Write] = [Delete(key_of(config), as_read(config, CONFIG_VERSION)) for config in configs]

@@ -1,7 +1,6 @@
-"""Stored limits of each level: set, get, delete.
+"""Set, get and delete the stored limits of each level.
 
-Never: which level wins (resolution), many changes at once (bulk_configs), lists (listing).
-"""
+``resolution`` says which level wins, ``bulk_configs`` changes many at once, ``listing`` lists them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -58,10 +57,9 @@ class Change(NamedTuple):
     """The limits that a place is to have, ``None`` for none; ``extra`` are its other new attributes.
 
     With ``keeps_limits`` the stored limits stay. ``kept`` names the other attributes that stay, unless ``extra`` has
-    them. The fingerprint is one of them: it is that of the provisioner's last write, and stored limits that differ show
-    a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. What has neither
-    limits nor a policy nor an override is deleted.
-    """
+    them. The fingerprint is one of them: the provisioner's last write set it, so stored limits that differ from it show
+    a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. An item with neither
+    limits nor a policy nor an override is deleted."""
 
     place: Place
     limits: tuple[Limit, ...] | None
@@ -72,20 +70,20 @@ class Change(NamedTuple):
 
 
 def system_place(namespace_state: NamespaceState) -> Place:
-    """The place of the system config."""
+    """Return the place of the system config."""
     key = Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config())
     return Place(key, {GSI4PK: keys.gsi4_pk(namespace_state.namespace_id), GSI4SK: key.pk}, keys.audit_system(), None)
 
 
 def resource_place(namespace_state: NamespaceState, resource: str) -> Place:
-    """The place of a resource config."""
+    """Return the place of a resource config."""
     key = Key(keys.pk_resource(namespace_state.namespace_id, resource), keys.sk_config())
     fixed = {GSI4PK: keys.gsi4_pk(namespace_state.namespace_id), GSI4SK: key.pk, RESOURCE: resource}
     return Place(key, fixed, keys.audit_resource(resource), resource)
 
 
 def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str) -> Place:
-    """The place of an entity config, on a resource or on all (``_default_``)."""
+    """Return the place of an entity config, on a resource or on all (``_default_``)."""
     ns = namespace_state.namespace_id
     fixed = {
         GSI3PK: keys.gsi3_pk_entity_config(ns, resource),
@@ -99,7 +97,7 @@ def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str)
 
 
 def get_system(namespace_state: NamespaceState) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
-    """The system's limits, and its policy."""
+    """Return the system's limits, and its policy."""
     item = yield from read(system_place(namespace_state).key)
     return list(read_limits(item)), read_on_unavailable(item)
 
@@ -123,7 +121,7 @@ def delete_system(namespace_state: NamespaceState, cause: Cause) -> Flow[None]:
 
 
 def get_resource(namespace_state: NamespaceState, resource: str) -> Flow[list[Limit]]:
-    """The limits of a resource, sorted by name; empty if none are set."""
+    """Return the limits of a resource, sorted by name; empty if none are set."""
     return (yield from _get(resource_place(namespace_state, check_resource("resource", resource))))
 
 
@@ -140,7 +138,7 @@ def delete_resource(namespace_state: NamespaceState, resource: str, cause: Cause
 
 
 def get_own(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[list[Limit]]:
-    """An entity's own limits on a resource, or on all (``_default_``), sorted by name; empty if none are set."""
+    """Return an entity's own limits on a resource, or on all (``_default_``), sorted by name; empty if none are set."""
     return (yield from _get(entity_place(namespace_state, *validate_own_place(entity_id, resource))))
 
 
@@ -159,7 +157,7 @@ def delete_own(namespace_state: NamespaceState, entity_id: str, resource: str, c
 
 
 def get_override(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Override | None]:
-    """The override in force of an entity's limits on a resource, or on all (``_default_``)."""
+    """Return the override in force of an entity's limits on a resource, or on all (``_default_``)."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
     item = yield from read(place.key)
     return read_override(item, namespace_state.now())
@@ -190,7 +188,7 @@ def _get(place: Place) -> Flow[list[Limit]]:
 
 
 def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flow[None]:
-    """Change or delete a whole config item, with its audit event; no other write in between is lost."""
+    """Change or delete a whole config item, with its audit event; lose no other write in between."""
 
     def attempt() -> Flow[tuple[Sequence[Write], None]]:
         before = yield from read(wanted.place.key)
@@ -203,7 +201,7 @@ def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flo
 def writes_of(
     namespace_state: NamespaceState, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0
 ) -> tuple[Write, ...]:
-    """The write of a change, and that of its audit event; none if there is nothing to delete."""
+    """Return the write of a change, and that of its audit event; none if there is nothing to delete."""
     place, now_ms = wanted.place, namespace_state.now()
     after, was = _item(wanted, before, now_ms), plain(before, now_ms)
     if _takes_nothing(wanted, before, now_ms):
@@ -224,7 +222,7 @@ def writes_of(
 
 
 def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
-    """Whether a change only takes away, and what it takes away is not there."""
+    """Return whether a change only removes, and what it removes is not there."""
     if wanted.limits is not None or wanted.override not in (None, UNCHANGED) or wanted.extra:
         return False
     was = plain(before, now_ms)
@@ -242,7 +240,8 @@ def _action(wanted: Change) -> AuditAction:
 
 
 def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
-    """A config item as an audit event has it; ``None`` for one that has nothing but an override that has ended."""
+    """Return a config item as an audit event has it; ``None`` for one that has nothing but an override that has
+    ended."""
     if item is None:
         return None
     policy, override, limits = read_on_unavailable(item), read_override(item, now_ms), read_limits(item)
@@ -268,7 +267,7 @@ def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, int | bool]]:
 
 
 def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
-    """The new item of a config, ``None`` for none."""
+    """Return the new item of a config, ``None`` for none."""
     limits = read_limits(before) if wanted.keeps_limits else wanted.limits or ()
     override = read_override(before, now_ms) if isinstance(wanted.override, Unchanged) else wanted.override
     kept = wanted.kept if wanted.limits is not None or wanted.keeps_limits else ()
@@ -286,7 +285,7 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
 
 
 def _index_keys_until(fixed: Mapping[str, str], until_ms: int) -> dict[str, str]:
-    """The index keys of an item that has nothing but an override, from which lists read its end."""
+    """Return the index keys of an item that has nothing but an override, from which lists read its end."""
     entity_id, resource = fixed[ENTITY_ID], fixed[RESOURCE]
     return {
         GSI3SK: keys.gsi3_sk_entity(entity_id, until_ms),

@@ -1,4 +1,4 @@
-"""Lists of the resources and entities that have limits, by indexes that may be behind the table by a moment."""
+"""List the resources and entities that have limits, by indexes that may be a moment behind the table."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,7 +18,7 @@ ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips 
 
 
 def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """The resources that have limits of their own, sorted by name."""
+    """Return the resources that have limits of their own, sorted by name."""
     rows = IndexRows(namespace_state.namespace_id)
     resources = yield from resource_rows(rows)
     yield from report(rows)
@@ -26,20 +26,20 @@ def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
 
 
 def resource_rows(rows: IndexRows) -> Flow[list[str]]:
-    """The resources whose configs the index shows."""
+    """Return the resources whose configs the index shows."""
     ns = rows.namespace_id
     query = Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, ""))
     return (yield from query_rows(query, rows, _resource))
 
 
 def entity_config_rows(rows: IndexRows) -> Flow[list[EntityConfigAddress]]:
-    """The addresses of the entity configs that the index shows."""
+    """Return the addresses of the entity configs that the index shows."""
     query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX)
     return (yield from query_rows(query, rows, lambda item: _address(rows, item)))
 
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
-    """The entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
+    """Return the entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
     resource = check_resource("resource", resource, allow_default=True)
     rows = IndexRows(namespace_state.namespace_id)
     query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
@@ -51,7 +51,7 @@ def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """The resources on which any entity has limits of its own, sorted by name.
+    """Return the resources on which any entity has limits of its own, sorted by name.
 
     One query reads all of up to a thousand such limits. For more, each resource takes about one query.
     """
@@ -75,20 +75,21 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
 
 
 def _behind(query: Query, page: Page, found: list[str]) -> Query:
-    """The query behind a page: of the next resource, or, where no row of the page could be used, of the next row."""
+    """Return the query that follows a page: of the next resource, or, if no row of the page could be used, of the next
+    row."""
     if not found:
         return replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
     return replace(query, after=keys.gsi4_after_resource(found[-1]), start=None, limit=ENTRIES_PER_PAGE)
 
 
 def in_force(addresses: Iterable[EntityConfigAddress], namespace_state: NamespaceState) -> list[EntityConfigAddress]:
-    """The addresses without those that have nothing but an override that has ended."""
+    """Return the addresses without those that have nothing but an override that has ended."""
     now_ms = namespace_state.now()
     return [each for each in addresses if each.until_ms is None or now_ms < each.until_ms]
 
 
 def _resource(item: Item) -> str:
-    """The resource in a row of its config. Raises ``ValueError`` for any other row."""
+    """Return the resource in a row of its config. Raises ``ValueError`` for any other row."""
     resource = check_resource("resource", keys.parse_resource_pk(item[PK]))
     if key_of(item).sk != keys.sk_config() or item[GSI4SK] != item[PK]:
         raise ValueError("not as the config of a resource")
@@ -100,7 +101,8 @@ def _address(rows: IndexRows, item: Item) -> EntityConfigAddress:
 
 
 def _checked(rows: IndexRows, address: EntityConfigAddress, item: Item) -> EntityConfigAddress:
-    """The address in an index, if the row has the key of that config. Raises ``ValueError`` for any other row."""
+    """Return the address in an index, if the row has the key of that config. Raises ``ValueError`` for any other
+    row."""
     check_identifier("entity_id", address.entity_id)
     check_resource("resource", address.resource, allow_default=True)
     if key_of(item) != Key(keys.pk_entity(rows.namespace_id, address.entity_id), keys.sk_config(address.resource)):

@@ -1,4 +1,4 @@
-"""The configs of all levels at once, as the provisioner reads and writes them."""
+"""Read and write the configs of all levels at once, for the provisioner."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -23,14 +23,14 @@ READS_AT_ONCE: Final = 8
 
 
 def _validate_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
-    """The places in order, without duplicates. Raises ``ValidationError``."""
+    """Return the places in order, without duplicates. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
     return list(dict.fromkeys(_checked(place) for place in places))
 
 
 def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
-    """The new configs by place. Raises ``ValidationError``."""
+    """Return the new configs by place. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
         raise ValidationError("configs", configs, "must map places to StoredConfig, or to None to remove what is there")
     checked = validate_keys("configs", configs, _checked)
@@ -48,7 +48,7 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
 def get_configs(
     namespace_state: NamespaceState, places: Sequence[ConfigPlace]
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
-    """The stored configs by place, without empty places; read in batches, several at a time."""
+    """Return the stored configs by place, without empty places; read in batches, several at a time."""
     wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
     found = yield from _read_many(list(wanted))
     now_ms = namespace_state.now()
@@ -65,7 +65,7 @@ def put_configs(
 
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
-    """The places that may have limits: the system, and the resources and entities that the index shows."""
+    """Return the places that may have limits: the system, and the resources and entities that the index shows."""
     rows = IndexRows(namespace_state.namespace_id)
     resources = yield from resource_rows(rows)
     own = yield from entity_config_rows(rows)
@@ -78,7 +78,7 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
 
 
 def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
-    """The items that exist, by key; keys that a wave left unread are read again with retries."""
+    """Return the items that exist, by key; read keys again, with retries, that a wave left unread."""
     items: dict[Key, Item] = {}
     batches = [tuple(wanted[start : start + KEYS_PER_READ]) for start in range(0, len(wanted), KEYS_PER_READ)]
     for start in range(0, len(batches), READS_AT_ONCE):

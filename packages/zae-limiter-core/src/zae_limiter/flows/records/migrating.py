@@ -1,8 +1,7 @@
-"""Carrying out migrations: page by page over the whole table, each item by a write that is conditional on its old form.
+"""Carry out migrations: page by page over the whole table, each item by a write that is conditional on its old form.
 
-The progress is stored behind each page, in place of the one that the page began with. So a run that was killed is
-continued by the next one, and of two runs at once each goes on from the other's progress: none of them needs a lock.
-"""
+Each page replaces the stored progress that it began with. So the next run continues one that was killed, and of two
+runs at once each goes on from the other's progress: none of them needs a lock."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +42,7 @@ class Forecast:
 
 
 def pending(record: VersionRecord, migrations: Sequence[Migration], *, stack: str) -> list[Migration]:
-    """The migrations that the table still needs, in order. Raises ``NoUpgradePathError``."""
+    """Return the migrations that the table still needs, in order. Raises ``NoUpgradePathError``."""
     oldest = oldest_schema(migrations)
     if record.schema_version < oldest:
         has = f"its items have schema {record.schema_version}"
@@ -52,7 +51,7 @@ def pending(record: VersionRecord, migrations: Sequence[Migration], *, stack: st
 
 
 def unrecorded_schema(migrations: Sequence[Migration], *, stack: str) -> Flow[int]:
-    """The schema of a table without a version record: the newest where it is empty, else the oldest.
+    """Return the schema of a table without a version record: the newest where it is empty, else the oldest.
 
     A migration leaves items alone that are in the new form already. Raises ``NoUpgradePathError`` for items without a
     namespace that this project registered.
@@ -69,7 +68,7 @@ def unrecorded_schema(migrations: Sequence[Migration], *, stack: str) -> Flow[in
 
 
 def forecast(wanted: Sequence[Migration]) -> Flow[list[Forecast]]:
-    """What these migrations would do, one after the other. Reads the whole table, and writes nothing."""
+    """Return what these migrations would do, one after the other. Reads the whole table, and writes nothing."""
     forecasts = [Forecast(each) for each in wanted]
     scan = Scan(limit=ITEMS_PER_PAGE)
     while wanted:
@@ -100,11 +99,10 @@ def _foreseen(forecast: Forecast, items: list[Item]) -> list[Item]:
 
 
 def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> Flow[list[MigrationProgress]]:
-    """Carry out the migrations that the table needs, in order; returns the last progress of each.
+    """Carry out the migrations that the table needs, in order; return the last progress of each.
 
-    ``report`` gets the progress before the first page and behind each. Every call goes on from the stored progress.
-    Raises ``NoUpgradePathError``, ``OlderClientsError``, ``StoreError``.
-    """
+    ``report`` gets the progress before the first page and after each. Every call continues from the stored progress.
+    Raises ``NoUpgradePathError``, ``OlderClientsError``, ``StoreError``."""
     done: dict[int, MigrationProgress] = {}
     while True:
         record = yield from versions.get_version_record(stack)
@@ -118,7 +116,7 @@ def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> F
 
 
 def _run(migration: Migration, record: VersionRecord, report: Report) -> Flow[MigrationProgress]:
-    """One migration, until it is finished by this run or by another, or the version record is another one."""
+    """Run one migration, until this run or another finishes it, or the version record is another one."""
     progress = yield from _begin(migration)
     report(progress)
     while True:
@@ -145,7 +143,7 @@ def _run(migration: Migration, record: VersionRecord, report: Report) -> Flow[Mi
 
 
 def _begin(migration: Migration) -> Flow[MigrationProgress]:
-    """The stored progress; a new one where there is none, or one of another migration."""
+    """Return the stored progress, or begin and return a new one, if there is none or it is of another migration."""
     for _ in range(ATTEMPTS):
         item = yield from read(KEY)
         found = None if item is None else read_progress(item)
@@ -162,7 +160,8 @@ def _begin(migration: Migration) -> Flow[MigrationProgress]:
 
 
 def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[MigrationProgress | None]:
-    """Store the progress in place of the one before. Returns another run's that came first, ``None`` at its end."""
+    """Store the progress in place of the one before. Return the progress of another run that came first, ``None`` if it
+    ended."""
     try:
         yield from with_retries(Put(progress_item(further), _unchanged(before)))
     except ConditionFailed as failure:
@@ -172,7 +171,8 @@ def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[Migrat
 
 
 def _finish(progress: MigrationProgress, record: VersionRecord) -> Flow[None]:
-    """Raise the schema of the table, and remove the progress. Whoever lost a race finds out by the version record."""
+    """Raise the schema of the table, and remove the progress. A run that lost a race finds out by the version
+    record."""
     known = {SCHEMA_VERSION: progress.schema_version, MIN_CLIENT_VERSION: record.min_client_version}
     raised = Update(versions.KEY, set={SCHEMA_VERSION: progress.schema_version + 1}, when=Conditions(equals=known))
     yield from applied(raised, Delete(KEY, _unchanged(progress)))
@@ -185,8 +185,7 @@ def _unchanged(progress: MigrationProgress) -> Conditions:
 def _change_all(migration: Migration, items: Sequence[Item]) -> Flow[int]:
     """Change the items that are in the old form, some at the same time, and return their number.
 
-    An item that somebody else changed meanwhile is looked at again, as it is then.
-    """
+    An item that another process changed meanwhile is read again, and judged as it is then."""
     waiting = [item for item in items if migration.change(item) is not None]
     count = fruitless = 0
     while waiting:
@@ -203,7 +202,7 @@ def _change_all(migration: Migration, items: Sequence[Item]) -> Flow[int]:
 
 
 def _change_wave(migration: Migration, wave: Sequence[Item]) -> Flow[tuple[list[Item], StoreError | None]]:
-    """Write the items; returns those that still are in the old form, and the error of one."""
+    """Write the items; return those that still are in the old form, and the error of one."""
     updates = [change.update(item) for item in wave if (change := migration.change(item)) is not None]
     answers = yield from call_all(updates)
     again: list[Item] = []

@@ -1,7 +1,6 @@
 """The registry of migrations: each brings the items of a table from one version of the schema to the next.
 
-Lives here: what changes. Never: how the table is read, written and counted (migrating).
-"""
+A migration says what changes; ``migrating`` reads, writes and counts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,14 +24,14 @@ class Change(NamedTuple):
     depends_on: tuple[str, ...] = ()
 
     def update(self, item: Item) -> Update:
-        """The write, which fails if the item is not as it was read."""
+        """Return the write, which fails if the item is not as it was read."""
         seen = {*self.set, *self.remove, *self.depends_on}
         same = {name: item[name] for name in sorted(seen) if name in item}
         absent = tuple(sorted(seen - same.keys()))
         return Update(key_of(item), set=self.set, remove=self.remove, when=Conditions((PK,), absent, same))
 
     def after(self, item: Item) -> Item:
-        """The item with the change."""
+        """Return the item with the change applied."""
         return {name: value for name, value in item.items() if name not in self.remove} | dict(self.set)
 
 
@@ -55,10 +54,10 @@ MIGRATIONS: Final[Sequence[Migration]] = ()  # from schema 1, each to the next, 
 
 
 def newest_schema(migrations: Sequence[Migration]) -> int:
-    """The schema that the migrations lead to."""
+    """Return the schema that the migrations lead to."""
     return migrations[-1].schema_version + 1 if migrations else SCHEMA_VERSION
 
 
 def oldest_schema(migrations: Sequence[Migration]) -> int:
-    """The schema that they begin at."""
+    """Return the schema that they begin at."""
     return migrations[0].schema_version if migrations else SCHEMA_VERSION

@@ -1,4 +1,4 @@
-"""Opening a repository: the table, the version check, the clock, and the namespace."""
+"""Open a repository: find the table, check versions, correct the clock, find the namespace."""
 
 import logging
 from collections.abc import Callable
@@ -35,14 +35,13 @@ def open_namespace(
     client_version: str | None,
     doubted: Callable[[], bool],
 ) -> Flow[str]:
-    """The id of the namespace; a missing namespace is registered, with a warning, if ``register`` is set.
+    """Return the id of the namespace; with ``register``, register a missing namespace, with a warning.
 
     Before it is registered, the first answer corrects the clock, and further ones if the clock is still in doubt.
 
     A deleted namespace is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
-    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
-    """
+    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``."""
     try:
         found = yield from _find(name, stack=stack, client_version=client_version)
         yield from _agree_on_the_time(doubted)
@@ -67,7 +66,7 @@ def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Namespac
 
 
 def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
-    """Read until the clock is no longer in doubt; after several reads go on with a warning."""
+    """Read until the clock is no longer in doubt; after several reads continue with a warning."""
     for _ in range(DOUBTS):
         if not doubted():
             return
@@ -106,7 +105,7 @@ def _is_active() -> Flow[bool]:
 
 
 def ping(namespace_state: NamespaceState) -> Flow[bool]:
-    """Whether the store answers a read, and serves it, and the namespace is open; ``False`` at once in an outage."""
+    """Return whether the store answers a read and the namespace is open; ``False`` at once in an outage."""
     try:
         yield from opened(namespace_state)
         yield from call(PROBE)

@@ -1,7 +1,6 @@
 """The provisioner's state of a namespace, in a head and as many parts as it takes.
 
-Lives here: the order of writes that keeps a state whole. Never: the content of the items (schema), its meaning.
-"""
+This module orders the writes so that a state stays whole; ``schema`` has the content of the items."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +31,7 @@ READS = 4  # a torn state is a write under way, which the next read finds done
 
 
 def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
-    """The state, an empty one if there is none. Raises ``RateLimiterUnavailable`` if it is torn in each read."""
+    """Return the state, an empty one if there is none. Raises ``RateLimiterUnavailable`` if each read found it torn."""
     problem: str | None = None
     for _ in range(READS):
         head = yield from read(_key(namespace_state))
@@ -121,7 +120,8 @@ def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int])
 
 
 def _number(namespace_state: NamespaceState, item: Item) -> int:
-    """The number of a part, 0 for another record of the system. Raises ``ValueError`` for a row of another kind."""
+    """Return the number of a part, 0 for another record of the system. Raises ``ValueError`` for a row of another
+    kind."""
     key = key_of(item)
     if key == Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config()):
         return 0

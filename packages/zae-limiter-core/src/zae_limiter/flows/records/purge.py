@@ -1,7 +1,6 @@
-"""Purging a namespace: all its items are removed, then its name; its id stays for two days.
+"""Purge a namespace: remove all its items, then its name; keep its id for two days.
 
-Lives here: the order of the steps, so that an interrupted purge can go on. Never: the records of a namespace (schema).
-"""
+The order of the steps lets an interrupted purge continue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -77,7 +76,8 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
 
 
 def _remove_items(rows: IndexRows, removed: _Removed) -> Flow[None]:
-    """Remove all items of the namespace that the index shows, page by page. Never another's, which stay there."""
+    """Remove all items of the namespace that the index shows, page by page. Leave the items of other namespaces
+    alone."""
     query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=KEYS_PER_PAGE)
     while True:
         page: Page = yield from with_retries(query)

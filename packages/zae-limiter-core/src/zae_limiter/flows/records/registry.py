@@ -23,17 +23,17 @@ ROWS_PER_PAGE = 1000  # behind a row of another namespace, which should not be t
 
 
 def name_key(name: str) -> Key:
-    """The key of a namespace's record by name."""
+    """Return the key of a namespace's record by name."""
     return Key(REGISTRY_PK, keys.sk_namespace(name))
 
 
 def id_key(namespace_id: str) -> Key:
-    """The key of a namespace's record by id."""
+    """Return the key of a namespace's record by id."""
     return Key(REGISTRY_PK, keys.sk_nsid(namespace_id))
 
 
 def register(new: Namespace) -> Flow[Namespace]:
-    """The namespace of this name; ``new`` if there is none, or only a deleted one."""
+    """Return the namespace of this name; ``new`` if there is none, or only a deleted one."""
     for _ in range(ATTEMPTS):
         before = yield from _by_name(new.name)
         if before is not None and not before.has(DELETED):
@@ -45,14 +45,14 @@ def register(new: Namespace) -> Flow[Namespace]:
 
 
 def get(name: str) -> Flow[Namespace | None]:
-    """The namespace in use under a name, ``None`` if there is none."""
+    """Return the namespace in use under a name, ``None`` if there is none."""
     check_namespace("name", name)
     found = yield from _by_name(name)
     return None if found is None or found.has(DELETED) else found.namespace
 
 
 def in_use() -> Flow[list[Namespace]]:
-    """The namespaces in use, sorted by name; a record that cannot be read is dropped, and told."""
+    """Return the namespaces in use, sorted by name; drop a record that cannot be read, and log that."""
     items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
     rows = IndexRows(keys.REGISTRY)
     records = rows.read(items, read_record)
@@ -61,10 +61,10 @@ def in_use() -> Flow[list[Namespace]]:
 
 
 def orphans() -> Flow[list[Namespace]]:
-    """The namespaces that no name leads to, because they were deleted or their name has another one; oldest first.
+    """Return the namespaces that no name leads to, because they were deleted or their name has another id; the oldest
+    first.
 
-    A namespace that was purged is one of them only if something was written to it since.
-    """
+    A namespace that was purged is one of them only if something was written to it since."""
     names = yield from _records(keys.NAMESPACE_PREFIX)
     ids = yield from _records(keys.NSID_PREFIX)
     named = {record.name: record for record in names}
@@ -76,7 +76,7 @@ def orphans() -> Flow[list[Namespace]]:
 
 
 def _records(prefix: str) -> Flow[list[RegistryRecord]]:
-    """The records of all namespaces, by name or by id. Raises ``Unreadable`` for any other item among them."""
+    """Return the records of all namespaces, by name or by id. Raises ``Unreadable`` for any other item among them."""
     items = yield from query_all(Query(REGISTRY_PK, begins_with=prefix))
     return [read_record(item) for item in items]
 
@@ -92,7 +92,7 @@ def _by_id(namespace_id: str) -> Flow[RegistryRecord | None]:
 
 
 def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
-    """Those of the namespaces that have no items."""
+    """Return the namespaces that have no items."""
     looked_at = [IndexRows(each) for each in namespace_ids]
     empty: set[str] = set()
     for rows in looked_at:
@@ -103,7 +103,7 @@ def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
 
 
 def _is_empty(rows: IndexRows) -> Flow[bool]:
-    """Whether the index shows no item of the namespace; rows of others are passed over."""
+    """Return whether the index shows no item of the namespace; skip rows of others."""
     query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=1)
     while True:
         page: Page = yield from with_retries(query)
@@ -115,10 +115,9 @@ def _is_empty(rows: IndexRows) -> Flow[bool]:
 
 
 def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:
-    """Those of the namespaces whose purge has begun, or ended within the last two days: nothing may be written there.
+    """Return the namespaces whose purge has begun, or ended within the last two days: nothing may be written there.
 
-    The registry keeps their ids longer than the table's stream keeps its records.
-    """
+    The registry keeps their ids longer than the table's stream keeps its records."""
     found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
     return {record.id for record in map(read_record, found.values()) if record.has(PURGING)}
 
@@ -156,7 +155,8 @@ def recover(namespace_id: str) -> Flow[Namespace]:
 
 
 def both(namespace_id: str) -> Flow[tuple[RegistryRecord, RegistryRecord | None]]:
-    """The record of an id, and that of its name, which may be for another id. Raises ``NamespaceNotFoundError``."""
+    """Return the record of an id, and that of its name, which may be for another id. Raises
+    ``NamespaceNotFoundError``."""
     by_id = yield from _by_id(namespace_id)
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)
@@ -165,12 +165,12 @@ def both(namespace_id: str) -> Flow[tuple[RegistryRecord, RegistryRecord | None]
 
 
 def is_live(by_id: RegistryRecord, by_name: RegistryRecord | None) -> bool:
-    """Whether the name leads to the namespace of this id, and it is not deleted."""
+    """Return whether the name leads to the namespace of this id, and it is not deleted."""
     return by_name is not None and by_name.id == by_id.id and not (by_id.has(DELETED) or by_name.has(DELETED))
 
 
 def as_seen(record: RegistryRecord | None) -> Conditions:
-    """The conditions that a record still has the id and the marks that were read."""
+    """Return the conditions that a record still has the id and the marks that were read."""
     if record is None:
         return Conditions(absent=(PK,))
     marks: Mapping[str, str] = {mark: record.item[mark] for mark in MARKS if record.has(mark)}
@@ -180,7 +180,7 @@ def as_seen(record: RegistryRecord | None) -> Conditions:
 
 
 def applied(*writes: Put | Update | Delete) -> Flow[bool]:
-    """Whether the transaction was applied; ``False`` after a lost race, even against an own write."""
+    """Return ``True`` if the transaction was applied; ``False`` after a lost race, even against a write of our own."""
     try:
         yield from with_retries(Transact(writes))
     except TransactionCancelled as cancelled:

@@ -24,7 +24,7 @@ COUNTS: Mapping[str, Callable[[Sums], int]] = {
 def validate_top(
     resource: str, by: str, window: str, start: datetime | None, end: datetime | None, limit: int
 ) -> Asked:
-    """The checked request. Raises ``ValidationError``."""
+    """Return the checked request. Raises ``ValidationError``."""
     if not isinstance(by, str) or by not in COUNTS:
         check_limit_name("by", by)
     validate_page_size(limit)
@@ -32,10 +32,10 @@ def validate_top(
 
 
 def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: int) -> Flow[tuple[EntityUsage, ...]]:
-    """The ``limit`` entities with the most of ``by``, the first one with the most; none with nothing of it.
+    """Return the ``limit`` entities with the most of ``by``, the first with the most; leave out entities that have
+    none.
 
-    Reads every requested snapshot, a page at a time; the sums of each entity stay in memory.
-    """
+    Read every requested snapshot, one page at a time; the sums of each entity stay in memory."""
     entities: dict[str, Sums] = {}
     yield from every_snapshot(
         namespace_state, asked, lambda each: entities.setdefault(each.usage.entity_id, Sums()).add(each)

@@ -1,7 +1,6 @@
 """Usage snapshots of an entity or of a resource, in pages and in sums.
 
-Lives here: the keys to read, and the ends of pages. Never: how snapshots are made (aggregator).
-"""
+This module has the keys to read and the ends of pages; the aggregator writes snapshots."""
 
 import re
 from collections import Counter
@@ -58,19 +57,19 @@ class Asked:
         return self.resource is not None
 
     def covers(self, window: Window, start: datetime) -> bool:
-        """Whether the request includes a snapshot of this window."""
+        """Return whether the request includes a snapshot of this window."""
         after_start = self.start is None or start >= self.start
         return window == self.window and after_start and not self.is_past(start)
 
     def is_past(self, start: datetime) -> bool:
-        """Whether the window begins at the end or later."""
+        """Return whether the window begins at the end or later."""
         return self.end is not None and start >= self.end
 
 
 def validate_usage(
     entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
 ) -> Asked:
-    """The checked request. Raises ``ValidationError``."""
+    """Return the checked request. Raises ``ValidationError``."""
     if entity_id is None and resource is None:
         raise ValidationError("entity_id", None, "give an entity_id, a resource, or both")
     asked = Asked(
@@ -93,7 +92,8 @@ def _validate_page(limit: int, behind: str | None) -> None:
 
 
 def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
-    """Up to ``limit`` snapshots after ``behind``, oldest first; of an entity on all resources by resource first."""
+    """Return up to ``limit`` snapshots after ``behind``, oldest first; of an entity on all resources by resource
+    first."""
     _validate_page(limit, behind)
     rows = IndexRows(namespace_state.namespace_id)
     page = yield from _page(rows, asked, limit, behind)
@@ -163,13 +163,13 @@ def _row(item: Item) -> _Row:
 
 
 def _snapshot(item: Item) -> Snapshot:
-    """The snapshot of an item. Raises an error of ``UNREADABLE`` for any other item."""
+    """Return the snapshot of an item. Raises an error of ``UNREADABLE`` for any other item."""
     SnapshotId.of_row(item)
     return Snapshot(read_usage(item), read_milli(item))
 
 
 def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
-    """The sums of all requested snapshots."""
+    """Return the sums of all requested snapshots."""
     windows: dict[datetime, Sums] = {}
     yield from every_snapshot(
         namespace_state, asked, lambda each: windows.setdefault(each.usage.window_start, Sums()).add(each)
@@ -215,7 +215,7 @@ def _query(ns: str, asked: Asked, limit: int, behind: str | None) -> Query:
 
 
 def _before_start(asked: Asked) -> str | None:
-    """A sort key behind all keys of the day before the start, and before all keys of its own day."""
+    """Return a sort key after all keys of the day before the start, and before all keys of its own day."""
     if asked.start is None or not asked.in_order_of_time:
         return None
     day_before = window_key("daily", asked.start - timedelta(days=1)) + "~"  # "~" sorts last in a key
@@ -238,5 +238,5 @@ def _place(asked: Asked, snapshot: SnapshotId) -> str:
 
 
 def _is_past(asked: Asked, rows: Sequence[_Row]) -> bool:
-    """Whether no page behind that of these rows can have a requested snapshot."""
+    """Return whether no page after that of these rows can have a requested snapshot."""
     return asked.in_order_of_time and bool(rows) and asked.is_past(rows[-1].id.window_start)

@@ -1,9 +1,8 @@
-"""Counting usage exactly once: the consumption in the records of a stream is added to a snapshot.
+"""Count usage exactly once: add the consumption in the records of a stream to a snapshot.
 
 A snapshot has, for each shard of the bucket, the mark of the last record that it counted; the write that adds moves the
 mark. The records of one shard come in order. So those up to the mark are counted, however often and in whatever batches
-they come again.
-"""
+they come again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +25,9 @@ class Use:
 
 
 def count_usage(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
-    """Add the uses of one shard that the snapshot has not counted; whether there were any.
+    """Add the uses of one shard that the snapshot has not counted; return whether there were any.
 
-    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds.
-    """
+    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds."""
     distinct = {use.mark: use for use in uses}
     left = [distinct[mark] for mark in sorted(distinct)]
     while left:
@@ -51,7 +49,7 @@ def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use
 
 
 def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
-    """The update that adds the uses, in order, if the snapshot has counted none of them."""
+    """Return the update that adds the uses, in order, if the snapshot has counted none of them."""
     used = [use.consumption for use in uses]
     add = {TOTAL_EVENTS: sum(each.events for each in used)}
     refused = {TOTAL_REFUSED: sum(each.refused for each in used), TOTAL_SHADOWED: sum(each.shadowed for each in used)}

@@ -1,4 +1,4 @@
-"""The version record of the table: reading and writing it."""
+"""Read and write the version record of the table."""
 
 from collections.abc import Callable
 
@@ -16,13 +16,13 @@ KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
 
 
 def get_version_record(stack: str) -> Flow[VersionRecord | None]:
-    """The version record, ``None`` if there is none. Raises ``NoUpgradePathError``."""
+    """Return the version record, ``None`` if there is none. Raises ``NoUpgradePathError``."""
     item = yield from read(KEY)
     return None if item is None else recorded(item, stack)
 
 
 def recorded(item: Item, stack: str) -> VersionRecord:
-    """The versions in the record. Raises ``NoUpgradePathError`` for a record that this project did not write."""
+    """Return the versions in the record. Raises ``NoUpgradePathError`` for a record that this project did not write."""
     try:
         return read_version(item)
     except Unreadable as error:
@@ -37,7 +37,7 @@ def set_version_record(record: VersionRecord) -> Flow[None]:
 
 
 def change_version_record(stack: str, change: Callable[[VersionRecord | None], VersionRecord]) -> Flow[bool]:
-    """Replace the record by what ``change`` makes of it, as nobody changes it meanwhile; whether it differs."""
+    """Replace the record by what ``change`` makes of it, again after a lost race; return whether it differs."""
     for _ in range(ATTEMPTS):
         before = yield from get_version_record(stack)
         after = change(before)
