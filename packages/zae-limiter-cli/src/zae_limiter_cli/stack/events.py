@@ -64,7 +64,7 @@ class Follower:
         return follower
 
     def wait(self) -> Stack | None:
-        """Wait until CloudFormation is done, and return the stack; ``None`` if it is gone."""
+        """Wait until CloudFormation is done, and return the stack; return ``None`` if it is gone."""
         while (stack := self._look()) is not None and stack.moving:
             self.sleep(POLL_SECONDS)
         return stack

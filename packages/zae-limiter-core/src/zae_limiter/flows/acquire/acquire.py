@@ -245,7 +245,7 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Whether the limits still hold, the bucket has them, and its balance is no older than limits may be."""
+    """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be."""
     recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
     return recent and not claim.stale and all(state.has(claim.config.limits) for state in states)
 

@@ -129,7 +129,7 @@ def _go_uncounted(
 
 
 def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
-    """Add the new requests to the lease, and return ``True``; ``False`` if its block has ended meanwhile."""
+    """Add the new requests to the lease, and return ``True``; return ``False`` if its block has ended meanwhile."""
     with grant.lock:
         if grant.open:
             for claim, part in zip(mine, more, strict=True):
