@@ -100,7 +100,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("shared_target", _chosen(metafunc.config, needs), indirect=True, scope="session")
 
 
-def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
+def _chosen(config: pytest.Config, needs: set[Ability]) -> list[str]:
     """The targets asked for; else those with Lambdas for a test that needs Lambdas, and the others for the others.
 
     What a data plane does is proved where it is done fast; `--target embedded` runs everything there, too.
