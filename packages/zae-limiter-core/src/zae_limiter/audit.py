@@ -47,8 +47,9 @@ class Cause:
         """Return the same cause for a preceding change: with tokens of its own, and events that sort earlier."""
         return replace(self, serial=f"{self.serial}+{number}")  # "+" sorts before the "-" that follows a serial
 
-    def token(self, attempt: int, part: int = 0) -> str:
-        """Return the idempotency token of a transaction, different for each attempt; at most 36 characters."""
+    def request_token(self, attempt: int, part: int = 0) -> str:
+        """Return the request token of a transaction, which makes a repeat safe: another for each attempt, at most 36
+        characters."""
         return f"{self.serial}-{attempt}-{part}"
 
 

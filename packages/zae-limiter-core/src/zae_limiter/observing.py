@@ -93,8 +93,8 @@ def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> It
         _tell_call(lease, call, amounts, _outcome_of(error), perf_counter() - begun, error)
         raise
     outcome: Outcome = "admitted" if _outage(lease) is outage else "degraded"
-    spared = () if lease._granted is None else shadowed(lease._granted.claims, known)
-    _tell_call(lease, call, amounts, outcome, perf_counter() - begun, spared=spared)
+    would_refuse = () if lease._granted is None else shadowed(lease._granted.claims, known)
+    _tell_call(lease, call, amounts, outcome, perf_counter() - begun, would_refuse=would_refuse)
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def _tell_call(
     outcome: Outcome,
     seconds: float,
     error: BaseException | None = None,
-    spared: tuple[LimitStatus, ...] = (),
+    would_refuse: tuple[LimitStatus, ...] = (),
 ) -> None:
     grant, request, audience = lease._granted, lease._request, lease._audience
     refusal = error if isinstance(error, RateLimitExceeded) else None
@@ -135,7 +135,7 @@ def _tell_call(
             seconds=seconds,
             waited=grant.waited if grant is not None and call == "acquire" else 0.0,
             statuses=() if refusal is None else refusal.statuses,
-            shadowed=spared,
+            shadowed=would_refuse,
             error=error if refusal is None else None,
             write_units=audience.written(),
         )

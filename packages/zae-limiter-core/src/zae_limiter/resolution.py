@@ -13,16 +13,15 @@ OWN_LEVELS = ("entity", "entity_default")
 class Config:
     """The limits that a process holds a bucket to, and the instant at which it read them (epoch ms).
 
-    ``own``: they are the entity's own, so its bucket never expires. ``given``: the call gave them by ``limits=``; they
-    hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves the
-    bucket. ``shadow`` names the limits that refuse nobody; ``limits`` are rules without that mark, because a bucket's
-    shape does not depend on it.
-    """
+    ``own``: they are the entity's own, so its bucket never expires. ``from_call``: the call passed them as ``limits=``;
+    they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
+    the bucket. ``shadow`` names the limits that refuse nobody; ``limits`` are rules without that mark, because a
+    bucket's shape does not depend on it."""
 
     limits: tuple[Limit, ...]
     read_at_ms: int
     own: bool = False
-    given: bool = False
+    from_call: bool = False
     stored: bool = False
     shadow: frozenset[str] = frozenset()
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
@@ -51,7 +50,7 @@ class Config:
 
     def is_newer_than(self, other: "Config") -> bool:
         """Return whether this config is newer: limits passed by a call are newer than any that were read."""
-        return (self.given, self.read_at_ms) > (other.given, other.read_at_ms)
+        return (self.from_call, self.read_at_ms) > (other.from_call, other.read_at_ms)
 
     def read_again_after(self, instant_ms: int) -> "Config":
         """Return the same limits, as if read after an instant that may come from another process's clock."""

@@ -44,13 +44,13 @@ def _was_split_off(shard: int, counts: Mapping[int, int]) -> bool:
 
 
 class Halves(NamedTuple):
-    """The tokens of one limit at a split, in millitokens as of the new anchor; ``given`` goes to the new half.
+    """The tokens of one limit at a split, in millitokens as of the new anchor; ``moved`` goes to the new half.
 
     ``full``: the shard is at its ceiling, so that each half begins full.
     """
 
     available: int
-    given: int
+    moved: int
     full: bool
 
 

@@ -219,7 +219,7 @@ STORED = Config((RPM,), NOW, stored=True)
 
 
 def test_nobody_waits_for_what_leaves() -> None:
-    assert steps_of(seen(), STORED, None, seen()) == ["Update", "Release", "Update"]
+    assert steps_of(seen(), STORED, None, seen()) == ["Update", "Wake", "Update"]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_nobody_waits_for_what_leaves() -> None:
         pytest.param(seen(cv=NOW - 59_999), STORED, id="the-shape-is-younger-than-a-cache-life"),
         pytest.param(seen(cv=NOW - 60_000), Config((RPM,), NOW - 60_001, stored=True), id="the-config-is-older"),
         pytest.param(seen(), Config((RPM,), NOW), id="the-limiter's-defaults"),
-        pytest.param(seen(), Config((RPM,), NOW, given=True), id="limits-of-a-call"),
+        pytest.param(seen(), Config((RPM,), NOW, from_call=True), id="limits-of-a-call"),
     ],
 )
 def test_a_limit_stays_where(item: Item, config: Config) -> None:
@@ -238,7 +238,7 @@ def test_a_limit_stays_where(item: Item, config: Config) -> None:
 
 @pytest.mark.parametrize("failure", [OutcomeUnknown(), ConditionFailed(seen()), StoreError("away")])
 def test_a_write_that_fails_fails_nobody(failure: StoreError) -> None:
-    assert steps_of(seen(), STORED, None, failure) == ["Update", "Release", "Update"]
+    assert steps_of(seen(), STORED, None, failure) == ["Update", "Wake", "Update"]
 
 
 def test_nothing_leaves_behind_a_write_that_failed() -> None:

@@ -71,13 +71,15 @@ class Application:
 
     def carry(self, request: BucketRequest) -> None:
         """The write served this request, too."""
-        tried = {name: amount for name, amount in request.trial.items() if amount and name not in request.spared}
+        tried = {
+            name: amount for name, amount in request.shadow_amounts.items() if amount and name not in request.not_taken
+        }
         for total, *parts in (
             (self.checked, request.checked),
             (self.unchecked, request.unchecked, tried),
             (self.given, request.given),
             (self.tried, tried),
-            (self.counted, request.counted, request.spared),
+            (self.counted, request.count_only, request.not_taken),
         ):
             for part in parts:
                 for limit, amount in part.items():

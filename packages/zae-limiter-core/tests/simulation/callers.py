@@ -154,7 +154,7 @@ class Caller:
         skew_ms = 2 * (plan.skew_ms + back_ms)
         oldest_ms = begun_ms - plan.settings.config_ttl_ms - skew_ms
         for claim in grant.claims:
-            if claim.config.given or grant.request.shadow or grant.unavailable is not None:
+            if claim.config.from_call or grant.request.shadow or grant.unavailable is not None:
                 continue
             since_ms = 0 if claim.stale and not plan.faultless else oldest_ms
             span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.create_with_parent import PairedRequest
 from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Waiter
-from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Release, Sleep, Step, Wait
+from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
@@ -84,7 +84,7 @@ class Driver:
             return (yield from _take_from_many(parts))
         if isinstance(step, Log):
             return None
-        if isinstance(step, Release):
+        if isinstance(step, Wake):
             return _wake(step.waiters)
         if isinstance(step, Post):
             return self._enter(step.waiter, Account())
@@ -148,7 +148,7 @@ class Driver:
             step = next(flow)
             while True:
                 open_requests = self._note(open_requests, None, since)
-                if isinstance(step, (Sleep, Log, Release, Enqueue, Parallel)):
+                if isinstance(step, (Sleep, Log, Wake, Enqueue, Parallel)):
                     yield from self._beside(batch, step)
                     step = next(flow)
                     continue
@@ -177,9 +177,9 @@ class Driver:
             application.follows = self._last.get(application.pk)
             self._last[application.pk] = application
 
-    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[Any]:
+    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
-        if isinstance(step, (Sleep, Log, Release)):
+        if isinstance(step, (Sleep, Log, Wake)):
             return (yield from self._perform(step, [], Account()))
         queued = cast("Sequence[Enqueue]", step.steps if isinstance(step, Parallel) else [step])
         wakers = []
@@ -212,9 +212,9 @@ class Driver:
         if carried is not None:
             carried.carry(request)
             account.took(carried.pk, request.taken, request.unchecked)
-            account.counts(carried.pk, {**request.counted, **request.spared})
-            for name, amount in request.spared.items():
-                self._oracle.spared(carried, name, amount)
+            account.counts(carried.pk, {**request.count_only, **request.not_taken})
+            for name, amount in request.not_taken.items():
+                self._oracle.not_taken(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
             raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
         self._check_dropped(request, since, account, reached=carried is not None)
@@ -276,7 +276,7 @@ def _outcome(task: Task) -> Future:
 
 def _corrected(request: BucketRequest) -> dict[str, int]:
     """The amounts of a correction, in whichever direction."""
-    kinds = (request.unchecked, request.given, request.counted)
+    kinds = (request.unchecked, request.given, request.count_only)
     return {name: sum(abs(kind.get(name, 0)) for kind in kinds) for name in request.corrected}
 
 

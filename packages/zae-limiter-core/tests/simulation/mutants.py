@@ -96,15 +96,15 @@ def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> lis
 def _halves_set(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """A split writes what it saw, whatever was taken since."""
     half = halve(state.shard_limits[name], state.tokens_milli(name), anchor_ms)
-    draft.set[bucket_attributes(name).tokens] = half.available - half.given
-    return half.given
+    draft.set[bucket_attributes(name).tokens] = half.available - half.moved
+    return half.moved
 
 
 def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """A split leaves the shard all that it gives to the other one."""
     shard_limit, tokens = state.shard_limits[name], state.tokens_milli(name)
     draft.count(bucket_attributes(name).tokens, shard_limit.minted_since_anchor(anchor_ms))
-    return halve(shard_limit, tokens, anchor_ms).given
+    return halve(shard_limit, tokens, anchor_ms).moved
 
 
 def _floored(whole: int, shard: int, shards: int) -> int:
@@ -338,7 +338,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(Config, "__getattribute__", all_in_shadow)),
     ),
     Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing))),
-    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_spared", nothing))),
+    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_not_taken", nothing))),
     Mutant(
         "what shadow limits would have refused, counted for who was refused",
         fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),

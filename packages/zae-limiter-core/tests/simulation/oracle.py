@@ -44,7 +44,7 @@ class Oracle:
         self.levels = Levels()
         self.refused: Counter[tuple[str, str]] = Counter()  # that the items of each bucket have counted, by attribute
         self.shadowed: Counter[str] = Counter()
-        self._spared: list[tuple[Application, str, int]] = []
+        self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
         self._counted: Mapping[str, Amounts] = NOTHING
 
@@ -93,8 +93,8 @@ class Oracle:
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""
         buckets: dict[tuple[str, int, str], list[Application]] = {}
-        for spared in self._spared:
-            self._check_spared(*spared)
+        for not_taken in self._not_taken:
+            self._check_not_taken(*not_taken)
         for write in self.applications:
             self._check_tried(write)
             for name, change in write.changes.items():
@@ -150,11 +150,11 @@ class Oracle:
     def _writes_of(self, bucket: str) -> list[Application]:
         return [write for write in self.applications if write.bucket == bucket]
 
-    def spared(self, write: Application, limit: str, amount: int) -> None:
+    def not_taken(self, write: Application, limit: str, amount: int) -> None:
         """A shadow limit would have refused a request that the write served; all are judged in the end."""
-        self._spared.append((write, limit, amount))
+        self._not_taken.append((write, limit, amount))
 
-    def _check_spared(self, write: Application, limit: str, amount: int) -> None:
+    def _check_not_taken(self, write: Application, limit: str, amount: int) -> None:
         """A shadow limit would have refused only what was not there beside what the write took for others.
 
         What overflowed when others gave it back was not there. Of other shards a process knows what it saw of them

@@ -24,7 +24,7 @@ def given_by_debt(
     self: Batch, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]
 ) -> None:
     """A shadow limit gives whatever is asked for."""
-    for name, amount in request.trial.items():
+    for name, amount in request.shadow_amounts.items():
         self.tried[name] = self.tried.get(name, 0) + amount
         self.unchecked[name] = self.unchecked.get(name, 0) + amount
 

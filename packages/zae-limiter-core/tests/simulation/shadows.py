@@ -29,7 +29,7 @@ class Noted:
         """What an operation only counts, by the bucket that it writes."""
         writes = operation.writes if isinstance(operation, Transact) else (operation,)
         return {
-            write.item["PK"] if isinstance(write, Put) else write.key.pk: self._batches[id(write)][1].counted
+            write.item["PK"] if isinstance(write, Put) else write.key.pk: self._batches[id(write)][1].count_only
             for write in writes
             if isinstance(write, Put | Update) and id(write) in self._batches
         }
@@ -45,7 +45,7 @@ class Noted:
     def _noted(self, write: Callable[..., Any]) -> Callable[..., Any]:
         def noted(plan: Any, batch: Batch) -> Any:
             operation = write(plan, batch)
-            if batch.counted:
+            if batch.count_only:
                 self._batches[id(operation)] = operation, batch
             return operation
 

@@ -84,7 +84,7 @@ def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
     update = operation.writes[0] if isinstance(operation, Transact) else None
     if isinstance(operation, Transact) and isinstance(update, Update) and "shard_count" in update.set:
         unasked = update._replace(when=update.when._replace(equals=NOTHING))
-        return Transact((unasked, *operation.writes[1:]), operation.token)
+        return Transact((unasked, *operation.writes[1:]), operation.request_token)
     return operation
 
 

@@ -77,13 +77,13 @@ def test_the_halves_have_what_the_shard_had_and_no_more_than_they_may_hold(
         for n in (0, shard_limit.shards)
     )
     assert half.available == refill_bucket(shard_limit, tokens, at)
-    assert half.given <= other.ceiling_milli
+    assert half.moved <= other.ceiling_milli
     if half.full:
-        assert half.given + mine.ceiling_milli == half.available == shard_limit.ceiling_milli
+        assert half.moved + mine.ceiling_milli == half.available == shard_limit.ceiling_milli
     elif half.available < 0:
-        assert abs(half.available - 2 * half.given) <= 1
+        assert abs(half.available - 2 * half.moved) <= 1
     else:
-        assert 0 <= half.given <= half.available - half.given
+        assert 0 <= half.moved <= half.available - half.moved
 
 
 @given(st.lists(st.tuples(shard_limits(), st.integers(-(10**5), 10**6)), min_size=1, max_size=5), st.integers(0, 10**6))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Release, Sleep, Step, Wait, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.jitter import jittered
@@ -164,7 +164,7 @@ class Driver:
             self.health.dropped(step.foreign, step.unreadable)
         if isinstance(step, Log):
             return step.write()
-        if isinstance(step, Release):
+        if isinstance(step, Wake):
             return _wake(step.waiters)
         if isinstance(step, Post):
             return self._enter(step.waiter)
@@ -191,15 +191,15 @@ class Driver:
             self._serve_in_task(self._loop, waiter.queue)
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
-        queue.server, queue.lingers = (token := object()), False
-        task = background_task(loop, self._serve(queue, token))
+        queue.server, queue.lingers = (server := object()), False
+        task = background_task(loop, self._serve(queue, server))
         self._active[task] = queue
-        task.add_done_callback(partial(self._served, queue, token))
+        task.add_done_callback(partial(self._served, queue, server))
 
-    async def _serve(self, queue: BucketQueue, token: object) -> None:
+    async def _serve(self, queue: BucketQueue, server: object) -> None:
         """Serve a queue, run after run, until no request waits: at the end, wait one more turn for callers that come
         back."""
-        while queue.server is token and (queue.waiting or await self._linger(queue)):
+        while queue.server is server and (queue.waiting or await self._linger(queue)):
             batch = queue.take()
             try:
                 await self._play(queue.work(batch), [])
@@ -212,7 +212,7 @@ class Driver:
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
                 self._let_go(batch)
-        if queue.server is token:
+        if queue.server is server:
             queue.server = None
 
     async def _linger(self, queue: BucketQueue) -> bool:
@@ -228,13 +228,13 @@ class Driver:
             queue.lingers = False
         return bool(queue.waiting)
 
-    def _served(self, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
+    def _served(self, queue: BucketQueue, server: object, task: asyncio.Task[None]) -> None:
         """End the service of a queue. If its task never began, or was interrupted, serve the queue again: requests may
         still wait."""
         self._active.pop(task, None)
         if not task.cancelled():
             task.exception()  # retrieved: an interruption was raised in the loop itself
-        if queue.server is token:
+        if queue.server is server:
             queue.server = None
             if queue.waiting and self._loop is not None and not self._loop.is_closed():
                 self._serve_in_task(self._loop, queue)

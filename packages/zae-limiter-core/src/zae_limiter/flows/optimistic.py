@@ -26,7 +26,7 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
         if not writes:
             return result
         try:
-            yield from with_retries(Transact(tuple(writes), cause.token(number)))
+            yield from with_retries(Transact(tuple(writes), cause.request_token(number)))
         except TransactionCancelled as cancelled:
             if not lost_race(cancelled):
                 raise

@@ -64,7 +64,7 @@ class DroppedRows(Log):
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Wake:
     """Wake the callers of these settled waiters while the run goes on. Answer: ``None``."""
 
     waiters: Sequence["Waiter"]
@@ -82,7 +82,7 @@ class Post(NamedTuple):
     waiter: "Waiter"
 
 
-Step = Operation[Any] | Sleep | Log | Release | Parallel | Enqueue | Post
+Step = Operation[Any] | Sleep | Log | Wake | Parallel | Enqueue | Post
 Flow = Generator[Step | Wait, Any, T]
 
 

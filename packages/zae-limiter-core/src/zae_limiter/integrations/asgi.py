@@ -16,7 +16,7 @@ from ..aio.limiter import RateLimiter
 from ..settings import AcquireOptions
 from . import inbox
 from .answers import Answer, Answers, NotServed, refusal_of, served
-from .given import check_cost, check_given
+from .arguments import check_arguments, check_cost
 from .leases import Leases, Refund
 
 Scope = MutableMapping[str, Any]
@@ -198,7 +198,7 @@ class RateLimitMiddleware:
     ) -> None:
         self._app = app
         self._answering = AnswerMiddleware(self._limited, units=units, legacy=legacy)
-        check_given(RateLimiter, limiter, cost, refund, options)
+        check_arguments(RateLimiter, limiter, cost, refund, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
         self._refund, self._options = refund, options
 

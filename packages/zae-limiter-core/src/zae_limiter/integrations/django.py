@@ -22,8 +22,8 @@ from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .answers import ANSWERED, Answered, Answers, NotServed, refusal_of, served
+from .arguments import check_arguments, check_cost
 from .asgi import resolve
-from .given import check_cost, check_given
 from .leases import Leases, Refund, SyncLeases
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class RateLimits:
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(SyncRateLimiter, limiter, cost, refund, options)
+        check_arguments(SyncRateLimiter, limiter, cost, refund, options)
         self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
@@ -132,7 +132,7 @@ class AsyncRateLimits:
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(RateLimiter, limiter, cost, refund, options)
+        check_arguments(RateLimiter, limiter, cost, refund, options)
         self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":

@@ -16,8 +16,8 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..http import PROBLEM_MEDIA_TYPE, STATUS
 from ..settings import AcquireOptions
+from .arguments import check_arguments, check_cost
 from .asgi import AnswerMiddleware, Exchange
-from .given import check_cost, check_given
 from .leases import Refund
 
 _PROBLEM: Final = {
@@ -60,7 +60,7 @@ class RateLimited:
         refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(RateLimiter, limiter, cost, refund, options)
+        check_arguments(RateLimiter, limiter, cost, refund, options)
         self._refund, self._options = refund, options
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves what was given

@@ -17,7 +17,7 @@ from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .answers import ANSWERED, Answered, Answers, NotServed, served
-from .given import check_cost, check_given
+from .arguments import check_arguments, check_cost
 from .leases import Refund, SyncLeases
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ class RateLimited:
         refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(SyncRateLimiter, limiter, cost, refund, options)
+        check_arguments(SyncRateLimiter, limiter, cost, refund, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
         self._refund, self._options = refund, options
 

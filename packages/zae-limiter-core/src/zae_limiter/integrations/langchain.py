@@ -22,8 +22,8 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import RateLimitExceeded
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from .arguments import check_refund
 from .estimates import assumed_answer
-from .given import check_refund
 from .leases import OpenCalls, Refund, SyncLeases
 from .tokens import estimate
 

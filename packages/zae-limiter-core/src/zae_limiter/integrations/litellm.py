@@ -32,8 +32,8 @@ from ..exceptions import InvalidIdentifierError, RateLimitExceeded, ZAELimiterEr
 from ..http import STATUS
 from ..settings import AcquireOptions
 from .answers import ANSWERED, Answers
+from .arguments import check_refund
 from .estimates import assumed_answer
-from .given import check_refund
 from .leases import Leases, OpenCalls, Refund
 from .litellm_routing import ConfigurationError, Models, RoutingError, check_fields
 from .tokens import Usage, estimate

@@ -163,8 +163,8 @@ class MemoryTable:
 
     def _transact(self, transact: Transact) -> None:
         keys = _distinct([key_of(write) for write in transact.writes], at_most=100)
-        if transact.token in self._tokens:
-            return _check_repeated(self._tokens[transact.token], transact)
+        if transact.request_token in self._tokens:
+            return _check_repeated(self._tokens[transact.request_token], transact)
         for write in transact.writes:
             refuse_malformed(write)
         items = self._outcomes(transact, keys)
@@ -185,9 +185,9 @@ class MemoryTable:
         return items
 
     def _remember(self, transact: Transact) -> None:
-        if transact.token is None:
+        if transact.request_token is None:
             return
-        self._tokens[transact.token] = transact.writes
+        self._tokens[transact.request_token] = transact.writes
         if len(self._tokens) > _REMEMBERED_TOKENS:
             del self._tokens[next(iter(self._tokens))]
 

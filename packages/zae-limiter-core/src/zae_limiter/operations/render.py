@@ -128,8 +128,8 @@ def _scan(scan: Scan, table: str) -> Request:
 
 def _transact(transact: Transact, table: str) -> Request:
     request: Request = {"TransactItems": [_transact_item(write, table) for write in transact.writes]}
-    if transact.token is not None:
-        request["ClientRequestToken"] = transact.token
+    if transact.request_token is not None:
+        request["ClientRequestToken"] = transact.request_token
     return request
 
 

@@ -140,11 +140,11 @@ class Check:
 class Transact(Operation[None]):
     """Apply up to 100 writes, all or none.
 
-    ``token`` makes a repeat within ten minutes idempotent (ClientRequestToken, at most 36 characters).
+    ``request_token`` makes a repeat within ten minutes idempotent (ClientRequestToken, at most 36 characters).
     """
 
     writes: tuple[Put | Update | Delete | Check, ...]
-    token: str | None = None
+    request_token: str | None = None
 
 
 class Unwritten(NamedTuple):

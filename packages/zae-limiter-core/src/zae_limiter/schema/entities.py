@@ -55,32 +55,32 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
 @reads
 def read_entity(item: Item) -> Entity:
     """Return the entity of an item."""
-    family = read_family(item)
+    parent_link = read_parent_link(item)
     return Entity(
         entity_id=check_identifier(ENTITY_ID, item[ENTITY_ID]),
         name=optional(text, item, NAME),
-        parent_id=family.parent_id,
-        cascade=family.cascade,
+        parent_id=parent_link.parent_id,
+        cascade=parent_link.cascade,
         metadata=read_metadata(item[METADATA]),
         created_at=text(item, CREATED_AT),
         version=number(item, VERSION),
     )
 
 
-class Family(NamedTuple):
-    """The parent of an entity, and whether what the entity consumes is taken from it, too."""
+class ParentLink(NamedTuple):
+    """The parent of an entity, and whether an acquire of the entity also consumes from it."""
 
     parent_id: str | None = None
     cascade: bool = False
 
 
 @reads
-def read_family(item: Item | None) -> Family:
-    """Return the family in an entity's item; an entity without an item has no parent."""
+def read_parent_link(item: Item | None) -> ParentLink:
+    """Return the parent link in an entity's item; an entity without an item has no parent."""
     if item is None:
-        return Family()
+        return ParentLink()
     parent_id = optional(text, item, PARENT_ID)
-    return Family(None if parent_id is None else check_identifier(PARENT_ID, parent_id), flag(item, CASCADE))
+    return ParentLink(None if parent_id is None else check_identifier(PARENT_ID, parent_id), flag(item, CASCADE))
 
 
 @reads

@@ -45,7 +45,7 @@ _NUMBERS: Final = frozenset((ACQUIRES, REFUSED, SHADOWED, TTL))
 AHEAD_MS: Final = 60_000
 
 
-class LimitRow(NamedTuple):
+class LimitState(NamedTuple):
     """One limit of a bucket state, with all values that a write of it needs."""
 
     name: str
@@ -66,7 +66,7 @@ class BucketState(NamedTuple):
     item: Item
     shard_limits: Mapping[str, ShardLimit]
     ceilings: Mapping[str, int]
-    rows: tuple[LimitRow, ...]
+    limit_states: tuple[LimitState, ...]
     fill_ms: int
     numbers: Callable[[Item], tuple[int, ...]]
 
@@ -96,7 +96,7 @@ class BucketState(NamedTuple):
         """
         if not self.is_ahead(now_ms):
             return self
-        forgotten = {row.tokens: min(self.item[row.tokens], 0) for row in self.rows}
+        forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in self.limit_states}
         return read_bucket({**self.item, **forgotten, ANCHOR: now_ms})
 
     @property
@@ -109,12 +109,12 @@ class BucketState(NamedTuple):
         """The first millisecond at which all limits are at their ceiling."""
         item, shard_limits = self.item, self.shard_limits.values()
         return max(
-            reached_at(shard_limit, item[row.tokens], row.ceiling_milli)
-            for row, shard_limit in zip(self.rows, shard_limits, strict=True)
+            reached_at(shard_limit, item[each.tokens], each.ceiling_milli)
+            for each, shard_limit in zip(self.limit_states, shard_limits, strict=True)
         )
 
     @property
-    def family(self) -> Item:
+    def parent_link(self) -> Item:
         """``cascade`` and ``parent_id``, as the item has them. Raises ``Unreadable``."""
         return _family(self.item)
 
@@ -126,9 +126,9 @@ class BucketState(NamedTuple):
         """Return whether a limit has less than its amount at ``now_ms``; those that the shard lacks are not looked
         at."""
         item = self.item
-        for row, shard_limit in zip(self.rows, self.shard_limits.values(), strict=True):
-            amount = amounts.get(row.name)
-            if amount is not None and amount > refill_bucket(shard_limit, item[row.tokens], now_ms):
+        for each, shard_limit in zip(self.limit_states, self.shard_limits.values(), strict=True):
+            amount = amounts.get(each.name)
+            if amount is not None and amount > refill_bucket(shard_limit, item[each.tokens], now_ms):
                 return True
         return False
 
@@ -145,11 +145,11 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     same."""
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
-            old, shard_limits, ceilings, rows, fill_ms, numbers = before
+            old, shard_limits, ceilings, limit_states, fill_ms, numbers = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
                 if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
                     raise ValueError("its numbers have no sum")
-                return BucketState(item, shard_limits, ceilings, rows, fill_ms, numbers)
+                return BucketState(item, shard_limits, ceilings, limit_states, fill_ms, numbers)
         return _read_anew(item)
     except UNREADABLE as error:
         raise unreadable(item, error) from error
@@ -158,11 +158,11 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
 def _read_anew(item: Item) -> BucketState:
     _check(item)
     shard_limits = read_shard_limits(item)
-    rows = tuple(_row(name, shard_limit) for name, shard_limit in shard_limits.items())
-    fill_ms = max((row.ceiling_milli * row.refill_period // row.refill_amount for row in rows), default=0)
-    ceilings = {row.name: row.ceiling_milli for row in rows}
-    changing = (attribute for row in rows for attribute in (row.tokens, row.consumed))
-    return BucketState(item, shard_limits, ceilings, rows, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
+    states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
+    fill_ms = max((each.ceiling_milli * each.refill_period // each.refill_amount for each in states), default=0)
+    ceilings = {each.name: each.ceiling_milli for each in states}
+    changing = (attribute for each in states for attribute in (each.tokens, each.consumed))
+    return BucketState(item, shard_limits, ceilings, states, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
 
 
 def _check(item: Item) -> None:
@@ -186,9 +186,9 @@ def _family(item: Item) -> Item:
     return {name: item[name] for name in (CASCADE, PARENT_ID) if name in item}
 
 
-def _row(name: str, shard_limit: ShardLimit) -> LimitRow:
+def _limit_state(name: str, shard_limit: ShardLimit) -> LimitState:
     at, limit = bucket_attributes(name), shard_limit.limit
-    return LimitRow(
+    return LimitState(
         name=name,
         tokens=at.tokens,
         consumed=at.consumed,
@@ -232,7 +232,7 @@ class LimitBalance(NamedTuple):
 
 def bucket_item(
     bucket: "BucketId",
-    family: Mapping[str, Any],
+    parent_link: Mapping[str, Any],
     balances: Iterable[LimitBalance],
     *,
     shard_count: int,
@@ -241,10 +241,10 @@ def bucket_item(
     acquires: int = 0,
     expires_at: int | None = None,
 ) -> Item:
-    """Return the item of a new bucket shard, with the ``family`` of its entity; ``expires_at`` in epoch seconds."""
+    """Return the item of a new bucket shard, with its entity's ``parent_link``; ``expires_at`` is in epoch seconds."""
     item: Item = {
         **bucket.attributes(),
-        **family,
+        **parent_link,
         SHARD_COUNT: shard_count,
         ANCHOR: anchor_ms,
         CONFIG_READ_AT: config_read_at_ms,

@@ -298,8 +298,8 @@ class SyncDriver:
         with self._lock:
             if queue.server is not before:
                 return
-            queue.server = token = object()
-        while (batch := self._next_batch(queue, token)) is not None:
+            queue.server = server = object()
+        while (batch := self._next_batch(queue, server)) is not None:
             try:
                 self._work(queue, batch, math.inf)
             except Exception:
@@ -307,9 +307,9 @@ class SyncDriver:
             finally:
                 self._let_go(batch)
 
-    def _next_batch(self, queue: BucketQueue, token: object) -> list[Waiter] | None:
+    def _next_batch(self, queue: BucketQueue, server: object) -> list[Waiter] | None:
         with self._lock:
-            if queue.server is not token:
+            if queue.server is not server:
                 return None
             if _only_daemons_are_left():  # daemons end with the interpreter, even while they wait
                 for waiter in [waiter for waiter in queue.waiting if waiter.droppable]:

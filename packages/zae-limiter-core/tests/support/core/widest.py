@@ -76,7 +76,7 @@ def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest]
 
 def taking(of: Sequence[Limit], *, given: bool = False) -> Callable[[Stage], BucketRequest]:
     """An acquire of all of them."""
-    config = Config(tuple(of), NOW, given=given)
+    config = Config(tuple(of), NOW, from_call=given)
     return lambda it: it.request(config=config, checked=amounts(of))
 
 

@@ -230,16 +230,16 @@ def test_a_transaction_does_none_where_one_fails_and_says_which(store: MemoryTab
 
 
 def test_a_transaction_repeated_with_its_token_is_done_once(store: MemoryTable) -> None:
-    once = Transact((Update(KEY, add={"n": 1}),), token="t")
+    once = Transact((Update(KEY, add={"n": 1}),), request_token="t")
     store.execute(once)
     assert store.execute(once) is None
     assert state(store) == item(n=1)
     with pytest.raises(NotApplied):
-        store.execute(Transact((Update(KEY, add={"n": 2}),), token="t"))
+        store.execute(Transact((Update(KEY, add={"n": 2}),), request_token="t"))
 
 
 def test_a_transaction_that_failed_may_be_repeated_with_its_token(store: MemoryTable) -> None:
-    attempt = Transact((Update(KEY, add={"n": 1}, when=EXISTS),), token="t")
+    attempt = Transact((Update(KEY, add={"n": 1}, when=EXISTS),), request_token="t")
     with pytest.raises(TransactionCancelled):
         store.execute(attempt)
     store.execute(Put(item(n=0)))

@@ -118,7 +118,7 @@ def query(condition: str, names: dict[str, str], values: dict[str, str], **more:
         (Update(KEY), ("UpdateItem", {"TableName": "t", "Key": KEY_MAP, "ReturnValues": "ALL_NEW"})),
         (UPDATE, ("UpdateItem", {**UPDATE_PARAMETERS, "ReturnValues": "ALL_NEW"})),
         (
-            Transact((UPDATE, Put({"PK": "p", "SK": "s"}), Delete(KEY), Check(KEY, EXISTS)), token="once"),
+            Transact((UPDATE, Put({"PK": "p", "SK": "s"}), Delete(KEY), Check(KEY, EXISTS)), request_token="once"),
             (
                 "TransactWriteItems",
                 {

@@ -105,7 +105,7 @@ PARENT = {"cascade": True, "parent_id": UUID}
 
 
 @pytest.mark.parametrize(
-    ("resource", "family", "burst"),
+    ("resource", "parent_link", "burst"),
     [
         ("gpt-4", PARENT, 23_456_789),
         ("anthropic.claude-3-haiku", PARENT, 23_456_789),
@@ -116,12 +116,12 @@ PARENT = {"cascade": True, "parent_id": UUID}
 )
 @pytest.mark.parametrize("entity", [UUID, LOGIN])
 def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_write_unit(
-    resource: str, family: dict[str, object], burst: int, entity: str
+    resource: str, parent_link: dict[str, object], burst: int, entity: str
 ) -> None:
     limits = tuple(Limit(f"limit_of_{n:03}", 12_345_678, burst, 12_345_678, 86_400) for n in range(3))
     assert {len(limit.name) for limit in limits} == {12}
     item = bucket(limits, BucketId("n" * 11, entity, resource))
-    item |= {**family, "rf": NOW + 123, "cv": NOW + 123, "ttl": 1_700_000_001, "shard_count": 64}
+    item |= {**parent_link, "rf": NOW + 123, "cv": NOW + 123, "ttl": 1_700_000_001, "shard_count": 64}
     item |= {"ev": 123_456_789, "rj": 123_456_789, "sj": 123_456_789, WRITES: 123_456_789_000}
     for limit in limits:  # after ten years at the full rate
         at = bucket_attributes(limit.name)

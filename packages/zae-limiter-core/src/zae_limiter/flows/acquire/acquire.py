@@ -175,7 +175,7 @@ def _claim(
 ) -> Claim:
     config = resolved.config
     if request.limits:
-        config = Config(request.limits, namespace_state.now(), own=config.own, given=True)
+        config = Config(request.limits, namespace_state.now(), own=config.own, from_call=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
     if request.shadow:
@@ -320,13 +320,13 @@ def _changed(claim: Claim) -> bool:
 def _renew(claim: Claim) -> None:
     """Let the lease use the limits that were just read beside the write: they are the same, and newer."""
     now = claim.cached.resolved
-    if claim.stale and now is not None and not claim.config.given:
+    if claim.stale and now is not None and not claim.config.from_call:
         claim.config = replace(claim.config, read_at_ms=now.config.read_at_ms)
 
 
 def _went_by_older(claim: Claim, config: Config) -> bool:
     """Return whether a shard decided by limits that are newer than the claim's and older than ``config``."""
-    if claim.config.given:
+    if claim.config.from_call:
         return False
     asked = [request.outcome for request in claim.last if any(request.amounts.values())]
     decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]

@@ -76,7 +76,7 @@ class Claim:
         return {name: n for name, n in self.amounts.items() if name not in shadow} if shadow else self.amounts
 
     @property
-    def trial(self) -> Mapping[str, int]:
+    def shadow_amounts(self) -> Mapping[str, int]:
         """The amounts of shadow limits."""
         return {name: n for name, n in self.amounts.items() if name in self.config.shadow}
 
@@ -104,7 +104,7 @@ class Claim:
         checked = self.checked if config.shadow else amounts
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
-            bucket_request.trial = self.trial
+            bucket_request.shadow_amounts = self.shadow_amounts
         if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
             self.turn.asks(self.cached.line, [bucket_request])
@@ -117,7 +117,7 @@ class Claim:
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
         if not any(request.events for request in kept):
-            new[0].events, new[0].trial = 1, self.trial
+            new[0].events, new[0].shadow_amounts = 1, self.shadow_amounts
         self.last = [*kept, *new]
         self.requests += new
         if self.turn is not None:

@@ -77,8 +77,8 @@ def _create_for(
         pair.child.outcome = pair.parent.outcome = Outcome("failed", None, now, error)
     else:
         for cached, request, (put, batch) in zip((child, parent), (pair.child, pair.parent), puts, strict=True):
-            spared = batch.spared.get(request, NOTHING)
-            request.outcome = Outcome("admitted", read_bucket(put.item), now, spared=spared)
+            short = batch.shadow_short.get(request, NOTHING)
+            request.outcome = Outcome("admitted", read_bucket(put.item), now, shadow_short=short)
             _learn(cached, put.item, now)
 
 

@@ -167,9 +167,9 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     try:
         yield from queue([bucket_request for _, bucket_request in made])
         made += [
-            (claim, _at_home(claim, bucket_request))
+            (claim, _on_shard_0(claim, bucket_request))
             for claim, bucket_request in made
-            if not bucket_request.only_returns and _is_homeless(bucket_request)
+            if not bucket_request.only_returns and _lost_its_shard(bucket_request)
         ]
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
         error = _first_error(bucket_request for _, bucket_request in made)
@@ -211,41 +211,41 @@ def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
 
 def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
     """Return the requests of the corrections, one per shard."""
-    taken, spared = _taken(claim), _spared(claim)
+    taken, not_taken = _taken(claim), _not_taken(claim)
     first, counted = next(iter(taken)), dict[str, int]()
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in claim.config.by_name:
-            if name in spared or (amount > 0 and _is_spent(namespace_state, claim, name)):
-                counted[name] = max(amount, -spared.get(name, 0))
+            if name in not_taken or (amount > 0 and _is_spent(namespace_state, claim, name)):
+                counted[name] = max(amount, -not_taken.get(name, 0))
             for place, part in _divided(name, amount - counted.get(name, 0), taken):
                 parts.setdefault(place, {})[name] = part
     if counted:
         parts.setdefault(first, {})
     made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
     if counted:
-        made[first].counted = counted
+        made[first].count_only = counted
     return [*made.values()]
 
 
 def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     """Return whether a shadow limit that the lease has not asked for has nothing left, as far as this process has
     seen."""
-    if name not in claim.config.shadow or any(name in bucket_request.trial for bucket_request in claim.requests):
+    if name not in claim.config.shadow or any(name in each.shadow_amounts for each in claim.requests):
         return False
     now, limit = namespace_state.now(), claim.config.by_name[name]
     states = namespace_state.repaired_states(claim.cached, now)
     return bool(states) and balance_of(limit, states, now) <= 0
 
 
-def _spared(claim: Claim) -> dict[str, int]:
-    """Return the amounts of shadow limits that were only counted; their corrections are, too."""
-    spared: dict[str, int] = {}
+def _not_taken(claim: Claim) -> dict[str, int]:
+    """Return the amounts of shadow limits that were only counted; their corrections are only counted, too."""
+    not_taken: dict[str, int] = {}
     for bucket_request in claim.requests:
         if bucket_request.admitted:
-            for name, amount in bucket_request.spared.items():
-                spared[name] = spared.get(name, 0) + amount
-    return spared
+            for name, amount in bucket_request.not_taken.items():
+                not_taken[name] = not_taken.get(name, 0) + amount
+    return not_taken
 
 
 def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
@@ -254,16 +254,16 @@ def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> Bu
     return BucketRequest(place.queue, unchecked=unchecked, given=given, config=config, shards=place.shards)
 
 
-def _is_homeless(bucket_request: BucketRequest) -> bool:
+def _lost_its_shard(bucket_request: BucketRequest) -> bool:
     """Return whether the bucket no longer has the shard: it expired, and began again with fewer."""
     return bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
 
 
-def _at_home(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
-    """Return the unchecked amounts of a homeless correction, on shard 0."""
-    home = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
-    home.counted = {name: amount for name, amount in bucket_request.counted.items() if amount > 0}
-    return home
+def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
+    """Return what a correction takes, as a request on shard 0, because its own shard is gone."""
+    moved = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    moved.count_only = {name: amount for name, amount in bucket_request.count_only.items() if amount > 0}
+    return moved
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:

@@ -98,7 +98,7 @@ def _before(claim: Claim, now_ms: int) -> list[_Stood]:
     left = outcome.left
     if outcome.verdict == "admitted":  # it was there, though a correction beside it may have taken more
         left = {name: max(amount, _balance(claim, outcome, name) + amount) for name, amount in claim.amounts.items()}
-    return _stood(claim, _states(outcome), outcome.at_ms, {**left, **outcome.spared})
+    return _stood(claim, _states(outcome), outcome.at_ms, {**left, **outcome.shadow_short})
 
 
 def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
@@ -170,9 +170,9 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
     for request in claim.requests:
         if request in known:
             continue
-        if request.admitted and request.outcome is not None and request.outcome.spared:
-            at, left = request.outcome, request.outcome.spared
-            for name, amount in request.spared.items():
+        if request.admitted and request.outcome is not None and request.outcome.shadow_short:
+            at, left = request.outcome, request.outcome.shadow_short
+            for name, amount in request.not_taken.items():
                 limit = claim.config.by_name[name]
                 parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
                 wait = calculate_wait(parts, amount, at.at_ms)

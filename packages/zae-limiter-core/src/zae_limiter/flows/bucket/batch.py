@@ -1,6 +1,6 @@
-"""The batch of one write: the requests that fit, their sums, and the two rows that write a limit.
+"""The batch of one write: the requests that fit, their sums, and the two forms in which a limit is written.
 
-Lives here: pure functions. Never: the kind of write (write_plans), its outcome (commit_run).
+These are pure functions; ``write_plans`` chooses the kind of write, ``commit_run`` reads its outcome.
 
 With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
 
@@ -25,13 +25,12 @@ class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
     ``refused``: the earlier refusals that its write counts, by attribute. ``tried``: the part of ``unchecked`` that
-    shadow limits gave; ``elsewhere``: what these have on other shards. ``spared``: the requests that some would have
-    refused, with what those limits had left; such an amount is only ``counted``.
-    """
+    shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
+    limits would have refused, with what those limits had left. Such an amount is in ``count_only``."""
 
     __slots__ = (
-        *("carried", "checked", "counted", "elsewhere", "events", "given", "refused"),
-        *("shadows", "short", "spared", "tried", "unchecked"),
+        *("carried", "checked", "count_only", "elsewhere", "events", "given", "refused"),
+        *("shadows", "short", "shadow_short", "tried", "unchecked"),
     )
 
     def __init__(self, elsewhere: Mapping[str, int] = NOTHING) -> None:
@@ -39,9 +38,9 @@ class Batch:
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
-        self.counted: dict[str, int] = {}
+        self.count_only: dict[str, int] = {}
         self.tried: dict[str, int] = {}
-        self.spared: dict[BucketRequest, dict[str, int]] = {}
+        self.shadow_short: dict[BucketRequest, dict[str, int]] = {}
         self.shadows = 0
         self.events = 0
         self.refused: Mapping[str, int] = NOTHING
@@ -49,7 +48,7 @@ class Batch:
         self.short: list[BucketRequest] = []
 
     def carry(self, request: BucketRequest) -> None:
-        """Add a request that fits; its given and unchecked amounts count from the start (``fit_batch``)."""
+        """Add a request that fits. The batch has its given and unchecked amounts from the start (``fit_batch``)."""
         if self.checked:
             _add(self.checked, request.checked)
         else:
@@ -61,16 +60,16 @@ class Batch:
     def attempt(self, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> None:
         """Take the amounts of shadow limits that are there, or on other shards; count the others."""
         here = self.left(headroom, ceilings)
-        left = {name: here[name] + self.elsewhere.get(name, 0) for name in request.trial}
-        spared = {name: left[name] for name, amount in request.trial.items() if amount > left[name]}
-        for name, amount in request.trial.items():
-            if name in spared:
-                _add(self.counted, {name: amount})
+        left = {name: here[name] + self.elsewhere.get(name, 0) for name in request.shadow_amounts}
+        short = {name: left[name] for name, amount in request.shadow_amounts.items() if amount > left[name]}
+        for name, amount in request.shadow_amounts.items():
+            if name in short:
+                _add(self.count_only, {name: amount})
             elif amount:
                 _add(self.tried, {name: amount})
                 _add(self.unchecked, {name: amount})
-        if spared:
-            self.spared[request] = spared
+        if short:
+            self.shadow_short[request] = short
             self.shadows += request.events
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
@@ -88,8 +87,8 @@ class Batch:
 
     def limits(self) -> Iterable[str]:
         """Return the limits that take part."""
-        more = self.unchecked or self.given or self.counted
-        return {**self.checked, **self.unchecked, **self.given, **self.counted} if more else self.checked
+        more = self.unchecked or self.given or self.count_only
+        return {**self.checked, **self.unchecked, **self.given, **self.count_only} if more else self.checked
 
     @property
     def gives_only(self) -> bool:
@@ -101,8 +100,8 @@ class Batch:
         """Whether all amounts are 0; then nothing is written."""
         if any(self.checked.values()):
             return False
-        only_counted = [request.counted or request.trial for request in self.carried]  # their sum may be 0
-        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *only_counted))
+        alone = [request.count_only or request.shadow_amounts for request in self.carried]  # their sum may be 0
+        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *alone))
 
 
 def fit_batch(
@@ -120,12 +119,12 @@ def fit_batch(
         if not request.is_acquire:
             _add(batch.given, request.given)
             _add(batch.unchecked, request.unchecked)
-            _add(batch.counted, request.counted)
+            _add(batch.count_only, request.count_only)
     blocked = False
     for request in requests:
         if not (blocked and request.turn) and _fits(request.checked, batch, headroom, ceilings):
             batch.carry(request)
-            if request.trial:
+            if request.shadow_amounts:
                 batch.attempt(request, headroom, ceilings)
         else:
             batch.short.append(request)

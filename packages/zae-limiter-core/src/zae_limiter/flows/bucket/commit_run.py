@@ -16,7 +16,7 @@ from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch
-from .contest import insists
+from .contest import may_reshape
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
@@ -25,7 +25,7 @@ from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan
 
 def _is_newer(config: Config, state: BucketState) -> bool:
     """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it."""
-    return config.given or config.read_at_ms > state.item[CONFIG_READ_AT]
+    return config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]
 
 
 class Decision(NamedTuple):
@@ -147,9 +147,9 @@ class CommitRun:
     def _admit(self, batch: Batch, requests: Sequence[BucketRequest]) -> None:
         """Settle requests of the batch as admitted, with the shadow limits that would have refused them."""
         self.settle(requests, "admitted")
-        for request, left in batch.spared.items():
+        for request, left in batch.shadow_short.items():
             if request.outcome is not None:
-                request.outcome = request.outcome._replace(spared=left)
+                request.outcome = request.outcome._replace(shadow_short=left)
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
@@ -224,7 +224,7 @@ class CommitRun:
         ):
             if not _is_newer(config, state):
                 self.namespace_state.expire(cached)
-            elif insists(
+            elif may_reshape(
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
@@ -233,7 +233,7 @@ class CommitRun:
     def _elsewhere(self) -> Mapping[str, int]:
         """Return what the other shards have of shadow limits. Shadow limits take it from any shard, without a second
         write."""
-        names = {name for request in self.pending for name in request.trial}
+        names = {name for request in self.pending for name in request.shadow_amounts}
         if not names or self.config is None:
             return NOTHING
         limits = [limit for limit in self.config.limits if limit.name in names]
@@ -298,7 +298,7 @@ class CommitRun:
         headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []
         for request in self.pending:
-            if not request.trial.keys() <= headroom.keys():
+            if not request.shadow_amounts.keys() <= headroom.keys():
                 outdated.append(request)
                 continue
             for name, amount in request.checked.items():
@@ -328,7 +328,7 @@ class CommitRun:
                 self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
-            if first.trial:
+            if first.shadow_amounts:
                 batch.attempt(first, headroom, plan.ceilings)
 
     def _judge(self, batch: Batch) -> Decision | None:

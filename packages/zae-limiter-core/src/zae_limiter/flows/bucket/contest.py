@@ -17,7 +17,7 @@ UNDONE_MS: Final = 1_000
 FOLLOW_MS: Final = 5_000
 
 
-def insists(
+def may_reshape(
     namespace_state: NamespaceState,
     cached: CachedBucket,
     state: BucketState,
@@ -27,10 +27,11 @@ def insists(
     lost: int,
     now_ms: int,
 ) -> bool:
-    """Return whether the run reshapes the bucket, after ``lost`` lost reshapes; else it uses the bucket's shape."""
+    """Return whether the run may reshape the bucket, after ``lost`` lost reshapes; otherwise it uses the bucket's
+    shape."""
     if any(_demands(config, state, request) for request in requests):
         return True
-    if not config.given:
+    if not config.from_call:
         return lost < RESHAPES_LOST
     limits, reshaped_ms = cached.reshaped
     undone = limits == config.limits and 0 <= now_ms - reshaped_ms < UNDONE_MS

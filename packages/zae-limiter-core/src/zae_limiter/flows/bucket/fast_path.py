@@ -25,7 +25,7 @@ def fast_path_update(
 ) -> Update | None:
     """Return the update, ``None`` in any other case."""
     request = requests[0]
-    if state is None or len(requests) > 1 or request.trial or request.counted or request.blocked:
+    if state is None or len(requests) > 1 or request.shadow_amounts or request.count_only or request.blocked:
         return None
     item = state.item
     if item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
@@ -57,7 +57,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
         return None
     item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
     values, least, most, found = {}, {}, {}, 0
-    for name, tokens, consumed, ceiling, amount, period, at_anchor in state.rows:
+    for name, tokens, consumed, ceiling, amount, period, at_anchor in state.limit_states:
         minted = amount * now_ms // period - at_anchor
         full = ceiling - minted
         missing, net = full - item[tokens], taken.get(name)

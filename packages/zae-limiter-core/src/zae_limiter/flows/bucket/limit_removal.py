@@ -47,7 +47,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     They may if the config is stored and no older than the one behind the bucket's shape. This happens at most once in a
     life of the config cache, so that a limit passed by one call site alone does not come and go with every write."""
     state = cached.state
-    if state is None or config is None or not config.stored or len(state.rows) <= len(config.limits):
+    if state is None or config is None or not config.stored or len(state.limit_states) <= len(config.limits):
         return ()
     now, cv = namespace_state.now(), state.item[CONFIG_READ_AT]
     if config.read_at_ms < cv or now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):

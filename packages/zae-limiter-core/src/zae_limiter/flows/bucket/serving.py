@@ -16,7 +16,7 @@ from ..process.config_cache import ConfigKeys
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..retry import read_all
-from ..steps import Enqueue, Flow, Release
+from ..steps import Enqueue, Flow, Wake
 from .group_commit import commit
 from .limit_removal import leaving, tidy
 from .splitting import split_hot_shard
@@ -48,14 +48,14 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     config = requests[0].config
     names = leaving(namespace_state, cached, config)
     if names and config is not None and requests[0].admitted:
-        yield Release(requests)
+        yield Wake(requests)
         yield from tidy(namespace_state, cached, config, names)
     if (
         cached.write_rate.per_second
         and cached.write_rate.exceeds(namespace_state.settings.split_above, namespace_state.now())
         and not namespace_state.doubted()
     ):
-        yield Release(requests)
+        yield Wake(requests)
         yield from split_hot_shard(namespace_state, cached)
 
 
@@ -98,7 +98,7 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
         reads += 1
     cached.resolved = resolved
     parent = {} if resolved.parent_id is None else {PARENT_ID: resolved.parent_id}
-    cached.family = {CASCADE: resolved.cascade, **parent}
+    cached.parent_link = {CASCADE: resolved.cascade, **parent}
 
 
 def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolved | None]:

@@ -185,17 +185,17 @@ def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -
         draft.take_at_ceiling(attribute, least=full, balance=kept)
     elif half.available < 0:
         draft.equals[attribute] = tokens
-        draft.count(attribute, minted - half.given)
+        draft.count(attribute, minted - half.moved)
     else:
-        draft.take_below(attribute, least=half.given - minted, most=full, change=minted - half.given)
-    return half.given
+        draft.take_below(attribute, least=half.moved - minted, most=full, change=minted - half.moved)
+    return half.moved
 
 
 def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int], *, count: int, anchor_ms: int) -> Item:
     """Return the item of a new shard, with the rules of another one and nothing consumed."""
     return bucket_item(
         bucket,
-        state.family,
+        state.parent_link,
         (LimitBalance(shard_limit.limit, tokens[name]) for name, shard_limit in state.shard_limits.items()),
         shard_count=count,
         anchor_ms=anchor_ms,

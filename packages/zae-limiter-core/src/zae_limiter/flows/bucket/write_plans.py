@@ -21,7 +21,7 @@ TTL_GRACE_MS = 60_000
 
 
 class ConsumeWrite:
-    """The bucket keeps its shape. ``upper`` has, after ``write``, the upper bounds of the update, by attribute."""
+    """The bucket keeps its shape. After ``write``, ``upper`` has the upper bounds of the update, by attribute."""
 
     __slots__ = (
         "cached",
@@ -85,14 +85,14 @@ class ConsumeWrite:
         for name in batch.limits():
             at, net = bucket_attributes(name), batch.net(name)
             draft.count(at.tokens, -net)
-            draft.count(at.consumed, net + batch.counted.get(name, 0))
+            draft.count(at.consumed, net + batch.count_only.get(name, 0))
         draft.count_write(batch)
         return draft.update(self.cached.key)
 
     def _take(self, draft: UpdateDraft, limit: str, batch: Batch) -> None:
-        """Draft one limit by the row that it is in; a limit that takes no part is not touched."""
+        """Draft one limit, below its ceiling or at it; leave alone a limit that takes no part."""
         at, net, checked = bucket_attributes(limit), batch.net(limit), batch.checked.get(limit)
-        draft.count(at.consumed, net + batch.counted.get(limit, 0))
+        draft.count(at.consumed, net + batch.count_only.get(limit, 0))
         if checked is None and limit not in batch.unchecked:
             draft.count(at.tokens, -net)
             return
@@ -179,7 +179,7 @@ class ReshapeWrite:
 
     def _take(self, draft: UpdateDraft, name: str, balance: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
-        draft.count(at.consumed, net + batch.counted.get(name, 0))
+        draft.count(at.consumed, net + batch.count_only.get(name, 0))
         if balance.headroom < balance.ceiling:
             least = None if checked is None else checked - batch.given.get(name, 0) - balance.minted
             draft.take_below(at.tokens, least=least, most=balance.ceiling - balance.minted, change=balance.minted - net)
@@ -191,7 +191,7 @@ class ReshapeWrite:
         if shard_limit is None:
             draft.absent += (at.tokens,)
             draft.set[at.tokens] = self.headroom[limit.name] - batch.net(limit.name)
-            draft.set[at.consumed] = batch.net(limit.name) + batch.counted.get(limit.name, 0)
+            draft.set[at.consumed] = batch.net(limit.name) + batch.count_only.get(limit.name, 0)
         if shard_limit is None or shard_limit.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)
@@ -222,10 +222,10 @@ class CreateWrite:
         """Return a put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
         longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in limits)
-        nets = ((limit, batch.net(limit.name), batch.counted.get(limit.name, 0)) for limit in limits)
+        nets = ((limit, batch.net(limit.name), batch.count_only.get(limit.name, 0)) for limit in limits)
         item = bucket_item(
             self.cached.id,
-            self.cached.family,
+            self.cached.parent_link,
             (LimitBalance(limit, limit.ceiling_milli - net, net + counted) for limit, net, counted in nets),
             shard_count=1,
             anchor_ms=self.now_ms,

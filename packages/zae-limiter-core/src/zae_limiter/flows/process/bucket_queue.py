@@ -16,19 +16,18 @@ Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
 
 class Outcome(NamedTuple):
-    """How a request fared: at ``at_ms``, on a bucket in the given ``state``, ``None`` if there was no bucket.
+    """The result of a request: at ``at_ms``, on a bucket in this ``state``, ``None`` if there was no bucket.
 
     ``outdated``: the bucket lacks a limit of the request and its config is newer, or the bucket no longer has the
     shard. ``left``: after a refusal, the tokens left by the requests before it, in millitokens by limit.
-    ``spared``: the shadow limits that were short, from which nothing was taken, with what they had left.
-    """
+    ``shadow_short``: the shadow limits that were short, with what they had left; nothing was taken from them."""
 
     verdict: Verdict
     state: BucketState | None
     at_ms: int
     error: StoreError | None = None
     left: Mapping[str, int] = NOTHING
-    spared: Mapping[str, int] = NOTHING
+    shadow_short: Mapping[str, int] = NOTHING
 
 
 class Waiter:
@@ -66,15 +65,14 @@ class BucketRequest(Waiter):
     """One request on one bucket: amounts in millitokens by limit.
 
     ``checked`` must be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
-    ``trial``: amounts of shadow limits, taken if they are there, else only counted. ``counted`` changes the count
-    alone, up or down; ``shadows`` the number of acquires that a shadow limit would have refused.
-    ``shards``: the shard count when the given amounts were taken, 0 if it does not matter. ``elsewhere``: after the
-    run, the amounts that go back to shards split off since.
-    """
+    ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
+    the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
+    limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
+    ``elsewhere``: after the run, the amounts that go back to shards split off since."""
 
     returned = False
-    trial: Mapping[str, int] = NOTHING
-    counted: Mapping[str, int] = NOTHING
+    shadow_amounts: Mapping[str, int] = NOTHING
+    count_only: Mapping[str, int] = NOTHING
     shadows = 0
     elsewhere: "Sequence[ShardReturn]" = ()
 
@@ -105,29 +103,29 @@ class BucketRequest(Waiter):
     @property
     def is_acquire(self) -> bool:
         """Whether it asks for amounts; else it corrects what others took."""
-        return bool(self.checked or self.trial)
+        return bool(self.checked or self.shadow_amounts)
 
     @property
     def amounts(self) -> Mapping[str, int]:
         """All amounts that it asks for, those of shadow limits included."""
-        return {**self.checked, **self.trial} if self.trial else self.checked
+        return {**self.checked, **self.shadow_amounts} if self.shadow_amounts else self.checked
 
     @property
-    def spared(self) -> Mapping[str, int]:
-        """The amounts of shadow limits that were only counted."""
-        names = NOTHING if self.outcome is None else self.outcome.spared
-        return {name: self.trial[name] for name in names}
+    def not_taken(self) -> Mapping[str, int]:
+        """The amounts that shadow limits did not have, so that they were only counted."""
+        names = NOTHING if self.outcome is None else self.outcome.shadow_short
+        return {name: self.shadow_amounts[name] for name in names}
 
     @property
     def taken(self) -> Mapping[str, int]:
         """The amounts that it took, if it was admitted."""
-        spared = self.spared
-        return {name: amount for name, amount in self.amounts.items() if name not in spared} if spared else self.amounts
+        amounts, left_out = self.amounts, self.not_taken
+        return {name: amount for name, amount in amounts.items() if name not in left_out} if left_out else amounts
 
     @property
     def only_returns(self) -> bool:
         """Whether it is a correction that takes nothing: without a bucket there is nothing to correct."""
-        return not self.is_acquire and not self.unchecked and not any(amount > 0 for amount in self.counted.values())
+        return not self.is_acquire and not self.unchecked and not any(amount > 0 for amount in self.count_only.values())
 
     @property
     def admitted(self) -> bool:
@@ -140,12 +138,12 @@ class BucketRequest(Waiter):
         return mine is yours or mine is None or yours is None or mine.limits == yours.limits
 
     def give_back(self, *, events: int) -> "BucketRequest":
-        """Return the request that gives back the checked amounts; marks this one as returned."""
+        """Return the request that gives back the amounts taken, and mark this one as returned."""
         self.returned = True
         given = {name: amount for name, amount in self.taken.items() if amount}
         back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
-        if spared := self.spared:
-            back.counted = {name: -amount for name, amount in spared.items()}
+        if not_taken := self.not_taken:
+            back.count_only = {name: -amount for name, amount in not_taken.items()}
             back.shadows = -1 if events else 0
         return back
 
@@ -153,7 +151,7 @@ class BucketRequest(Waiter):
         """Return one give-back that does the work of two."""
         given = _sum(self.given, other.given)
         both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
-        both.counted, both.shadows = _sum(self.counted, other.counted), self.shadows + other.shadows
+        both.count_only, both.shadows = _sum(self.count_only, other.count_only), self.shadows + other.shadows
         return both
 
     @property
@@ -175,12 +173,12 @@ class BucketRequest(Waiter):
         if not self.corrected <= known.keys():
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
-            self.counted = {name: amount for name, amount in self.counted.items() if name in known}
+            self.count_only = {name: amount for name, amount in self.count_only.items() if name in known}
 
     @property
     def corrected(self) -> set[str]:
         """The limits of its corrections."""
-        return {*self.given, *self.unchecked, *self.counted}
+        return {*self.given, *self.unchecked, *self.count_only}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
@@ -210,9 +208,8 @@ class ShardReturn(NamedTuple):
 class BucketQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
-    ``server``: the driver's token of whatever serves the queue, ``None`` while nothing does. ``lingers``: the server
-    waits for new requests, and no run is at work.
-    """
+    ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
+    the server waits for new requests, and no run is at work."""
 
     __slots__ = ("lingers", "server", "waiting", "work")
 

@@ -11,7 +11,7 @@ from ...resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.configs import limits_in_force, override_end, read_config, read_limits, read_on_unavailable
-from ...schema.entities import read_family
+from ...schema.entities import read_parent_link
 from ...stats import CacheStats
 
 
@@ -162,7 +162,7 @@ class ConfigCache:
 def _check(key: Key, item: Item | None, now_ms: int) -> None:
     """Raise ``Unreadable`` for an item that is like no config, or like no entity's record."""
     if key.sk == keys.sk_meta():
-        read_family(item)
+        read_parent_link(item)
     elif item is not None:
         read_config(item, now_ms)
 
@@ -207,13 +207,13 @@ class ConfigItems(NamedTuple):
     def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
         """Return config, parent and policy in one value."""
         wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
-        family = read_family(self.meta)
+        parent_link = read_parent_link(self.meta)
         return Resolved(
             config=config,
             source=wins.source if wins else None,
             on_unavailable=read_on_unavailable(self.system),
-            parent_id=family.parent_id,
-            cascade=family.cascade,
+            parent_id=parent_link.parent_id,
+            cascade=parent_link.cascade,
             valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
             generation=generation,
             ends_ms=ends_ms,

@@ -61,7 +61,6 @@ class CachedBucket:
         "_agreed",
         "_flow",
         "_others",
-        "family",
         "follows_until_ms",
         "id",
         "key",
@@ -69,6 +68,7 @@ class CachedBucket:
         "line",
         "loading",
         "pairing",
+        "parent_link",
         "queue",
         "refused_since_ms",
         "reshaped",
@@ -87,7 +87,7 @@ class CachedBucket:
         self.known = False
         self.seen_at_ms = 0
         self._flow: dict[str, tuple[float, float]] = {}
-        self.family: dict[str, Any] = {CASCADE: False}
+        self.parent_link: dict[str, Any] = {CASCADE: False}
         self.queue: BucketQueue
         self.loading: BucketQueue
         self.line = WaitingLine()
@@ -137,10 +137,10 @@ class CachedBucket:
         return consumed / minted if minted > 0 else 0.0
 
     def _watch(self, before: BucketState, state: BucketState, since_ms: int, at_ms: int) -> None:
-        for row, shard_limit in zip(state.rows, state.shard_limits.values(), strict=True):
-            consumed, minted = self._flow.get(row.name, (0.0, 0.0))
-            self._flow[row.name] = (
-                consumed * KEPT + state.item[row.consumed] - before.item.get(row.consumed, 0),
+        for each, shard_limit in zip(state.limit_states, state.shard_limits.values(), strict=True):
+            consumed, minted = self._flow.get(each.name, (0.0, 0.0))
+            self._flow[each.name] = (
+                consumed * KEPT + state.item[each.consumed] - before.item.get(each.consumed, 0),
                 minted * KEPT + shard_limit.minted(at_ms) - shard_limit.minted(since_ms),
             )
 

@@ -108,7 +108,7 @@ def _prepare(
     alone = [each for each in to_write if each[0].alone]
     parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
     first = wave * CHANGES_PER_WAVE
-    return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts, first)]
+    return [_batch(part, cause.request_token(attempt, number)) for number, part in enumerate(parts, first)]
 
 
 def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> _Batch[P]:

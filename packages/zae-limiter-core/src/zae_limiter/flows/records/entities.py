@@ -12,7 +12,7 @@ from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import CHILDREN, EVENT_ID, METADATA, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_child_count, read_entity, read_family, write_metadata
+from ...schema.entities import entity_item, read_child_count, read_entity, read_parent_link, write_metadata
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
@@ -54,7 +54,7 @@ def create_entity(
     put = Put(item, Conditions(absent=(PK,)))
     joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
     try:
-        yield from with_retries(Transact((put, audit_put, *joins), cause.token(0)))
+        yield from with_retries(Transact((put, audit_put, *joins), cause.request_token(0)))
     except TransactionCancelled as cancelled:
         if not lost_race(cancelled):
             raise
@@ -172,7 +172,7 @@ def _not_created(new: Entity, reasons: Sequence[Reason]) -> Exception:
 def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None:
     if parent is None:
         raise EntityNotFoundError(parent_id)
-    if read_family(parent).parent_id is not None:
+    if read_parent_link(parent).parent_id is not None:
         raise _too_deep(parent_id, parent)
     if children:
         problem = f"the entity has children itself, {children}: the tree has two levels"
@@ -180,7 +180,7 @@ def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None
 
 
 def _too_deep(parent_id: str, parent: Item) -> ValidationError:
-    problem = f"has a parent itself, {read_family(parent).parent_id}: the tree has two levels"
+    problem = f"has a parent itself, {read_parent_link(parent).parent_id}: the tree has two levels"
     return ValidationError("parent_id", parent_id, problem)
 
 

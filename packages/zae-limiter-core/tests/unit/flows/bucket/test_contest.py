@@ -16,7 +16,7 @@ THEIRS, TPM = Limit.per_minute("rpm", 30), Limit.per_minute("tpm", 60)
 
 def asks(it: Stage, *limits: Limit, given: bool = True, **amounts: int) -> BucketRequest:
     """An acquire under ``limits=``, or under limits that were read just now."""
-    return it.request(config=Config(limits, it.clock.now_ms(), given=given), checked=amounts)
+    return it.request(config=Config(limits, it.clock.now_ms(), from_call=given), checked=amounts)
 
 
 def shaped(*limits: Limit, turn: int) -> Item:

@@ -87,15 +87,15 @@ def test_two_whose_counts_cancel_out_are_written_all_the_same() -> None:
     it = stage()
     item = bucket_item({RPM: 0})
     it.sees(item)
-    spared, back = it.request(RPM), it.request(events=0)
-    spared.trial, back.counted = {"rpm": 1000}, {"rpm": -1000}
+    short, back = it.request(RPM), it.request(events=0)
+    short.shadow_amounts, back.count_only = {"rpm": 1000}, {"rpm": -1000}
     it.clock.advance(seconds=0.5)
-    steps = run(it, [spared, back], applied_to(item))
+    steps = run(it, [short, back], applied_to(item))
     assert kinds(steps) == ["Update"]
     assert isinstance(steps[0], Update)
     assert steps[0].add.items() >= {"ev": 1, "sj": 1}.items()
     assert not {"b_rpm_tk", "b_rpm_tc"} & steps[0].add.keys()
-    assert spared.spared == {"rpm": 1000}
+    assert short.not_taken == {"rpm": 1000}
 
 
 def test_what_did_not_fit_is_judged_at_the_instant_of_the_failed_write_not_later() -> None:

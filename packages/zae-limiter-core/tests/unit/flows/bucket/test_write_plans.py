@@ -160,7 +160,7 @@ def test_nor_does_one_that_is_split_or_whose_multiplier_is_zero() -> None:
 def test_a_missing_bucket_is_made_full_but_for_what_is_taken() -> None:
     it = stage()
     it.sees(None)
-    it.cached.family = {"cascade": True, "parent_id": "p"}
+    it.cached.parent_link = {"cascade": True, "parent_id": "p"}
     put = next(
         commit(it.namespace_state, it.cached, [it.request(config=Config((RPM, TPM), 77), checked={"rpm": 2000})])
     )

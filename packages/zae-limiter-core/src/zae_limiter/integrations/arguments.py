@@ -13,7 +13,7 @@ from .leases import REFUNDS
 Kind = type[RateLimiter] | type[SyncRateLimiter]
 
 
-def check_given(kind: Kind, limiter: object, cost: object, refund: object, options: AcquireOptions) -> None:
+def check_arguments(kind: Kind, limiter: object, cost: object, refund: object, options: AcquireOptions) -> None:
     """Raise ``ValidationError`` for arguments that no request could be limited with."""
     if not (isinstance(limiter, kind) or callable(limiter)):
         raise ValidationError("limiter", limiter, f"must be a {kind.__name__}, or a function that returns one")
