@@ -13,9 +13,9 @@ _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLO
 def write_file(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Write a result; replace an existing file as a whole or not at all, and follow no symbolic link."""
     if path.is_symlink():
-        raise CommandError(f"{path}: this is a symbolic link, which is not written to: pass the name of a file")
+        raise CommandError(f"{path}: this is a symbolic link, and the command writes to none: pass the name of a file")
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path}: this is no ordinary file, and would be replaced by one: pass the name of a file")
+        raise CommandError(f"{path}: not an ordinary file, and writing would replace it: pass the name of a file")
     written = content.encode("utf-8") if isinstance(content, str) else content
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

@@ -63,7 +63,7 @@ def _manifests_below(directory: Path) -> list[Path]:
     named = [each for each in _entries_below(directory) if each.suffix in SUFFIXES]
     for each in named:
         if each.is_symlink():
-            raise CommandError(f"{each}: this is a symbolic link, which is not followed: pass its target with -f")
+            raise CommandError(f"{each}: a symbolic link, which is not followed: pass its target with -f")
     found = sorted(each for each in named if each.is_file())
     if not found:
         raise CommandError(f"{directory}: no *.yaml or *.yml file in this directory")

@@ -37,7 +37,7 @@ def test_json_has_everything_about_buckets(used: Table) -> None:
 def test_where_there_is_no_bucket_it_would_be_full(table: Table) -> None:
     assert run("bucket", "show", "key").stdout == (
         "There is no bucket of key in namespace default: "
-        "all tokens are available, unless limits block, which --resource NAME shows.\n"
+        "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that.\n"
     )
     done = run("bucket", "show", "key", "-r", "gpt-4")
     assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: all tokens are available.\n"

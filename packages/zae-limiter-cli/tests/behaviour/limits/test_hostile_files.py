@@ -40,7 +40,7 @@ def test_no_planted_link_is_followed(stack: Stack, name: str) -> None:
     done = stack.run("plan", "-f", stack.write(ALPHA), "--out", str(out))
     assert victim.read_text() == "precious"
     if name == "alpha.plan":
-        told = f"Error: {out}: this is a symbolic link, which is not written to: pass the name of a file\n"
+        told = f"Error: {out}: this is a symbolic link, and the command writes to none: pass the name of a file\n"
         assert (done.exit_code, done.stdout, done.stderr) == (1, "", told)
         assert out.is_symlink()
     else:
@@ -153,7 +153,7 @@ def test_no_link_below_a_directory_is_followed(stack: Stack, command: tuple[str,
     (below / "alpha.yaml").write_text(ALPHA)
     link = below / "beta.yaml"
     link.symlink_to(secret)
-    told = f"{link}: this is a symbolic link, which is not followed: pass its target with -f\n"
+    told = f"{link}: a symbolic link, which is not followed: pass its target with -f\n"
     assert stack.error(*command, "-f", str(below.parent)) == told
 
 

@@ -34,7 +34,7 @@ Answer = Credentials | StoreError
 def too_late(seconds: float) -> Unreachable:
     """Return the error for credentials that do not come in time."""
     why = f"the credentials did not come within {round(seconds, 1):g} s"
-    return Unreachable(f"no client: {why}: look at their provider, such as credential_process, SSO or a role")
+    return Unreachable(f"no client: {why}: check their provider, such as credential_process, SSO or a role")
 
 
 class Held(NamedTuple):

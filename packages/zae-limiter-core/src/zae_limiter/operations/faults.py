@@ -105,7 +105,7 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
         case "ValidationException":
             return Invalid(f"{code}: {message}")
         case _ if _is_of_the_clock(code, message):
-            why = "this machine's clock is too far off for the store, which refuses what it signs; set the clock"
+            why = "this machine's clock is too far off: the store refuses its signatures; set the clock"
             return Denied(f"{why}: {code}: {message}")
     return _of_status(response)(f"{code}: {message}")
 

@@ -39,7 +39,8 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
 
     The limits are those of the bucket: it follows a change of limits at its next acquire. SHADOWED counts the acquires
     that were admitted although shadow limits would have refused them. A resource without a bucket has all its tokens,
-    unless limits block, which --resource shows. Without --resource the list may miss a bucket of the last second.
+    unless a capacity of 0 blocks: --resource shows that. Without --resource the list may miss a bucket of the last
+    second.
     """
     with open_namespace(connection, namespace) as repository:
         found = [_marked(repository, each) for each in repository.get_buckets(entity_id, resource)]
@@ -48,7 +49,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
         elif found:
             say_buckets(found)
         elif resource is None:
-            left = "all tokens are available, unless limits block, which --resource NAME shows"
+            left = "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that"
             click.echo(f"There is no bucket of {entity_id} in namespace {namespace}: {left}.")
         else:
             left = _left_without_bucket(repository, entity_id, resource)

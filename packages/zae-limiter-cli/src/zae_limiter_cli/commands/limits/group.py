@@ -28,6 +28,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 def limits() -> None:
     """Keep the limits of namespaces in files: one YAML file for each namespace.
 
-    apply and unlock invoke the stack's provisioner, plan, diff, export and state its planner, which only reads.
-    lambda:InvokeFunction on these is the only permission needed.
+    apply and unlock invoke the stack's provisioner. plan, diff, export and state invoke its planner, which only reads.
+    You need no permission but lambda:InvokeFunction on these two.
     """

@@ -10,9 +10,9 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "set-defaults": Entry("resource.defaults:set_defaults", "Replace its limits."),
-    "get-defaults": Entry("resource.defaults:get_defaults", "Show its limits."),
-    "delete-defaults": Entry("resource.defaults:delete_defaults", "Delete its limits."),
+    "set-defaults": Entry("resource.defaults:set_defaults", "Replace the limits of a resource."),
+    "get-defaults": Entry("resource.defaults:get_defaults", "Show the limits of a resource."),
+    "delete-defaults": Entry("resource.defaults:delete_defaults", "Delete the limits of a resource."),
     "list": Entry("resource.defaults:list_resources", "List the resources that have limits."),
 }
 

@@ -31,13 +31,13 @@ def stack_options(function: Function) -> Function:
 def production_option(function: Function) -> Function:
     """Add ``--production``; the command gets ``production``."""
     asked = " ".join(map(flag, PRODUCTION))
-    told = f"Ask for what production needs: {asked}. What is given beside it wins."
+    told = f"Turn on what production needs: {asked}. Other options override it."
     return click.option("--production", is_flag=True, help=told)(function)
 
 
 def errors_only_option(function: Function) -> Function:
     """Add ``--quiet``; the command gets ``quiet``, and prints its result as JSON only."""
-    told = "Print errors only; with --output json, the result, too."
+    told = "Print only errors; with --output json also the result."
     return click.option("--quiet", "-q", is_flag=True, help=told)(function)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--oldest-client",
     metavar="VERSION",
-    help="Only shut clients before this release of zae-limiter-core out, as a migration needs it.",
+    help="Only shut out clients older than this release of zae-limiter-core, as a migration requires.",
 )
 @downgrade_option
 @yes_option
@@ -127,7 +127,7 @@ def _shut_out(connection: "Connection", oldest_client: str, output: OutputForm, 
     else:
         click.echo(f"Stack {connection.name} admits no client before zae-limiter-core {oldest_client} any more.")
         click.echo(
-            "Those that have it open stay until they end. Next, when none of them is left: "
+            "Older clients that have it open go on until they end. When none of them is left, run "
             f"`zae-limiter upgrade --name {connection.name}`"
         )
 

@@ -21,4 +21,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def usage() -> None:
-    """Show what entities consumed and were refused, by hour and by day, as the aggregator counted it."""
+    """Show what entities consumed and how often they were refused, by hour and by day, as the aggregator counted."""

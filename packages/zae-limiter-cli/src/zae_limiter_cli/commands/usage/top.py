@@ -48,9 +48,9 @@ COUNTS: Final[Mapping[str, str]] = {
 def top(
     *, connection: "Connection", namespace: str, query: "UsageQuery", by: str, rows: int, output: OutputForm
 ) -> None:
-    """List the entities that were refused, or that consumed, the most on a resource, the first one the most.
+    """List the entities with the most refusals, or the most consumption, on a resource, the most first.
 
-    Reads the usage of every entity on the resource; daily windows are the fewest reads.
+    The command reads the usage of every entity on the resource. Daily windows take the fewest reads.
     """
     from zae_limiter.naming import check_limit_name
 

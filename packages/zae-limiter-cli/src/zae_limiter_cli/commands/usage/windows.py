@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @rows_option
 @output_option
 def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
-    """List acquires and net consumption of each window, the latter in tokens by limit, the oldest window first.
+    """List the acquires of each window, and its net consumption in tokens by limit, the oldest window first.
 
-    Acquires are admitted, refused, or shadowed: admitted, although shadow limits would have refused them.
+    Acquires are admitted or refused. Shadowed ones were admitted although shadow limits would have refused them.
     For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
     """
     from ...usage.showing import plain_snapshot, say_snapshots
