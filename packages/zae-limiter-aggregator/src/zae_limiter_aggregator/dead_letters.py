@@ -1,4 +1,4 @@
-"""Send records that can never be processed to the dead-letter queue, so that the stream goes on behind them.
+"""Send records that can never be processed to the dead-letter queue, so that the stream can continue.
 
 A message says where the record is, not what is in it: the stream keeps it for a day.
 """

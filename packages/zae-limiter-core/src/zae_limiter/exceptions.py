@@ -397,7 +397,7 @@ class OlderClientsError(VersionError):
 
 
 class NoUpgradePathError(VersionError):
-    """The table is none that this release can use or upgrade; ``problem`` says how that shows."""
+    """The release can neither use nor upgrade the table; ``problem`` says why."""
 
     def __init__(self, stack: str, problem: str) -> None:
         super().__init__(stack, problem)

@@ -7,7 +7,7 @@ from typing import Final
 from ..errors import CommandError
 
 LEFT_OUT: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".pyi"})  # compiled, or for type checkers
-# Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest tells of this installation.
+# Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest describes this installation.
 METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
 FOR_APPLICATIONS: Final = frozenset(

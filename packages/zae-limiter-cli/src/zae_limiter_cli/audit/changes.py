@@ -15,7 +15,7 @@ def changes(event: "AuditEvent") -> Iterator[str]:
     name.
 
     A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse."""
-    credited = event.action == "bucket_credited"  # says what was given beside what was there: none of that is gone
+    credited = event.action == "bucket_credited"  # ``after`` has only the credit: nothing is gone
     before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)

@@ -63,7 +63,7 @@ class RateLimited:
         check_arguments(RateLimiter, limiter, cost, refund, options)
         self._refund, self._options = refund, options
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
-        self.__signature__ = Signature(  # FastAPI reads it, and so resolves what was given
+        self.__signature__ = Signature(  # FastAPI reads it, and so resolves these dependencies
             [
                 Parameter("connection", Parameter.KEYWORD_ONLY, annotation=HTTPConnection),
                 *(Parameter(name, Parameter.KEYWORD_ONLY, default=_depends(value)) for name, value in given.items()),

@@ -1,6 +1,6 @@
 """A table in memory, with DynamoDB's outcome for every operation.
 
-Lives here: items in a dict, behind one lock. Never: the effect of a write (effects), its cost (metering).
+The items are in a dict, behind one lock. ``effects`` has the effect of a write, ``metering`` its cost.
 
 What nobody asks for again must go, or the table grows with each id that a client makes up. An update moves a ``ttl`` on
 the path of every acquire, so a heap or a wheel of instants would make that path dearer. Instead a hand goes round all

@@ -19,7 +19,9 @@ from ..runtime.jitter import jittered
 FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later pause is twice as long, up to the longest
 LONGEST_PAUSE: Final = 0.75
 BUSY: Final = 0.25  # seconds by which a busy process may be late; nothing that is known is older than both together
-STANDSTILL: Final = 1.0  # seconds behind its deadline: a request that ends then tells of this process, not of the store
+STANDSTILL: Final = (
+    1.0  # seconds behind its deadline: a request that ends later says something about this process, not about the store
+)
 
 
 class Probing:

@@ -100,7 +100,7 @@ def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
 
 
 def override_attributes(override: Override, *, alone: bool) -> Item:
-    """Return an override as attributes; with ``alone`` the item has no limits of its own, and expires behind the
+    """Return an override as attributes; with ``alone`` the item has no limits of its own, and expires after the
     override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}

@@ -123,8 +123,7 @@ class BucketState(NamedTuple):
         return int(self.item[bucket_attributes(limit).tokens])
 
     def is_short_of(self, amounts: Mapping[str, int], now_ms: int) -> bool:
-        """Return whether a limit has less than its amount at ``now_ms``; those that the shard lacks are not looked
-        at."""
+        """Return whether a limit has less than its amount at ``now_ms``; ignore limits that the shard lacks."""
         item = self.item
         for each, shard_limit in zip(self.limit_states, self.shard_limits.values(), strict=True):
             amount = amounts.get(each.name)

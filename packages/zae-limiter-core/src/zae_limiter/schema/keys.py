@@ -58,7 +58,7 @@ def decode(part: str) -> str:
 
 
 def pk_prefix(ns: str) -> str:
-    """Return what each partition key of a namespace begins with, and none of another's."""
+    """Return the text that begins each partition key of a namespace, and no key of another one."""
     return f"{ns}/"
 
 

@@ -1,7 +1,7 @@
 """The one rule for reading items: a missing attribute, one of the wrong type, or an invalid value makes one unreadable.
 
 Each reader of a record has ``reads``, and takes attributes by their types. So what it returns is sound, and what it
-raises names the key. Never: the attributes of a record (its module).
+raises names the key. The module of a record has its attributes.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""What tests of programs that use this library need.
+"""Test programs that use this library.
 
-Lives here: a clock that a test moves, and that moves itself while calls wait. Never: pytest, which ``testing.plugin``
-needs.
+This module has a clock that a test moves, and that moves itself while calls wait. ``testing.plugin`` needs pytest; this
+module does not.
 
     pytest_plugins = ["zae_limiter.testing.plugin"]  # in conftest.py: manual_clock, limiter, sync_limiter
 """

@@ -1,6 +1,6 @@
 """Fixtures for the tests of programs that use this library; pytest loads them where a conftest.py asks for them.
 
-Lives here: a limiter in memory, in both variants, over a clock that the test moves. Never: a network, an account.
+They give a limiter in memory, in both variants, over a clock that the test moves: no network, no account.
 
     pytest_plugins = ["zae_limiter.testing.plugin"]
 

@@ -75,7 +75,7 @@ def top(
 
 
 def _refuse_unknown(repository: "SyncRepository", query: "UsageQuery", by: str) -> None:
-    """Raise ``CommandError`` for a name that is none of the limits; where no limit is known, for a mistyped count."""
+    """Raise ``CommandError`` for a name that is none of the limits; if no limit is known, only for a mistyped count."""
     from difflib import get_close_matches
 
     defaults = (*repository.get_resource_defaults(str(query.resource)), *repository.get_system_defaults()[0])

@@ -204,7 +204,7 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
     """Take where the fast way does not do: there is a parent, a config has expired, or a waiting caller's turn has
     come."""
-    if len(claims) > 1 or request.turn is None:  # whoever waits for one bucket has looked at the copy
+    if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
         refuse_by_copies(namespace_state, request, claims)
     if request.turn is not None:
         return (yield from take_in_turn(namespace_state, claims))

@@ -10,7 +10,7 @@ from ...naming import check_identifier, check_resource
 from ..validation import validate_bucket, validate_flag
 from .claims import AcquireRequest
 
-LONGEST_WAIT: Final = 10**9  # seconds; whoever waits for longer waits without a bound
+LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
 
 
 def validate_request(

@@ -12,7 +12,7 @@ shard counts only once it is *ripe*: it has the whole amount, or most of what it
 due for long settles for smaller parts (``Turn.parts``), and the first of a line for any at the end of its time. Those
 of one process take different shards (``WaitingLine.asked``).
 
-Never: the pauses of a caller (waiting).
+``waiting`` has the pauses of a caller.
 """
 
 from collections.abc import Mapping, Sequence

@@ -157,7 +157,7 @@ class WaitingLine:
         for place in places:
             has_left = place.turn not in self._amounts
             if place.number > turn.number or not (has_left or place.turn.awake):
-                break  # what has left behind one that sleeps is told by the next sort
+                break  # the next sort removes what has left behind a sleeping caller
             if has_left or place.turn.is_served(self):
                 for name, amount in place.amounts.items():
                     sums[name] -= amount
