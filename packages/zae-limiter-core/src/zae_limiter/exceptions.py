@@ -89,10 +89,12 @@ class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
     ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
-    its parent.
+    its parent. Raises ``TypeError`` for a text in their place: Celery's JSON makes one, and then shows it as it is.
     """
 
     def __init__(self, statuses: Sequence["LimitStatus"], entity_id: str | None = None) -> None:
+        if isinstance(statuses, str):
+            raise TypeError("statuses must be LimitStatus objects, not a text")
         super().__init__(tuple(statuses), entity_id)
         self.statuses = tuple(statuses)
         first = self.statuses[0].entity_id if self.statuses else ""

@@ -217,3 +217,10 @@ def test_a_refusal_is_shown_as_its_message() -> None:
     error = RateLimitExceeded([status("a", retry_after=2.0, available=10, requested=11)] * 30)
     assert repr(error) == f"RateLimitExceeded({str(error)!r})"
     assert len(repr(error)) < 120
+
+
+def test_what_a_queue_made_of_the_statuses_is_no_refusal() -> None:
+    """Celery's results in JSON give an exception its arguments as texts, and show them if it takes none of them."""
+    text = repr(RateLimitExceeded([status("rpm", retry_after=1)]).args[0])
+    with pytest.raises(TypeError, match="statuses must be LimitStatus objects, not a text"):
+        RateLimitExceeded(text, "user")  # type: ignore[arg-type]
