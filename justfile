@@ -7,6 +7,9 @@ checkov_version := "3.3.30"
 # Processes that run tests: three for each two cores, for they wait a third of their time
 workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
 
+# All but LiteLLM's, whose environment is large
+light_examples := "celery-worker flask-app github-actions lambda-function llm-gateway"
+
 # What another Python may change: event loops, threads, signals, connections, inspection
 of_interpreters := "{behaviour/test_{asgi,connections,distribution,group_commit,interruption,parity,process_life,processes,serving,signals,transport,waiting}.py,unit/{observers,protocol,runtime}}"
 
@@ -158,6 +161,16 @@ test-llm which:
     uv pip list --quiet --python "$scratch/venv" | grep -E "^(anthropic|langchain-anthropic|langchain-core|langchain-openai|litellm|openai) "
     "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
     "$scratch/venv/bin/pytest" -q --installed packages/zae-limiter-core/tests/llm
+
+# The projects of `examples`, each with its tests in the environment that its README makes: `just examples`, `just examples flask-app`
+examples *names:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    names="{{names}}"
+    for name in ${names:-$(cd examples && printf '%s\n' */pyproject.toml | xargs dirname)}; do
+        echo "== $name"
+        (cd "examples/$name" && uv run --quiet pytest -q)
+    done
 
 # The whole stack on every target that this machine offers, a file at a time in each process: `just integration --target dynoxide`
 integration *args:
@@ -373,7 +386,8 @@ test-all:
         exit $code
     }
     trap finish EXIT
-    for part in beside wheels-test "test-pythons fast" integration-once integration-sdk "fuzz --minutes 0.5 --seed 1"; do
+    for part in beside wheels-test "test-pythons fast" integration-once integration-sdk "fuzz --minutes 0.5 --seed 1" \
+        "examples {{light_examples}}"; do
         SECONDS=0
         just $part
         took+="$part: $SECONDS s"$'\n'

@@ -34,6 +34,8 @@ ARGUMENTS = {
     "test-frameworks": ["oldest"],
     "test-llm": ["newest"],
 }
+(_LIGHT,) = re.findall(r'^light_examples := "(.+)"$', JUSTFILE, re.MULTILINE)
+LIGHT_EXAMPLES = _LIGHT.split()
 WITH_PYTEST = [name for name, body in BODIES.items() if re.search(r"pytest|just integration|just \$part", body)]
 
 UV = """#!/bin/sh
@@ -63,6 +65,9 @@ def just(tmp_path: Path) -> Callable[..., int]:
         (tmp_path / "bin" / name).write_text(text, encoding="utf-8")
         (tmp_path / "bin" / name).chmod(0o755)
     shutil.copy(ROOT / "justfile", tmp_path)
+    for name in LIGHT_EXAMPLES:
+        (tmp_path / "examples" / name).mkdir(parents=True)
+        (tmp_path / "examples" / name / "pyproject.toml").touch()
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "zae_limiter_core-0-py3-none-any.whl").touch()
     path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -97,6 +102,18 @@ def test_one_group_of_the_unit_tests_may_have_none_and_not_all(just: Callable[..
 def test_a_machine_without_another_python_fails(which: str, just: Callable[..., int]) -> None:
     assert just("test-pythons", which) == 0
     assert just("test-pythons", which, pythons="") != 0
+
+
+def test_an_example_that_is_not_there_or_the_lack_of_any_is_a_failure(tmp_path: Path, just: Callable[..., int]) -> None:
+    assert just("examples", "nosuch") != 0
+    shutil.rmtree(tmp_path / "examples")
+    (tmp_path / "examples").mkdir()
+    assert just("examples") != 0
+
+
+def test_a_run_before_a_release_has_each_example_but_the_large_one() -> None:
+    projects = {path.parent.name for path in (ROOT / "examples").glob("*/pyproject.toml")}
+    assert projects == {*LIGHT_EXAMPLES, "litellm-proxy"}
 
 
 def test_a_scan_that_has_checked_nothing_fails(just: Callable[..., int]) -> None:

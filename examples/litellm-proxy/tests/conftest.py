@@ -1,0 +1,1 @@
+pytest_plugins = ["zae_limiter_cli.testing"]
