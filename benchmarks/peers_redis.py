@@ -335,9 +335,10 @@ def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
 
 def _limits(url: str) -> Decide:
     """A counter for each window of time and each limit."""
-    from limits import RateLimitItemPerDay
     from limits.aio.storage import RedisStorage
     from limits.aio.strategies import FixedWindowRateLimiter
+
+    from limits import RateLimitItemPerDay
 
     from .canned import COST
     from .canned import LIMITS as OF_ENTITY
@@ -354,9 +355,10 @@ def _limits(url: str) -> Decide:
 
 def _limits_sync(url: str) -> DecideSync:
     """A counter for each window of time and each limit."""
-    from limits import RateLimitItemPerDay
     from limits.storage import RedisStorage
     from limits.strategies import FixedWindowRateLimiter
+
+    from limits import RateLimitItemPerDay
 
     from .canned import COST
     from .canned import LIMITS as OF_ENTITY

@@ -30,7 +30,8 @@ _BUILT: Final = "docs/install.md"  # says how to install from wheels, before a r
 def pages(tree: Path) -> list[Path]:
     """Return the pages whose lines a reader runs."""
     docs = [page for page in tree.glob("docs/**/*.md") if page.parent.name not in {"decisions", "design"}]
-    return sorted([tree / "README.md", *tree.glob("packages/*/README.md"), *docs])
+    workflows = tree.glob("examples/*/.github/workflows/*.yaml")
+    return sorted([tree / "README.md", *tree.glob("packages/*/README.md"), *docs, *workflows])
 
 
 def turn_over(tree: Path, distribution: str) -> None:

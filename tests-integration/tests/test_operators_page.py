@@ -86,6 +86,11 @@ def test_the_workflow_is_yaml_and_its_commands_are_those_of_the_page() -> None:
         assert f"zae-limiter limits {command}" in "".join(BLOCK.findall(PAGE))
 
 
+def test_the_example_project_has_the_workflow_of_the_page() -> None:
+    (text,) = WORKFLOW.findall(PAGE)
+    assert (DOCS.parent / "examples/github-actions/.github/workflows/limits.yaml").read_text(encoding="utf-8") == text
+
+
 def test_only_the_job_of_a_push_to_main_applies_and_has_the_role_for_it() -> None:
     found = {name: json.dumps(job["steps"]) for name, job in jobs().items()}
     assert [name for name, steps in found.items() if "limits apply" in steps] == ["apply"]

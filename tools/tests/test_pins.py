@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("examples/*/.github/**/*.yaml", ".github/**/*.yml", ".github/**/*.yaml", ".github/**/*.md", "docs/**/*.md", "packages/*/*.md", "*.md")
+PLACES = (
+    "examples/*/.github/**/*.yaml",
+    ".github/**/*.yml",
+    ".github/**/*.yaml",
+    ".github/**/*.md",
+    "docs/**/*.md",
+    "packages/*/*.md",
+    "*.md",
+)
 FILES = sorted({path for place in PLACES for path in ROOT.glob(place)})
 USES = re.compile(r"^[ \t]*(?:- )?uses:[ \t]*(.*)$", re.MULTILINE)
 OURS = "./"

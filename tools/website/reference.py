@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import griffe
 
 ROOT: Final = Path(__file__).parents[2]
-SOURCES: Final = tuple(ROOT / "packages" / f"zae-limiter-{name}" / "src" for name in ("core", "manifest"))
+SOURCES: Final = tuple(ROOT / "packages" / f"zae-limiter-{name}" / "src" for name in ("core", "manifest", "cli"))
 
 
 class Section(NamedTuple):
@@ -35,7 +35,9 @@ SECTIONS: Final[Mapping[str, Section]] = {
         ("zae_limiter.observers", "zae_limiter.observers.otel", "zae_limiter.observers.emf"),
     ),
     "testing": Section(
-        "Testing", "A clock and pytest fixtures.", ("zae_limiter.testing", "zae_limiter.testing.plugin")
+        "Testing",
+        "A clock and pytest fixtures.",
+        ("zae_limiter.testing", "zae_limiter.testing.plugin", "zae_limiter_cli.testing"),
     ),
     "stores": Section("Stores", "For programs that choose a store, or bring one.", ("zae_limiter.stores",)),
     "maintenance": Section(

@@ -48,7 +48,18 @@ def queue(local_stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         patch.setenv("QUEUE_FOLDER", str(folder))
         app = Celery()
         app.config_from_object("celeryconfig", force=True)
-        command = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "--concurrency", "2", "--loglevel", "warning"]
+        command = [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "tasks",
+            "worker",
+            "--concurrency",
+            "2",
+            "--loglevel",
+            "warning",
+        ]
         worker = subprocess.Popen(command, cwd=HERE)
     yield app
     worker.terminate()

@@ -17,7 +17,9 @@ HERE = Path(__file__).parents[1]
 FILE = HERE / ".github/workflows/limits.yaml"
 WORKFLOW: dict[Any, Any] = yaml.safe_load(FILE.read_text())
 SCRIPTS = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in WORKFLOW["jobs"].items()}
-COMMANDS = [line for scripts in SCRIPTS.values() for line in re.findall(r"^zae-limiter .*", "\n".join(scripts), re.M)]
+COMMANDS = [
+    line for scripts in SCRIPTS.values() for line in re.findall(r"^zae-limiter .*", "\n".join(scripts), re.MULTILINE)
+]
 GH = """#!/usr/bin/env bash
 # GitHub, with one pull request and one comment
 case "$1 $2" in

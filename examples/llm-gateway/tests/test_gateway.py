@@ -22,7 +22,9 @@ class Gateway(httpx.Client):
 
     def counted(self, name: str, **labels: str) -> float:
         """The sum of a counter over all workers."""
-        lines = [line for line in self.get("/metrics").text.splitlines() if line.startswith(f"zae_limiter_{name}_total")]
+        lines = [
+            line for line in self.get("/metrics").text.splitlines() if line.startswith(f"zae_limiter_{name}_total")
+        ]
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         return sum(float(line.split()[-1]) for line in lines if all(each in line for each in wanted))
 
@@ -59,7 +61,10 @@ def provider() -> Iterator[str]:
 @contextmanager
 def gateway_before(provider: str, counts: Path, *options: str, **environ: str) -> Iterator[Gateway]:
     environ |= {"PROVIDER_URL": provider, "PROVIDER_KEY": "sk-provider", "PROMETHEUS_MULTIPROC_DIR": str(counts)}
-    with serving("gateway:app", *options, **environ) as url, Gateway(base_url=url, trust_env=False, timeout=60) as client:
+    with (
+        serving("gateway:app", *options, **environ) as url,
+        Gateway(base_url=url, trust_env=False, timeout=60) as client,
+    ):
         yield client
 
 

@@ -93,7 +93,7 @@ class RateLimitExceeded(RateLimitError):
     """
 
     def __init__(self, statuses: Sequence["LimitStatus"], entity_id: str | None = None) -> None:
-        if isinstance(statuses, str):
+        if isinstance(statuses, str):  # type: ignore[unreachable]
             raise TypeError("statuses must be LimitStatus objects, not a text")
         super().__init__(tuple(statuses), entity_id)
         self.statuses = tuple(statuses)
