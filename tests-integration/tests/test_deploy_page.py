@@ -1,4 +1,4 @@
-"""What lives here: the commands of docs/deploy.md, run in their order against moto, and its table of options.
+"""What lives here: the commands of docs/operate/deploy.md, run in their order against moto, and its table of options.
 What never does: what the commands do in detail (the CLI's own tests).
 """
 
@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions, flag
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "deploy.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "operate" / "deploy.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""What lives here: the commands of docs/operators.md, run in their order; its costs; the options in docs/cli.md.
+"""What lives here: the commands of docs/operate/pull-requests.md, run in their order; its costs; the options in docs/cli.md.
 What never does: what a command does in detail (the CLI's own tests).
 """
 
@@ -28,7 +28,7 @@ from zae_limiter_manifest import load
 from zae_limiter_provisioner import handler
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (DOCS / "operators.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "operate" / "pull-requests.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```yaml (limits/\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROLES = re.compile(r"^```yaml ci-roles.yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
