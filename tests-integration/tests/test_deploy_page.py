@@ -1,4 +1,4 @@
-"""What lives here: the commands of docs/operate/deploy.md, run in their order against moto, and its table of options.
+"""What lives here: the commands of docs/operate/deploy.md and upgrade.md, run in their order against moto; the options.
 What never does: what the commands do in detail (the CLI's own tests).
 """
 
@@ -17,7 +17,8 @@ from click.testing import CliRunner
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions, flag
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "operate" / "deploy.md"
+OPERATE = Path(__file__).resolve().parents[2] / "docs" / "operate"
+PAGE = OPERATE / "deploy.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,6 +37,10 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
     yield
     server.stop()
+
+
+def commands(page: Path) -> list[str]:
+    return [line for block in BLOCK.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
 
 
 def run(line: str) -> None:
@@ -66,9 +71,17 @@ def _zae_limiter(words: list[str]) -> None:
 
 def test_every_command_of_the_page_does_what_the_page_says(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_STACK", "")  # what the page exports ends with the test
-    lines = [line for block in BLOCK.findall(PAGE.read_text(encoding="utf-8")) for line in block.splitlines()]
+    lines = commands(PAGE)
     assert len(lines) > 10
     for line in lines:
+        run(line)
+
+
+def test_every_command_of_an_upgrade_works_on_a_deployed_stack(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_STACK", "my-app")
+    lines = commands(OPERATE / "upgrade.md")
+    assert len(lines) > 5
+    for line in ["zae-limiter deploy", *lines]:
         run(line)
 
 
