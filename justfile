@@ -267,6 +267,7 @@ docs folder="site":
 pictures:
     PYTHONPATH=tools uv run python -m website.pictures
     PYTHONPATH=tools uv run python -m website.redis
+    PYTHONPATH=tools uv run python -m website.alarms
 
 # The picture of the README: the last screen of `zae-limiter demo`
 demo-picture:

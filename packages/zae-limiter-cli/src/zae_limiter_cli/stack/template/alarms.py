@@ -18,13 +18,15 @@ def alarms() -> Resources:
     return {
         **_of_function("aggregator"),
         **_of_function("provisioner"),
-        "AggregatorIteratorAgeAlarm": _alarm(
+        **_alarm(
+            "AggregatorIteratorAgeAlarm",
             "aggregator",
             "records of the stream wait for the aggregator",
             threshold=ITERATOR_AGE_MS,
             **_metric("Lambda", "IteratorAge", "Maximum", _function("aggregator")),
         ),
-        "DeadLettersAlarm": _alarm(
+        **_alarm(
+            "DeadLettersAlarm",
             "aggregator",
             "records of the stream could not be processed: see the dead-letter queue",
             threshold=1,
@@ -38,27 +40,45 @@ def alarms() -> Resources:
     }
 
 
+def runbook(alarm: str) -> str:
+    """Return the page of the docs that says what to do about an alarm of this logical id."""
+    words = "".join(f"-{each.lower()}" if each.isupper() else each for each in alarm.removesuffix("Alarm"))
+    return f"docs/operate/runbooks/{words.removeprefix('-')}.md"
+
+
 def _of_function(name: LambdaName) -> Resources:
     prefix = name.capitalize()
     return {
-        f"{prefix}ErrorsAlarm": _alarm(
-            name, f"the {name} fails", threshold=1, **_metric("Lambda", "Errors", "Sum", _function(name))
+        **_alarm(
+            f"{prefix}ErrorsAlarm",
+            name,
+            f"the {name} fails",
+            threshold=1,
+            **_metric("Lambda", "Errors", "Sum", _function(name)),
         ),
-        f"{prefix}ThrottlesAlarm": _alarm(
-            name, f"the {name} is throttled", threshold=1, **_metric("Lambda", "Throttles", "Sum", _function(name))
+        **_alarm(
+            f"{prefix}ThrottlesAlarm",
+            name,
+            f"the {name} is throttled",
+            threshold=1,
+            **_metric("Lambda", "Throttles", "Sum", _function(name)),
         ),
-        f"{prefix}DurationAlarm": _alarm(
-            name, f"the {name} comes near its time-out", threshold=DURATION_PERCENT, Metrics=_duration(name)
+        **_alarm(
+            f"{prefix}DurationAlarm",
+            name,
+            f"the {name} comes near its time-out",
+            threshold=DURATION_PERCENT,
+            Metrics=_duration(name),
         ),
     }
 
 
-def _alarm(name: LambdaName, told: str, *, threshold: int, **metric: Value) -> Resource:
+def _alarm(alarm: str, name: LambdaName, told: str, *, threshold: int, **metric: Value) -> Resources:
     topic = when("HasAlarmTopic", [ref("AlarmTopicArn")])
-    return resource(
+    made = resource(
         "CloudWatch::Alarm",
         {
-            "AlarmDescription": text(f"${{AWS::StackName}}: {told}"),
+            "AlarmDescription": text(f"${{AWS::StackName}}: {told}. What to do: {runbook(alarm)}"),
             "AlarmActions": topic,
             "OKActions": topic,
             "ComparisonOperator": "GreaterThanOrEqualToThreshold",
@@ -69,6 +89,7 @@ def _alarm(name: LambdaName, told: str, *, threshold: int, **metric: Value) -> R
         },
         condition=f"Alarms{name.capitalize()}",
     )
+    return {alarm: made}
 
 
 def _metric(service: str, name: str, statistic: str, dimension: Resource) -> Resource:

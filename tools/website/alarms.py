@@ -1,0 +1,49 @@
+"""Write the table of docs/operate/alarms.md: each alarm of the stack's template, when it fires, its runbook.
+
+python -m website.alarms   (with tools on PYTHONPATH; `just pictures` calls it)
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.template.alarms import alarms, runbook
+from zae_limiter_cli.stack.template.build import plain
+
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "operate" / "alarms.md"
+OPENS, CLOSES = "<!-- alarms -->\n", "<!-- end -->"
+UNITS: Final = {"IteratorAge": " ms"}
+
+
+def table() -> str:
+    """Return a row for each alarm, in the order of the template."""
+    resources = plain("my-app", StackOptions())["Resources"]
+    rows = [_row(name, resources[name]["Properties"]) for name in alarms()]
+    return "\n".join(["| alarm and runbook | what happens | it fires from |", "|---|---|---|", *rows])
+
+
+def filled(page: str) -> str:
+    """Return the page with today's table."""
+    before, rest = page.split(OPENS)
+    after = rest[rest.index(CLOSES) :]
+    return f"{before}{OPENS}{table()}\n{after}"
+
+
+def _row(name: str, made: Mapping[str, Any]) -> str:
+    page = os.path.relpath(ROOT / runbook(name), PAGE.parent)
+    told = made["AlarmDescription"].removeprefix("my-app: ").partition(". What to do")[0]
+    return f"| [{name}]({page}) | {told} | {_condition(made)} |"
+
+
+def _condition(made: Mapping[str, Any]) -> str:
+    if "Metrics" in made:
+        return f"the longest invocation in 5 minutes: {made['Threshold']} % of the time-out"
+    minutes, unit = made["Period"] // 60, UNITS.get(made["MetricName"], "")
+    return f"{made['Statistic'].lower()} of `{made['MetricName']}` in {minutes} minutes: {made['Threshold']:,}{unit}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
