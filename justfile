@@ -357,7 +357,7 @@ release-page tag:
     awk '/^## / { section++ } section == 1' "packages/zae-limiter-$name/CHANGELOG.md" |
         gh release create "$1" --verify-tag --title "$1" --notes-file - dist/* evidence/*
 
-# What a release does and what it builds, in clones
+# What a release does and what it builds, in clones; the example for the CDK, with npm
 test-release:
     uv run pytest -q -m slow tools
 
