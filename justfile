@@ -268,6 +268,7 @@ pictures:
     PYTHONPATH=tools uv run python -m website.pictures
     PYTHONPATH=tools uv run python -m website.redis
     PYTHONPATH=tools uv run python -m website.alarms
+    PYTHONPATH=tools uv run python -m website.cost
 
 # The picture of the README: the last screen of `zae-limiter demo`
 demo-picture:

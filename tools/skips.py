@@ -30,7 +30,7 @@ ALLOWED: Final[Mapping[str, str]] = {  # reasons, and who runs what they leave o
     "this system gives no process a network of its own": "the workflow's machines do",
     "only root can be several users": "who is root runs it",
     "there is no Chromium: .+": "the workflow's machines have it",
-    "there is no npm: .+": "the workflow's machines have it",
+    r"there is no Node\.js: .+": "the workflow's machines have it",
     "pwsh is not there": "the same lines are tested for other shells",
 }
 COMPLAINTS: Final = pytest.StashKey[list[str]]()

@@ -147,7 +147,7 @@ def test_the_files_that_the_examples_name_are_those_that_the_commands_write(tmp_
 @pytest.mark.slow
 def test_the_cdk_synthesizes_the_printed_template(tmp_path: Path, template: Mapping[str, Any]) -> None:
     if shutil.which("npm") is None:
-        pytest.skip("there is no npm: apt-get install nodejs npm")
+        pytest.skip("there is no Node.js: apt-get install nodejs npm")
     shutil.copytree(CDK, tmp_path / "cdk", ignore=shutil.ignore_patterns("node_modules", "cdk.out"))
     write_templates(tmp_path / "cdk")
     for words in (

@@ -12,9 +12,10 @@ from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.alarms import alarms, runbook
 from zae_limiter_cli.stack.template.build import plain
 
+from .markers import fill
+
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "operate" / "alarms.md"
-OPENS, CLOSES = "<!-- alarms -->\n", "<!-- end -->"
 UNITS: Final = {"IteratorAge": " ms"}
 
 
@@ -27,9 +28,7 @@ def table() -> str:
 
 def filled(page: str) -> str:
     """Return the page with today's table."""
-    before, rest = page.split(OPENS)
-    after = rest[rest.index(CLOSES) :]
-    return f"{before}{OPENS}{table()}\n{after}"
+    return fill(page, "alarms", table())
 
 
 def _row(name: str, made: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Write the tables of docs/start/why-not-redis.md: costs, and figures of docs/benchmarks.md.
 
-The prices and their date are here and nowhere else.
+The prices and their date are here and nowhere else; docs/operate/cost.md has them from here, too.
 
 python -m website.redis   (with tools on PYTHONPATH; `just pictures` calls it)
 """
@@ -19,6 +19,11 @@ PAGE: Final = DOCS / "start" / "why-not-redis.md"
 AS_OF: Final = "November 2026"
 DOLLARS_PER_MILLION_WRITE_UNITS: Final = 0.625  # DynamoDB, on demand, us-east-1
 DOLLARS_PER_MILLION_READ_UNITS: Final = 0.125
+DOLLARS_PER_GB_STORED: Final = 0.25  # a month, as the next one
+DOLLARS_PER_GB_BACKED_UP: Final = 0.20
+DOLLARS_PER_ALARM: Final = 0.10  # CloudWatch, a month
+DOLLARS_PER_MILLION_INVOCATIONS: Final = 0.20  # Lambda, x86, as the next one
+DOLLARS_PER_GB_SECOND: Final = 0.0000166667
 DOLLARS_PER_NODE_HOUR: Final = {"cache.t4g.small": 0.032, "cache.m7g.large": 0.158}  # ElastiCache, on demand, us-east-1
 NODES: Final = 2  # one that serves, one that takes over
 HOURS_PER_MONTH: Final = 730
