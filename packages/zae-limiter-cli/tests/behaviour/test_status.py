@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from zae_limiter import SyncRepository, VersionRecord
+from zae_limiter.schema.table import create_table_request
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack import status as status_of_stacks
@@ -89,6 +90,19 @@ def test_parts_that_were_taken_away_are_told(aws: str) -> None:
         "provisioner": "there is no Lambda my-app-limits-provisioner",
         "stream": "no event source mapping feeds my-app-aggregator",
     }
+
+
+@pytest.mark.parametrize("stream", ["another", "none"])
+def test_a_stream_that_the_table_no_longer_has_is_told(aws: str, stream: str) -> None:
+    deploy()
+    table = boto3.client("dynamodb")
+    table.delete_table(TableName="my-app")
+    request = create_table_request("my-app")
+    if stream == "none":  # as a restored table
+        del request["StreamSpecification"]
+    table.create_table(**request)
+    told = "my-app-aggregator reads a stream that table my-app does not have"
+    assert bad(status()[1])["stream"] == told
 
 
 def make_another_stack(name: str) -> None:

@@ -126,9 +126,23 @@ def _stream(connection: Connection) -> Check:
     mappings = client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
     if not mappings:
         return Check("stream", False, f"no event source mapping feeds {function}", {})
+    if _is_of_an_earlier_table(connection, mappings[0]["EventSourceArn"]):
+        return Check("stream", False, f"{function} reads a stream that table {connection.name} does not have", {})
     state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "No records processed")
     ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
     return Check("stream", ok, f"{state}, {result}", {"state": state, "last_result": result})
+
+
+def _is_of_an_earlier_table(connection: Connection, stream: str) -> bool:
+    """Whether the table was restored, or made anew, since its stream was given to the aggregator."""
+    from botocore.exceptions import ClientError
+
+    try:
+        table = connection.client("dynamodb").describe_table(TableName=connection.name)["Table"]
+    except ClientError:
+        return False  # which the part of the table says
+    has_stream = table.get("StreamSpecification", {}).get("StreamEnabled", False)
+    return not has_stream or table.get("LatestStreamArn") != stream
 
 
 def _dead_letters(connection: Connection, stack: Stack) -> Check:
