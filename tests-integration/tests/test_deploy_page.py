@@ -8,12 +8,12 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import boto3
 import pytest
 from click.testing import CliRunner
 
+from support.integration.empty_account import empty_account
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions, flag
 
@@ -24,19 +24,10 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty account at moto, which runs no Lambda, and an empty directory."""
-    from moto.awslambda.models import LambdaBackend
-    from moto.server import ThreadedMotoServer
-
-    monkeypatch.setattr(LambdaBackend, "send_dynamodb_items", lambda *_: "")
+    """An empty account at moto, and an empty directory."""
     monkeypatch.chdir(tmp_path)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    yield
-    server.stop()
+    with empty_account(monkeypatch):
+        yield
 
 
 def commands(page: Path) -> list[str]:

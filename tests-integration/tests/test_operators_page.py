@@ -1,4 +1,4 @@
-"""What lives here: the commands of docs/operate/pull-requests.md, run in their order; its costs; the options in docs/cli.md.
+"""What lives here: the commands of docs/operate/pull-requests.md, run in order; its costs; options of docs/cli.md.
 What never does: what a command does in detail (the CLI's own tests).
 """
 

@@ -90,6 +90,8 @@ def test_every_command_of_a_page_is_one_with_its_options(page: Path) -> None:
     for words in commands(page):
         if words[0] == "zae-limiter":
             parse(words[1:])
+        elif words[2] == "wait":
+            assert xform_name(words[3]) in {xform_name(name, "-") for name in waiters(words[1])}, words
         elif (words[1], words[2]) not in OF_THE_COMMAND_LINE:
             given = {word.removeprefix("--").partition("=")[0] for word in words[3:] if word.startswith("--")}
             assert given - OF_EVERY_CALL <= options_of(words[1], words[2]), words
@@ -109,6 +111,11 @@ def parse(words: list[str]) -> None:
 @cache
 def service(name: str) -> ServiceModel:
     return botocore.session.get_session().get_service_model(name)
+
+
+@cache
+def waiters(name: str) -> list[str]:
+    return list(botocore.session.get_session().get_waiter_model(name).waiter_names)
 
 
 def options_of(service_name: str, operation: str) -> set[str]:
