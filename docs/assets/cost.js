@@ -37,7 +37,7 @@ const PAID_FOR = {
   decisions: "Decisions",
   limits: "Reading limits, at most",
   usage: "Counting usage, at most",
-  lambda: "Lambda, at most",
+  lambda: "Lambda, one shard of the stream, at most",
   storage: "Storage and backups",
   alarms: "Alarms",
   total: "A month",
