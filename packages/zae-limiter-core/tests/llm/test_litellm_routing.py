@@ -124,3 +124,55 @@ def test_a_resource_of_the_owner_serves_wildcards(provider: Provider, key: str, 
         provider.asked.clear()
         assert ask(proxy, key, "broken") in {429, 500}
     assert "plain" not in asked(provider)
+
+
+BATCH: Any = {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+TOLD_BY_NOBODY: Any = [
+    ("/openai/chat/completions", {"messages": ASKED}),
+    ("/openai/chat/completions", {"messages": ASKED, "model": "plain"}),
+    ("/gemini/v1beta/models/plain:generateContent", {"contents": []}),
+    ("/v1/batches", BATCH),
+    ("/v1/batches", {**BATCH, "model": "plain"}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), TOLD_BY_NOBODY)
+def test_a_call_whose_models_litellm_does_not_tell_is_refused(
+    proxy: Proxy, provider: Provider, key: str, path: str, body: dict[str, Any]
+) -> None:
+    status, _, answer = proxy.post(key, body, path)
+    assert (status >= 400, provider.asked) == (True, []), answer
+    assert b"does not tell which models" in answer or path == "/v1/batches"  # newer releases stumble over the refusal
+
+
+def test_a_resource_of_the_owner_serves_calls_whose_models_litellm_does_not_tell(
+    provider: Provider, key: str, tmp_path: Path
+) -> None:
+    hooks = HOOKS.replace("RateLimits(limiter,", "RateLimits(limiter, unnamed='anything',")
+    with proxying(provider.url, tmp_path, hooks) as proxy:
+        path, body = TOLD_BY_NOBODY[0]
+        answers = [proxy.post(key, {**body, "max_tokens": 10}, path)[0] for _ in range(7)]
+        assert (answers, len(provider.asked)) == ([200] * 5 + [429] * 2, 5)
+        assert "zae_limiter" not in str(provider.asked)
+        assert ask(proxy, key, "plain") == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1beta/models/plain:generateContent", {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
+        ("/v1beta/models/plain:streamGenerateContent", {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
+        ("/vllm/v1/chat/completions", {"model": "plain", "messages": ASKED}),
+    ],
+)
+def test_a_path_on_which_litellm_asks_no_callback_reaches_no_model(
+    proxy: Proxy, provider: Provider, key: str, path: str, body: dict[str, Any]
+) -> None:
+    status, _, _ = proxy.post(key, body, path)
+    assert (status >= 400, provider.asked) == (True, [])
+
+
+@pytest.mark.parametrize("path", ["/v1/files", "/v1/batches"])
+def test_reading_what_is_stored_is_free(proxy: Proxy, provider: Provider, key: str, path: str) -> None:
+    assert proxy.get(key, path)[0] != 400
+    assert proxy.left(key) == WHOLE

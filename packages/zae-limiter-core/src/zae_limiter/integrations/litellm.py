@@ -35,8 +35,8 @@ from .answers import ANSWERED, Answers
 from .arguments import check_refund
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund
-from .litellm_routing import ConfigurationError, Models, RoutingError, check_fields
-from .tokens import Usage, estimate
+from .litellm_routing import ConfigurationError, Models, RoutingError, check_fields, hides_models, is_managing
+from .tokens import CHARACTERS_PER_TOKEN, Usage, estimate
 
 CLIENT_LEFT: Final = 499
 _NOTE: Final = "zae_limiter"  # in the call's metadata, which every hook gets
@@ -59,21 +59,25 @@ def model_of(data: Mapping[str, Any]) -> str:
 
 
 class _Call(Leases):
-    """A call under way: its entity, its cost, and the resources whose tokens it has taken."""
+    """A call under way: its entity, its cost, and the resources whose tokens it has taken.
 
-    def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int]) -> None:
+    ``hidden``: it may reach any model, at the cost of the one resource that the owner has named for that.
+    """
+
+    def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int], *, hidden: bool) -> None:
         super().__init__()
-        self.identity, self.request, self.cost = identity, request, cost
+        self.identity, self.request, self.cost, self.hidden = identity, request, cost, hidden
         self.resources: set[str] = set()
 
 
 class RateLimits(CustomLogger):
-    """Limits the calls of a proxy that name a model.
+    """Limits the calls of a proxy.
 
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
-    again, with the ``model`` that LiteLLM has chosen. ``fields`` names more fields that clients may send. ``requests``
-    and ``tokens`` name limits; ``None`` leaves one out. ``refund``: a call that fails keeps its estimate (``"never"``),
+    again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does not
+    tell (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may send.
+    ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``refund``: a call that fails keeps its estimate (``"never"``),
     or gives it back (``"before_answer"``) unless its answer had begun. ``units`` and ``legacy`` are options of
     ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
     """
@@ -84,6 +88,7 @@ class RateLimits(CustomLogger):
         *,
         identity: Callable[[Any], str] = key_of,
         resource: Callable[[Mapping[str, Any]], str] = model_of,
+        unnamed: str | None = None,
         estimate: Callable[[Mapping[str, Any]], int] = estimate,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
@@ -97,7 +102,8 @@ class RateLimits(CustomLogger):
         check_refund(refund)
         self._given, self._opening = limiter, asyncio.Lock()
         self._opened: RateLimiter | None = None
-        self._identity, self._resource, self._estimate = identity, resource, estimate
+        self._identity, self._estimate = identity, estimate
+        self._resource, self._unnamed = resource, unnamed
         self._requests, self._tokens, self._fields = requests, tokens, fields
         self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
         self._open: OpenCalls[str, _Call] = OpenCalls()
@@ -110,7 +116,7 @@ class RateLimits(CustomLogger):
         for name in _BUCKETS:
             if isinstance(data.get(name), dict):
                 data[name].pop(_NOTE, None)  # what a client has put there
-        if data.get("model") and "mcp" not in call_type:
+        if "mcp" not in call_type and (data.get("model") or not is_managing(call_type)):
             await self._begin(user_api_key_dict, data, call_type)
 
     async def async_filter_deployments(
@@ -129,9 +135,14 @@ class RateLimits(CustomLogger):
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
-        """Take the tokens of the deployment that LiteLLM has chosen, if they are not taken yet."""
+        """Take the tokens of the deployment that LiteLLM has chosen, if they are not taken yet.
+
+        Some paths of LiteLLM choose one and have never asked whether the client may call: refuse what comes from there.
+        """
         if (call := self._call_of(kwargs)) is not None:
             await self._reach(call, str(kwargs.get("model")), kwargs)
+        elif (kwargs.get("model_info") or {}).get("id") and not is_managing(getattr(call_type, "value", "")):
+            raise HTTPException(400, "LiteLLM asks no rate limiter on this path; ask for the model on another one")
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> None:
         """Settle the call whose answer is there."""
@@ -165,7 +176,8 @@ class RateLimits(CustomLogger):
             if failed is None:
                 leases.keep()  # a client that leaves early has used what the provider was asked for
             # a task of its own: the server goes on cancelling the one that serves a client who has left
-            ending = asyncio.create_task(self._end(request_data, leases, stream.tokens(), failed))
+            used = stream.tokens(leases.cost.get(self._tokens or "", 0))
+            ending = asyncio.create_task(self._end(request_data, leases, used, failed))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
             await asyncio.shield(ending)
@@ -191,20 +203,36 @@ class RateLimits(CustomLogger):
 
     async def _begin(self, user: Any, data: dict[str, Any], call_type: str) -> None:
         try:
-            if "completion" in call_type and "," in str(data["model"]):
-                raise RoutingError("model: name one model; the limits count one call of one model")
-            check_fields(data, self._fields)
-            call = _Call(self._identity(user), data, self._cost_of(data, call_type))
-            fields = await self._take(call, self._resource(data))
+            resource = self._resource_of(data, call_type)
+            hidden = hides_models(data, call_type)
+            call = _Call(self._identity(user), data, self._cost_of(data, call_type), hidden=hidden)
+            fields = await self._take(call, resource)
         except Exception as error:
             raise self._answer_to(error, data, call_type) from error
+        if hidden and "proxy_server_request" not in data:  # the provider gets it as it is: there is no place for a note
+            call.keep()
+            await call.end()
+            return
         key = uuid4().hex
         name = next((name for name in _BUCKETS if isinstance(data.get(name), dict)), _BUCKETS[-1])
         data[name] = {**(data.get(name) or {}), _NOTE: {"id": key, "fields": fields}}
         self._open.put(key, call)
 
+    def _resource_of(self, data: Mapping[str, Any], call_type: str) -> str:
+        """The resource of a call that begins. Raises ``RoutingError`` for one that could reach others, too."""
+        if hides_models(data, call_type):
+            if self._unnamed is None:
+                raise RoutingError(f"{call_type}: LiteLLM does not tell which models it reaches; this proxy admits none")
+            return self._unnamed
+        if "completion" in call_type and "," in str(data["model"]):
+            raise RoutingError("model: name one model; the limits count one call of one model")
+        check_fields(data, self._fields)
+        return self._resource(data)
+
     async def _reach(self, call: _Call, model: str, deployment: Mapping[str, Any]) -> None:
         """Apply to a call the limits of the model that LiteLLM has chosen for it."""
+        if call.hidden:
+            return
         try:
             if self._resource is model_of:
                 resource = _models().resource_of_deployment(deployment)
@@ -268,32 +296,44 @@ class RateLimits(CustomLogger):
 
 
 class _Stream:
-    """The usage that a stream reports, and its parts, which LiteLLM counts if the stream reports none."""
+    """The usage that a stream reports, and what came of it.
+
+    Only the provider's own word lowers an estimate: a model thinks unseen, and goes on when its client has left.
+    """
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
         self._usage = Usage()
         self._parts: list[Any] = []
+        self._characters = 0
+        self._begun = False
         self.whole = False
 
     def add(self, part: Any) -> None:
+        self._begun = True
         self._usage.add(part)
         if isinstance(part, ModelResponseStream):
             self._parts.append(part)
-            self.whole = self.whole or any(choice.finish_reason for choice in part.choices)
         else:
             self.whole = self._usage.whole  # a client may leave after the last event, before the stream ends
+            text = getattr(part, "delta", None)  # of the responses API
+            self._characters += len(text) if isinstance(text, str) else 0
 
-    def tokens(self) -> int | None:
-        """Return all tokens of the call; ``None`` if nobody can tell, as of half a stream that begins with a usage."""
-        if not self.whole and self._usage.tokens is not None:
-            return None
-        if self._usage.tokens is None and self._parts:
+    def tokens(self, estimated: int) -> int | None:
+        """Return all tokens of the call; without the usage of all of it the estimate, or more if more came."""
+        told = self._usage.tokens
+        if not self._begun or (self.whole and told is not None):
+            return told
+        return max(estimated, told or 0, self._counted())
+
+    def _counted(self) -> int:
+        usage = Usage()
+        if self._parts:
             try:
-                self._usage.add(litellm.stream_chunk_builder(self._parts, messages=self._request.get("messages")))
+                usage.add(litellm.stream_chunk_builder(self._parts, messages=self._request.get("messages")))
             except litellm.exceptions.APIError:
                 log.warning("the tokens of a stream could not be counted; the estimate stays", exc_info=True)
-        return self._usage.tokens
+        return usage.tokens or -(-self._characters // CHARACTERS_PER_TOKEN)
 
 
 def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:

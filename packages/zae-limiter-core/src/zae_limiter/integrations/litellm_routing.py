@@ -6,12 +6,16 @@ some. So there is a list of the fields that choose nothing, and any other is ref
 that LiteLLM has really chosen, under the name of the first group of the configuration that has it, whatever name a
 client has used. A list of forbidden fields was tried and dropped: on both releases there was a way around it.
 
-This module is pure, and imports nothing of LiteLLM."""
+Of some calls LiteLLM does not tell which models they reach: what it passes on as it is, batches, calls that name none.
+
+This module is pure, and imports nothing of LiteLLM.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-# Of completions, messages, responses, embeddings and ranks, images and speech; and the client's own notes
+# Of completions, messages, responses, embeddings and ranks, images and speech; the client's own notes, and the id that
+# some endpoints of the proxy add to the body
 _FIELDS: Final = """
 model messages prompt suffix max_tokens max_completion_tokens temperature top_p n stream stream_options stop
 logprobs top_logprobs echo best_of presence_penalty frequency_penalty repetition_penalty logit_bias seed user
@@ -25,11 +29,17 @@ encoding_format dimensions input_type query documents top_n return_documents ran
 size quality style output_compression moderation partial_images image mask file voice speed language
 timestamp_granularities chunking_strategy
 metadata litellm_metadata
+litellm_call_id
 """
 FIELDS: Final = frozenset(_FIELDS.split())
 OF_HEADERS: Final = frozenset(
     {"num_retries"}
 )  # what the proxy takes from a header, though it makes more requests of one
+
+_PASSED_ON: Final = frozenset({"pass", "passthrough", "batch"})  # a model in the body is not all that they reach
+_MANAGING: Final = frozenset(
+    "get list retrieve delete cancel status video_content file files store stores moderation".split()
+)
 
 
 class RoutingError(Exception):
@@ -38,6 +48,18 @@ class RoutingError(Exception):
 
 class ConfigurationError(Exception):
     """The configuration's models do not say which limits hold."""
+
+
+def is_managing(call_type: str) -> bool:
+    """Whether a call reads or keeps what is stored, or is free, so that it needs no limit if it names no model."""
+    name = call_type.removeprefix("a")
+    return not _MANAGING.isdisjoint({name, *name.split("_")})
+
+
+def hides_models(data: Mapping[str, Any], call_type: str) -> bool:
+    """Whether the models that a call reaches are not those that it names."""
+    passed_on = not _PASSED_ON.isdisjoint(call_type.split("_")) and not is_managing(call_type)
+    return passed_on or not data.get("model")
 
 
 def check_fields(data: Mapping[str, Any], more: Iterable[str] = ()) -> None:

@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append(body)
-        model = body["model"]
+        model = body.get("model", "")
         if model == "slow":
             time.sleep(1)
         kind = _Anthropic() if self.path.startswith("/v1/messages") else _OpenAI(body)
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _OpenAI:
     def __init__(self, body: dict[str, Any]) -> None:
-        self._counts = bool((body.get("stream_options") or {}).get("include_usage")) and body["model"] != "silent"
+        self._counts = bool((body.get("stream_options") or {}).get("include_usage")) and body.get("model") != "silent"
         self._usage = {"prompt_tokens": PROMPT, "completion_tokens": ANSWER, "total_tokens": USED}
 
     def answer(self) -> dict[str, Any]:

@@ -52,7 +52,13 @@ class Proxy:
     ) -> tuple[int, dict[str, str], bytes]:
         """Ask without a client library: status, header fields by their lower-case names, body."""
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        request = Request(f"{self.url}{path}", json.dumps(body).encode(), headers)
+        return self._open(Request(f"{self.url}{path}", json.dumps(body).encode(), headers))
+
+    def get(self, key: str, path: str) -> tuple[int, dict[str, str], bytes]:
+        """Read a path: status, header fields by their lower-case names, body."""
+        return self._open(Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {key}"}))
+
+    def _open(self, request: Request) -> tuple[int, dict[str, str], bytes]:
         try:
             with urlopen(request, timeout=30) as answer:
                 return answer.status, {name.lower(): text for name, text in answer.headers.items()}, answer.read()
@@ -75,7 +81,7 @@ def proxying(provider_url: str, folder: Path, hooks: str = HOOKS, **changes: Any
     (folder / "hooks.py").write_text(hooks, encoding="utf-8")
     (folder / "config.yaml").write_text(json.dumps(_config(provider_url, changes)), encoding="utf-8")  # is YAML
     command = [str(Path(sys.executable).with_name("litellm")), "--config", "config.yaml", "--port", str(port)]
-    environment = os.environ | OFFLINE | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(TESTS)}
+    environment = os.environ | OFFLINE | _keys(provider_url) | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(TESTS)}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1"], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
@@ -94,6 +100,12 @@ def deployment(provider_url: str, group: str, model: str) -> dict[str, Any]:
         "model_name": group,
         "litellm_params": {"model": model, "api_base": f"{provider_url}/v1", "api_key": "sk-provider"},
     }
+
+
+def _keys(provider_url: str) -> dict[str, str]:
+    """The settings that open the routes whose requests the proxy passes on as they are."""
+    bases = {"OPENAI": f"{provider_url}/v1", "GEMINI": provider_url}
+    return {f"{name}_API_BASE": base for name, base in bases.items()} | {f"{name}_API_KEY": "sk-p" for name in bases}
 
 
 def _config(provider_url: str, changes: dict[str, Any]) -> dict[str, Any]:
