@@ -233,7 +233,7 @@ def test_a_client_that_leaves_a_stream_of_anthropics_api_has_used_its_estimate(p
 @pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
 @pytest.mark.parametrize("seen", [1, 4, 5])
 async def test_the_thoughts_of_a_model_count_though_its_client_leaves_before_the_usage(seen: int) -> None:
-    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_day("tpm", 100_000)])
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit("tpm", 100_000, 100_000, 1, 86_400)])
     limits = RateLimits(limiter, identity=str, resource=lambda data: "m", requests=None)
     call: Any = {"model": "m", "messages": ASKED, "max_tokens": 9000}
     await limits.async_pre_call_hook("ann", None, call, "acompletion")

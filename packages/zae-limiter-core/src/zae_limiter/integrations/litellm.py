@@ -75,11 +75,11 @@ class RateLimits(CustomLogger):
 
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
-    again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does not
-    tell (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may send.
-    ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``refund``: a call that fails keeps its estimate (``"never"``),
-    or gives it back (``"before_answer"``) unless its answer had begun. ``units`` and ``legacy`` are options of
-    ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
+    again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does
+    not tell (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may
+    send. ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``refund``: a call that fails keeps its
+    estimate (``"never"``), or gives it back (``"before_answer"``) unless its answer had begun. ``units`` and ``legacy``
+    are options of ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
     """
 
     def __init__(
@@ -222,7 +222,9 @@ class RateLimits(CustomLogger):
         """The resource of a call that begins. Raises ``RoutingError`` for one that could reach others, too."""
         if hides_models(data, call_type):
             if self._unnamed is None:
-                raise RoutingError(f"{call_type}: LiteLLM does not tell which models it reaches; this proxy admits none")
+                raise RoutingError(
+                    f"{call_type}: LiteLLM does not tell which models it reaches; this proxy admits none"
+                )
             return self._unnamed
         if "completion" in call_type and "," in str(data["model"]):
             raise RoutingError("model: name one model; the limits count one call of one model")

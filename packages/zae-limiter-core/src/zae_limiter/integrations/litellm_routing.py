@@ -37,9 +37,8 @@ OF_HEADERS: Final = frozenset(
 )  # what the proxy takes from a header, though it makes more requests of one
 
 _PASSED_ON: Final = frozenset({"pass", "passthrough", "batch"})  # a model in the body is not all that they reach
-_MANAGING: Final = frozenset(
-    "get list retrieve delete cancel status video_content file files store stores moderation".split()
-)
+_READING: Final = frozenset({"get", "list", "retrieve", "delete", "cancel", "status", "video_content"})
+_MANAGING: Final = _READING | {"file", "files", "store", "stores", "moderation"}
 
 
 class RoutingError(Exception):
