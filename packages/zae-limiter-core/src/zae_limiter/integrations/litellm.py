@@ -219,7 +219,7 @@ class RateLimits(CustomLogger):
         self._open.put(key, call)
 
     def _resource_of(self, data: Mapping[str, Any], call_type: str) -> str:
-        """The resource of a call that begins. Raises ``RoutingError`` for one that could reach others, too."""
+        """Return the resource of a call that begins. Raises ``RoutingError`` for one that could reach others, too."""
         if hides_models(data, call_type):
             if self._unnamed is None:
                 raise RoutingError(
