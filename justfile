@@ -3,6 +3,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 
 packages := "core manifest provisioner aggregator cli"
 checkov_version := "3.3.30"
+iam_simulate_version := "0.1.173"
 
 # Processes that run tests: three for each two cores, for they wait a third of their time
 workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
@@ -258,6 +259,16 @@ checkov:
     uv run zae-limiter limits cfn-template -f testdata/tenant-alpha.limits.yaml > "$scratch/limits.yaml"
     uv tool run --python ">=3.11,<3.14" --from checkov=={{checkov_version}} checkov --config-file .checkov.yaml --directory "$scratch" | tee "$scratch/found"
     grep -q "^Passed checks: [1-9]" "$scratch/found" || { echo "checkov has checked nothing" >&2; exit 1; }
+
+# What the policies of the stack allow, as a simulator of IAM decides it and as the tests do; it needs node
+iam:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    PYTHONPATH=packages/zae-limiter-cli/tests uv run python tools/iam.py "$scratch/asked.json"
+    npm install --prefix "$scratch" --silent --no-fund --no-audit @cloud-copilot/iam-simulate@{{iam_simulate_version}}
+    node tools/iam.mjs "$scratch/asked.json"
 
 # The site, with the reference from the code, and every page as Markdown too
 docs folder="site":

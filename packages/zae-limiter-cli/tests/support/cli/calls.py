@@ -5,12 +5,12 @@ What never does: an expectation.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 from botocore.client import BaseClient
 
+from support.cli.iam import Request, is_allowed
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Operation
 from zae_limiter.sync.store import SyncMemoryStore
@@ -100,31 +100,17 @@ def _batch(operation: str, table: str, asked: Any) -> Call:
 
 def allows(statements: Sequence[Mapping[str, Any]], call: Call, tags: Mapping[str, str]) -> bool:
     """Whether a policy lets a principal with these tags make a call; its resources are names like those of calls."""
-    return any(
-        call.action in each["Action"]
-        and any(fnmatchcase(call.resource, resource) for resource in listed(each["Resource"]))
-        and _condition_holds(each.get("Condition", {}), call, tags)
-        for each in statements
-    )
+    return is_allowed([{"Statement": statements}], request_of(call, tags))
 
 
-def _condition_holds(condition: Mapping[str, Any], call: Call, tags: Mapping[str, str]) -> bool:
-    """The conditions that there are: on the leading keys, and on the service that a key is used by."""
-    match condition:
-        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": patterns}, **others}:
-            return _keys_allowed(patterns, call.keys, tags) and _condition_holds(others, call, tags)
-        case {"ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": patterns}, **others} if not others:
-            return not any(fnmatchcase(key, pattern) for key in call.keys for pattern in patterns)
-        case {"StringEquals": {"kms:ViaService": {"Fn::Sub": service}}, **others} if not others:
-            return bool(call.via) and service == f"{call.via}.${{AWS::Region}}.${{AWS::URLSuffix}}"
-    assert not condition
-    return True
-
-
-def _keys_allowed(patterns: Sequence[str], keys: Sequence[str], tags: Mapping[str, str]) -> bool:
-    """A variable without a value matches nothing."""
-    filled = [_filled(pattern, tags) for pattern in patterns]
-    return all(any(pattern and fnmatchcase(key, pattern) for pattern in filled) for key in keys)
+def request_of(call: Call, tags: Mapping[str, str]) -> Request:
+    """A call as IAM sees it, made by a principal with these tags."""
+    context: dict[str, tuple[str, ...]] = {f"aws:PrincipalTag/{name}": (value,) for name, value in tags.items()}
+    if call.keys:
+        context["dynamodb:LeadingKeys"] = call.keys
+    if call.via:
+        context["kms:ViaService"] = (f"{call.via}.us-east-1.amazonaws.com",)
+    return Request(call.action, call.resource, context)
 
 
 def calls_of_key(calls: Iterable[Call], key: str) -> set[Call]:
@@ -136,17 +122,6 @@ def calls_of_key(calls: Iterable[Call], key: str) -> set[Call]:
     }
     services = {call.action.split(":")[0] for call in calls}
     return {Call(f"kms:{each}", key, via=service) for service in services for each in needed[service]}
-
-
-def _filled(pattern: str, tags: Mapping[str, str]) -> str:
-    for name, value in tags.items():
-        pattern = pattern.replace(f"${{aws:PrincipalTag/{name}}}", value)
-    return "" if "${" in pattern else pattern
-
-
-def listed(resource: Any) -> list[str]:
-    """One or several, as a list."""
-    return resource if isinstance(resource, list) else [resource]
 
 
 class RecordingStore:

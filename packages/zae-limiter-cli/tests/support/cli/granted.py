@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from support.cli.calls import Call, RecordingStore, listed
+from support.cli.calls import Call, RecordingStore
+from support.cli.iam import listed
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import plain
 from zae_limiter_manifest import LimitsManifest, Request
@@ -21,6 +22,7 @@ MANIFEST = {
     "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
 }
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+REGION = {"AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com"}
 NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
 
 OPTIONS = {"defaults": StackOptions(), "what adds statements": StackOptions(kms_key_arn=KEY, tracing=True)}
@@ -31,31 +33,41 @@ def properties(options: StackOptions) -> dict[str, Any]:
     return {name: each["Properties"] for name, each in plain("my-app", options)["Resources"].items()}
 
 
-def statements(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A policy's, with names in place of ARNs."""
-    return [{**each, "Resource": _named(each["Resource"])} for each in document["Statement"]]
+def statements(document: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> list[dict[str, Any]]:
+    """A policy's, with names in place of what CloudFormation would fill in."""
+    filled: list[dict[str, Any]] = _filled(document["Statement"], names)
+    return filled
 
 
-def _named(resource: Any) -> Any:
-    match resource:
-        case list():
-            return [_named(each) for each in resource]
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    match value:
         case {"Fn::GetAtt": ["Table", "StreamArn"]}:
-            return "my-app/stream/label"
+            return f"{names['Table']}/stream/label"
         case {"Fn::GetAtt": [name, _]}:
-            return NAMES.get(name, name)
+            return names.get(name, name)
         case {"Fn::Sub": str(text)}:
-            for name, instead in NAMES.items():
-                text = text.replace(f"${{{name}.Arn}}", instead)
+            for name, instead in {**names, **REGION}.items():
+                text = text.replace(f"${{{name}.Arn}}", instead).replace(f"${{{name}}}", instead)
             return text
-    return resource
+        case {"Fn::Sub": _} | {"Ref": _}:
+            raise ValueError(f"nothing to fill in for {value}")
+        case dict():
+            return {key: _filled(part, names) for key, part in value.items()}
+        case list():
+            return [_filled(each, names) for each in value]
+    return value
+
+
+def role_documents(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Of a Lambda's role, its own policy and those that are attached on condition."""
+    own = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
+    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
+    return [*own, *(each["PolicyDocument"] for each in attached)]
 
 
 def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Of a Lambda's role, its own policy and those that are attached on condition."""
-    documents = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
-    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
-    return [each for one in (*documents, *(each["PolicyDocument"] for each in attached)) for each in statements(one)]
+    """Of all of them."""
+    return [each for document in role_documents(resources, name) for each in statements(document)]
 
 
 def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tuple[str, str]]:
