@@ -1,4 +1,4 @@
-"""Write what `just iam` asks a simulator of IAM: each request, and the principals that the tests' evaluator allows it to.
+"""Write what `just iam` asks a simulator of IAM: each request, and to whom the tests' evaluator allows it.
 
 PYTHONPATH=packages/zae-limiter-cli/tests iam.py FILE
 """

@@ -220,6 +220,24 @@ async def test_a_purge_survives_a_lost_answer(world: World, kind: type) -> None:
     assert items_of(world.table, prod.repository.namespace_id) == []
 
 
+async def test_a_purge_ends_though_somebody_goes_on_writing_and_says_so(world: World) -> None:
+    prod = await deleted(world)
+    repository, namespace_id = prod.repository, prod.repository.namespace_id
+
+    def write(removed: int) -> None:
+        assert removed < 10_000, "the purge does not end"
+        world.table.execute(Put(of_every_kind(namespace_id, 1)[0]))
+
+    with pytest.raises(NamespaceStateError, match="something still writes to it") as refused:
+        await repository.purge_namespace(namespace_id, on_progress=write)
+    assert refused.value.namespace_id == namespace_id
+    assert [each.namespace_id for each in await repository.list_orphan_namespaces()] == [namespace_id]
+    with pytest.raises(NamespaceStateError, match="its purge has begun"):
+        await repository.recover_namespace(namespace_id)
+    assert await repository.purge_namespace(namespace_id) == 1
+    assert items_of(world.table, namespace_id) == []
+
+
 async def test_ten_thousand_items_go_in_batches_of_25_and_a_killed_purge_goes_on(world: World) -> None:
     prod, other = await deleted(world), await filled(world, "other")
     namespace_id = prod.repository.namespace_id

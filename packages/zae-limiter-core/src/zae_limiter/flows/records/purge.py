@@ -20,6 +20,7 @@ from .registry import applied, as_seen, both, is_live, name_key
 
 KEYS_PER_PAGE = 1000
 SETTLE_SECONDS = 1.0  # the index is behind the table: look again until it shows nothing
+MOST_LOOKS = 30  # an index is not behind for so long: what it still shows then was written since
 
 Progress = Callable[[int], None]
 
@@ -47,16 +48,23 @@ def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[i
     check_namespace_id("namespace_id", namespace_id)
     yield from _mark(namespace_id, at)
     removed = _Removed(on_progress)
-    while True:
+    yield from _remove_all(namespace_id, removed)
+    yield from _unregister(namespace_id, at)
+    return removed.count
+
+
+def _remove_all(namespace_id: str, removed: _Removed) -> Flow[None]:
+    """Remove items until the index shows none. Raises ``NamespaceStateError`` if there are always new ones."""
+    for _ in range(MOST_LOOKS):
         rows = IndexRows(namespace_id)
         before = removed.count
         yield from _remove_items(rows, removed)
         if removed.count == before:
-            break
+            yield from report(rows)
+            return
         yield Sleep(SETTLE_SECONDS)
-    yield from report(rows)
-    yield from _unregister(namespace_id, at)
-    return removed.count
+    problem = f"something still writes to it, after {removed.count} items were removed"
+    raise NamespaceStateError(namespace_id, f"{problem}: stop what has it open, then purge it again")
 
 
 def _mark(namespace_id: str, at: str) -> Flow[None]:
