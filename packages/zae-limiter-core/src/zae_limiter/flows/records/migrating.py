@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 
 from ...exceptions import NoUpgradePathError
 from ...operations.capacity import index_units, item_size, read_units, write_units
-from ...operations.errors import ConditionFailed, OutcomeUnknown, RaceLost, StoreError, Throttled
+from ...operations.errors import ConditionFailed, Invalid, OutcomeUnknown, RaceLost, StoreError, Throttled
 from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update
 from ...schema import keys
 from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
-from ...schema.reading import UNREADABLE
+from ...schema.reading import UNREADABLE, reads, unreadable
 from ...schema.registry import progress_item, read_namespace, read_progress
 from ...versions import MigrationProgress, VersionRecord, check_admits
 from ..pages import PAUSES
 from ..retry import ATTEMPTS, read, with_retries
 from ..steps import Flow, Sleep, call_all
 from . import versions
-from .migrations import Migration, newest_schema, oldest_schema
+from .migrations import Change, Migration, newest_schema, oldest_schema
 from .registry import applied
 
 KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_migration())
@@ -88,7 +88,7 @@ def _foreseen(forecast: Forecast, items: list[Item]) -> list[Item]:
     forecast.read_units += read_units(sum(map(item_size, items)))
     left = []
     for item in items:
-        change = forecast.migration.change(item)
+        change = _change(item, forecast.migration)
         after = item if change is None else change.after(item)
         left.append(after)
         if change is not None:
@@ -112,12 +112,12 @@ def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> F
         if not wanted:
             return list(done.values())
         check_admits(record, stack=stack, oldest_client=wanted[-1].oldest_client)
-        done[wanted[0].schema_version] = yield from _run(wanted[0], record, report)
+        done[wanted[0].schema_version] = yield from _run(wanted[0], record, report, stack)
 
 
-def _run(migration: Migration, record: VersionRecord, report: Report) -> Flow[MigrationProgress]:
+def _run(migration: Migration, record: VersionRecord, report: Report, stack: str) -> Flow[MigrationProgress]:
     """Run one migration, until this run or another finishes it, or the version record is another one."""
-    progress = yield from _begin(migration)
+    progress = yield from _begin(migration, stack)
     report(progress)
     while True:
         start = None if progress.behind is None else dict(zip((PK, SK), progress.behind, strict=True))
@@ -142,13 +142,19 @@ def _run(migration: Migration, record: VersionRecord, report: Report) -> Flow[Mi
         report(progress)
 
 
-def _begin(migration: Migration) -> Flow[MigrationProgress]:
-    """Return the stored progress, or begin and return a new one, if there is none or it is of another migration."""
+def _begin(migration: Migration, stack: str) -> Flow[MigrationProgress]:
+    """Return the stored progress, or begin and return a new one, if there is none or it is of another schema.
+
+    Raises ``NoUpgradePathError`` for that of another migration: what it has read is not in the form of this one.
+    """
     for _ in range(ATTEMPTS):
         item = yield from read(KEY)
         found = None if item is None else read_progress(item)
         if found is not None and found.schema_version == migration.schema_version:
-            return found
+            if found.name == migration.name:
+                return found
+            has = f"its migration {found.name!r} from schema {found.schema_version} is half done"
+            raise NoUpgradePathError(stack, f"{has}, and this release does not know it: upgrade with the one that does")
         new = MigrationProgress(migration.name, migration.schema_version)
         seen = Conditions(absent=(PK,)) if found is None else _unchanged(found)
         try:
@@ -166,7 +172,8 @@ def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[Migrat
         yield from with_retries(Put(progress_item(further), _unchanged(before)))
     except ConditionFailed as failure:
         found = None if failure.item is None else read_progress(failure.item)
-        return found if found is not None and found.schema_version == before.schema_version else None
+        same = found is not None and (found.name, found.schema_version) == (before.name, before.schema_version)
+        return found if same else None
     return further
 
 
@@ -185,8 +192,9 @@ def _unchanged(progress: MigrationProgress) -> Conditions:
 def _change_all(migration: Migration, items: Sequence[Item]) -> Flow[int]:
     """Change the items that are in the old form, some at the same time, and return their number.
 
-    An item that another process changed meanwhile is read again, and judged as it is then."""
-    waiting = [item for item in items if migration.change(item) is not None]
+    An item that another process changed meanwhile is read again, and judged as it is then.
+    """
+    waiting = [item for item in items if _change(item, migration) is not None]
     count = fruitless = 0
     while waiting:
         wave, waiting = waiting[:WRITES_AT_ONCE], waiting[WRITES_AT_ONCE:]
@@ -203,17 +211,25 @@ def _change_all(migration: Migration, items: Sequence[Item]) -> Flow[int]:
 
 def _change_wave(migration: Migration, wave: Sequence[Item]) -> Flow[tuple[list[Item], StoreError | None]]:
     """Write the items; return those that still are in the old form, and the error of one."""
-    updates = [change.update(item) for item in wave if (change := migration.change(item)) is not None]
+    updates = [change.update(item) for item in wave if (change := _change(item, migration)) is not None]
     answers = yield from call_all(updates)
     again: list[Item] = []
     error: StoreError | None = None
     for item, answer in zip(wave, answers, strict=True):
         if isinstance(answer, ConditionFailed):
-            if answer.item is not None and migration.change(answer.item) is not None:
+            if answer.item is not None and _change(answer.item, migration) is not None:
                 again.append(answer.item)
         elif isinstance(answer, (Throttled, OutcomeUnknown)):
             again.append(item)
             error = answer
+        elif isinstance(answer, Invalid):
+            raise unreadable(item, answer)
         elif isinstance(answer, StoreError):
             raise answer
     return again, error
+
+
+@reads
+def _change(item: Item, migration: Migration) -> Change | None:
+    """Return the change of an item. Raises ``Unreadable``, which names it, for one that the migration cannot read."""
+    return migration.change(item)

@@ -1,5 +1,6 @@
 """Migrations: every item once, in order, whoever is killed, and whoever writes meanwhile."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,15 +22,16 @@ from support.core.rehearsal import (
     record,
     record_item,
 )
-from zae_limiter.exceptions import OlderClientsError
+from zae_limiter.exceptions import NoUpgradePathError, OlderClientsError
 from zae_limiter.flows.records import migrating
-from zae_limiter.flows.records.migrating import KEY, migrate
+from zae_limiter.flows.records.migrating import KEY, forecast, migrate
 from zae_limiter.flows.records.migrations import Change, Migration
 from zae_limiter.flows.steps import play
 from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled
+from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled, Unreadable
 from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Transact, Update
-from zae_limiter.schema.attributes import CASCADE
+from zae_limiter.schema.attributes import CASCADE, SERIAL
+from zae_limiter.schema.registry import progress_item
 from zae_limiter.versions import MigrationProgress, VersionRecord
 
 COUNT = 41
@@ -282,3 +284,56 @@ def test_a_bound_that_is_lowered_meanwhile_keeps_the_migration_from_its_end(tabl
     table.execute(Put(record_item(oldest_client="0.3.0")))
     Life(table).migrate(newer)
     assert record(table) == VersionRecord(2, "0.1.0", "0.3.0")
+
+
+HALF_DONE = progress_item(MigrationProgress("given-up", 1, serial=1, items=42, behind=key(COUNT)))
+
+
+def test_a_migration_that_another_one_has_half_done_is_refused_and_skips_no_item(table: MemoryTable) -> None:
+    table.execute(Put(HALF_DONE))
+    before = all_items(table)
+    with pytest.raises(NoUpgradePathError, match="'given-up' from schema 1 is half done"):
+        Life(table).migrate()
+    assert all_items(table) == before
+    table.execute(Delete(KEY))
+    Life(table).migrate()
+    assert is_done(table)
+
+
+def test_a_run_whose_progress_another_migration_replaced_does_not_go_on_from_there(table: MemoryTable) -> None:
+    replaced = iter([True])
+
+    def before(operation: Operation[Any]) -> None:
+        if isinstance(operation, Put) and operation.item.get(SERIAL) == 1 and next(replaced, False):
+            table.execute(Put(HALF_DONE))
+
+    with pytest.raises(NoUpgradePathError, match="'given-up'"):
+        Life(table, before).migrate()
+    assert table.execute(Get(KEY)) == HALF_DONE
+    assert record(table) == VersionRecord(1, "0.1.0", "0.1.0")
+
+
+@pytest.mark.parametrize("error", [KeyError("ev"), TypeError("no number"), ValueError("no")])
+def test_an_item_that_a_migration_cannot_read_is_named(table: MemoryTable, error: Exception) -> None:
+    def change(item: Item) -> Change | None:
+        if item.get("ev") == 5:
+            raise error
+        return rehearsal.shorten(item)
+
+    for carry_out in (
+        lambda: Life(table).migrate(Migration(1, "shorten-cascade", "", "0.1.0", change)),
+        lambda: play(forecast([Migration(1, "shorten-cascade", "", "0.1.0", change)]), Life(table).perform),
+    ):
+        with pytest.raises(Unreadable, match=re.escape(f"the item {bucket(5)['PK']!r}, '#STATE' cannot be read")):
+            carry_out()
+    assert record(table) == VersionRecord(1, "0.1.0", "0.1.0")
+    Life(table).migrate()
+    assert is_done(table)
+
+
+def test_an_item_that_has_no_room_for_its_new_form_is_named(table: MemoryTable) -> None:
+    table.execute(Put({**bucket(5), "note": "x" * 409_000}))
+    longer = Migration(1, "longer", "", "0.1.0", lambda item: Change({"long": "x" * 900}) if "note" in item else None)
+    with pytest.raises(Unreadable, match=r"#e-5#.*has at most 400 KB"):
+        Life(table).migrate(longer)
+    assert record(table) == VersionRecord(1, "0.1.0", "0.1.0")
