@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from zae_limiter import Clock
 from zae_limiter.maintenance import StoreError, SyncDriver, purged_namespaces
@@ -21,6 +22,7 @@ from .problems import problem_of
 from .records import Record
 from .settings import Settings
 
+DELETED: Final = "an audit event was deleted, neither by TTL nor by a purge: the stream has it in OldImage"
 log = logging.getLogger(__name__)
 
 
@@ -74,7 +76,8 @@ class Aggregator:
         batch, deferred = self._without_purged(read_batch(records))
         results = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
         failures = [*deferred, *_failures(each for each in results if not each.hopeless)]
-        hopeless = [*batch.unreadable, *_failures(each for each in results if each.hopeless)]
+        deleted = [Failure(each.position.sequence, DELETED) for each in batch.deleted]
+        hopeless = [*batch.unreadable, *deleted, *_failures(each for each in results if each.hopeless)]
         letters, unsent = self._give_up(records, hopeless, failures)
         return BatchResult(
             records=batch.size,
@@ -112,15 +115,16 @@ class Aggregator:
         return [each for each in letters if each.sequence not in lost], unsent
 
     def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
-        """Return the batch without purged namespaces, where later writes would remain.
+        """Return the batch without purged namespaces: later writes there would remain, and a purge deletes audit events.
 
-        If the table cannot tell which ones are purged, all changes have to come again."""
+        If the table cannot tell which ones are purged, all changes and deletes have to come again."""
         try:
             return batch.without(self._driver.run(purged_namespaces(batch.namespaces))), ()
         except StoreError as error:
             problem = problem_of(error)
             log.warning("the namespaces of the batch could not be read", extra={"fields": {"problem": problem}})
-            return batch.without(batch.namespaces), [Failure(batch.changes[0].position.sequence, problem)]
+            first = [Failure(sequence, problem) for sequence in batch.first_in_namespaces]
+            return batch.without(batch.namespaces), first
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
         jobs = jobs_of(batch, self._settings, self._clock.now_ms)

@@ -2,11 +2,22 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from zae_limiter.maintenance import BucketId
 
-from .records import BucketChange, ExpiredEvent, Record, UnreadableRecord, read_record, sequence_of
+from .records import (
+    BucketChange,
+    Content,
+    DeletedEvent,
+    ExpiredEvent,
+    Record,
+    UnreadableRecord,
+    read_record,
+    sequence_of,
+)
+
+T = TypeVar("T")
 
 
 class Failure(NamedTuple):
@@ -23,24 +34,31 @@ class Batch:
     size: int
     changes: tuple[BucketChange, ...]
     expired: tuple[ExpiredEvent, ...]
+    deleted: tuple[DeletedEvent, ...]
     unreadable: tuple[Failure, ...]
 
     @property
     def namespaces(self) -> set[str]:
-        """The ids of the namespaces whose buckets changed."""
-        return {change.bucket.namespace_id for change in self.changes}
+        """The ids of the namespaces whose buckets changed, or whose audit events were deleted."""
+        return {each.bucket.namespace_id for each in self.changes} | {each.namespace_id for each in self.deleted}
+
+    @property
+    def first_in_namespaces(self) -> tuple[str, ...]:
+        """The sequence numbers of the first record of each of both kinds."""
+        return tuple(each[0].position.sequence for each in (self.changes, self.deleted) if each)
 
     def without(self, namespaces: Collection[str]) -> Self:
-        """Return the batch without the changes of these namespaces."""
+        """Return the batch without what happened in these namespaces."""
         return replace(
-            self, changes=tuple(change for change in self.changes if change.bucket.namespace_id not in namespaces)
+            self,
+            changes=tuple(each for each in self.changes if each.bucket.namespace_id not in namespaces),
+            deleted=tuple(each for each in self.deleted if each.namespace_id not in namespaces),
         )
 
 
 def read_batch(records: Sequence[Record]) -> Batch:
     """Read a batch. An unreadable record does not stop the others."""
-    changes: list[BucketChange] = []
-    expired: list[ExpiredEvent] = []
+    contents: list[Content] = []
     unreadable: list[Failure] = []
     for record in records:
         sequence = sequence_of(record)
@@ -49,11 +67,14 @@ def read_batch(records: Sequence[Record]) -> Batch:
         except UnreadableRecord as problem:
             unreadable.append(Failure(sequence, str(problem)))
             continue
-        if isinstance(content, BucketChange):
-            changes.append(content)
-        elif content is not None:
-            expired.append(content)
-    return Batch(len(records), tuple(changes), tuple(expired), tuple(unreadable))
+        if content is not None:
+            contents.append(content)
+    kinds = (_of_kind(contents, BucketChange), _of_kind(contents, ExpiredEvent), _of_kind(contents, DeletedEvent))
+    return Batch(len(records), *kinds, tuple(unreadable))
+
+
+def _of_kind(contents: Iterable[Content], kind: type[T]) -> tuple[T, ...]:
+    return tuple(each for each in contents if isinstance(each, kind))
 
 
 def by_bucket(changes: Iterable[BucketChange]) -> dict[BucketId, list[BucketChange]]:

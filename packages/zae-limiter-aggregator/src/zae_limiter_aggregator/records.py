@@ -18,6 +18,7 @@ from zae_limiter.maintenance import (
     check_bucket,
     consumption,
     is_audit_event,
+    namespace_of,
     read_bucket_image,
     read_item,
     shard_count_of,
@@ -77,6 +78,17 @@ class ExpiredEvent:
     event: AuditEvent
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedEvent:
+    """An audit event that was deleted, not by TTL: by a purge, or by somebody who covers a trace."""
+
+    position: Position
+    namespace_id: str
+
+
+Content = BucketChange | ExpiredEvent | DeletedEvent
+
+
 def key_of(record: Record) -> dict[str, str]:
     """Return the table key of a record, for operators, as far as it can be read, cut to the length that DynamoDB
     admits."""
@@ -92,7 +104,7 @@ def sequence_of(record: Record) -> str:
     return number
 
 
-def read_record(record: Record) -> BucketChange | ExpiredEvent | None:
+def read_record(record: Record) -> Content | None:
     """Parse a record; return ``None`` if it is irrelevant. Raises ``UnreadableRecord``, whose text has no value of an
     item."""
     try:
@@ -105,7 +117,7 @@ def read_record(record: Record) -> BucketChange | ExpiredEvent | None:
         raise UnreadableRecord(f"the record has another form: {type(error).__name__}") from error
 
 
-def _read(record: Record) -> BucketChange | ExpiredEvent | None:
+def _read(record: Record) -> Content | None:
     key = _key(record["dynamodb"]["Keys"])
     bucket = bucket_of(key)
     if bucket is not None:
@@ -116,7 +128,9 @@ def _read(record: Record) -> BucketChange | ExpiredEvent | None:
         return None
     if record["eventName"] == "MODIFY" and record["dynamodb"]["OldImage"] != record["dynamodb"]["NewImage"]:
         raise ValueError("an audit event was overwritten: the stream has its earlier values in OldImage")
-    return _expired_event(record, key) if _is_by_ttl(record) else None
+    if _is_by_ttl(record):
+        return _expired_event(record, key)
+    return DeletedEvent(_position(record), namespace_of(key)) if _is_removal(record) else None
 
 
 def _key(keys: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from support.aggregator.lives import SETTINGS, START_MS, Life, MortalStore
 from support.aggregator.streams import ARN, LABEL, Record, record
 from zae_limiter.audit import AuditEvent
 from zae_limiter.operations.errors import Denied, Invalid, NotApplied, StoreError, TableMissing, Unreachable
-from zae_limiter.operations.values import Get, Key, Operation, Put, Update
+from zae_limiter.operations.values import BatchGet, Get, Key, Operation, Put, Update
 from zae_limiter.schema.audit import audit_item
 
 
@@ -56,6 +56,49 @@ def test_an_audit_event_that_was_overwritten_raises_the_alarm_of_dead_letters() 
     (letter,) = life.letters
     assert letter["key"] == {"PK": "ns/AUDIT#e", "SK": f"#AUDIT#{at}-1"}
     assert letter["problem"].startswith("an audit event was overwritten")
+
+
+AT = "2024-01-01T10:00:00.000Z"
+
+
+def erased(number: int, namespace_id: str) -> Record:
+    """The record of an audit event that somebody deleted."""
+    event = AuditEvent(f"{AT}-{number}", "e", "limits_set", "mallory", AT, None, None, None)
+    return record(number, audit_item(namespace_id, event, expires_at=1), None)
+
+
+def test_an_audit_event_that_somebody_deletes_raises_the_alarm_of_dead_letters() -> None:
+    life = Life(WITH_QUEUE)
+    namespace_id = life.repository.namespace_id
+    result = life.take([used(life, 1), erased(2, namespace_id), used(life, 3, uses=2), erased(4, "nobodys")])
+    assert (result.failures, counted(life)) == ((), [({"tpm": 2}, 2)])
+    assert [letter["key"]["PK"] for letter in life.letters] == [f"{namespace_id}/AUDIT#e", "nobodys/AUDIT#e"]
+    assert {letter["problem"] for letter in life.letters} == {
+        "an audit event was deleted, neither by TTL nor by a purge: the stream has it in OldImage"
+    }
+
+
+def test_audit_events_that_a_purge_deletes_raise_no_alarm() -> None:
+    life = Life(WITH_QUEUE)
+    prod = life.repository.register_namespace("prod")
+    life.repository.delete_namespace("prod")
+    batch = [erased(1, prod.namespace_id), used(life, 2), erased(3, prod.namespace_id)]
+    assert len(life.take(batch[:1]).dead_letters) == 1  # it was deleted softly: its events stay
+    life.letters.clear()
+    life.repository.purge_namespace(prod.namespace_id)
+    result = life.take(batch)
+    assert (result.failures, life.letters, counted(life)) == ((), [], [({"tpm": 1}, 1)])
+
+
+def test_what_was_deleted_comes_again_where_the_table_does_not_tell_what_is_purged() -> None:
+    life = Life(WITH_QUEUE)
+    store = MortalStore(life.table)
+    store.failing = lambda operation: Unreachable("away") if isinstance(operation, BatchGet) else None
+    batch = [used(life, 1, "bad", rf="now"), erased(2, "ns"), erased(3, "ns")]
+    result = life.take(batch, store)
+    assert [each.sequence for each in result.failures] == ["2"]
+    assert [letter["sequenceNumber"] for letter in life.letters] == ["1"]
+    assert len(life.take(batch[1:]).dead_letters) == 2
 
 
 def test_a_letter_that_the_queue_does_not_take_makes_its_record_come_again() -> None:

@@ -7,7 +7,7 @@ from zae_limiter.audit import AuditEvent
 from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.items import BucketId
-from zae_limiter_aggregator.records import BucketChange, ExpiredEvent, UnreadableRecord, read_record
+from zae_limiter_aggregator.records import BucketChange, DeletedEvent, ExpiredEvent, UnreadableRecord, read_record
 
 BUCKET = {"PK": "ns/BUCKET#key-abc#openai/gpt-4#1", "SK": "#STATE", "rf": 1_600_000_000_000, "shard_count": 2}
 EVENT = AuditEvent(
@@ -109,8 +109,6 @@ def test_an_audit_event_that_core_cannot_have_written_names_what_is_wrong(broken
 @pytest.mark.parametrize(
     "other",
     [
-        record(7, AUDIT, None),
-        {**record(7, AUDIT, None), "userIdentity": {"type": "Service", "principalId": "somebody.else"}},
         record(7, None, AUDIT),
         record(7, AUDIT, AUDIT),
         record(7, None, {"PK": "ns/ENTITY#a", "SK": "#META"}),
@@ -120,6 +118,19 @@ def test_an_audit_event_that_core_cannot_have_written_names_what_is_wrong(broken
 )
 def test_what_is_nothing_to_us_is_left_alone(other: dict[str, Any]) -> None:
     assert read_record(other) is None
+
+
+@pytest.mark.parametrize("identity", [None, {"type": "Service", "principalId": "somebody.else"}])
+@pytest.mark.parametrize("key", [{}, {"PK": "ns/AUDIT#a b"}, {"SK": "#AUDIT#"}], ids=str)
+def test_an_audit_event_that_ttl_did_not_remove_was_deleted_whatever_its_key(key: dict[str, str], identity: Any) -> None:
+    found = read_record({**record(7, {**AUDIT, **key}, None), "userIdentity": identity})
+    assert isinstance(found, DeletedEvent)
+    assert (found.namespace_id, found.position.sequence) == ("ns", "7")
+
+
+def test_a_deleted_event_of_no_namespace_names_what_is_wrong() -> None:
+    with pytest.raises(UnreadableRecord, match=r"^the key has no valid namespace id$"):
+        read_record(record(7, {**AUDIT, "PK": "a b/AUDIT#e"}, None))
 
 
 def without(name: str) -> dict[str, Any]:

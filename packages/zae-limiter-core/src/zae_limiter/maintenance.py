@@ -7,8 +7,8 @@ meaning within a minor version of core; what is behind it may move.
 - **A table**: ``SyncDynamoDBStore`` sends requests to it, ``SyncDriver`` runs flows over a store; both raise
   ``StoreError``, and ``is_invalid`` says whether no repeat can succeed. ``open_table`` gives a repository for what
   belongs to no namespace.
-- **Its stream**: ``bucket_of``, ``is_audit_event`` and ``audit_event_of`` say which item a record is of;
-  ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
+- **Its stream**: ``bucket_of``, ``is_audit_event``, ``audit_event_of`` and ``namespace_of`` say which item a record is
+  of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
@@ -52,7 +52,7 @@ from .schema.keys import (
     pk_system,
     sk_state,
 )
-from .schema.stream import audit_event_of, bucket_of, is_audit_event
+from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
 from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
@@ -100,6 +100,7 @@ __all__ = [
     "is_invalid",
     "log_as_json",
     "migrate",
+    "namespace_of",
     "open_table",
     "pending",
     "pk_audit",

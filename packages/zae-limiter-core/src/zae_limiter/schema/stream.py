@@ -30,6 +30,14 @@ def is_audit_event(key: Key) -> bool:
     return bool(key[SK].startswith(AUDIT_PREFIX))
 
 
+def namespace_of(key: Key) -> str:
+    """The id of the namespace that a key is of. Raises ``ValueError`` for a key of none."""
+    try:
+        return check_namespace_id("namespace id", key[PK].partition("/")[0])
+    except ValidationError as error:
+        raise ValueError(f"the key has no valid {error.field}") from None
+
+
 def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, AuditEvent]:
     """Return the address of an audit event, and the event, with ids and a time such as core writes.
 

@@ -153,13 +153,8 @@ def _tracing() -> Value:
 
 def _stream() -> Value:
     buckets = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [sk_state()]}}}}
-    changed_audit = {"eventName": ["MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}}}
-    expired_audit = {
-        "eventName": ["REMOVE"],
-        "userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]},
-        "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}},
-    }
-    patterns = (buckets, changed_audit, expired_audit)
+    audit_no_more = {"eventName": ["MODIFY", "REMOVE"], "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}}}
+    patterns = (buckets, audit_no_more)
     mapping = {
         "EventSourceArn": STREAM_ARN,
         "FunctionName": ref(FUNCTIONS["aggregator"]),
