@@ -122,7 +122,9 @@ def test_what_is_nothing_to_us_is_left_alone(other: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("identity", [None, {"type": "Service", "principalId": "somebody.else"}])
 @pytest.mark.parametrize("key", [{}, {"PK": "ns/AUDIT#a b"}, {"SK": "#AUDIT#"}], ids=str)
-def test_an_audit_event_that_ttl_did_not_remove_was_deleted_whatever_its_key(key: dict[str, str], identity: Any) -> None:
+def test_an_audit_event_that_ttl_did_not_remove_was_deleted_whatever_its_key(
+    key: dict[str, str], identity: Any
+) -> None:
     found = read_record({**record(7, {**AUDIT, **key}, None), "userIdentity": identity})
     assert isinstance(found, DeletedEvent)
     assert (found.namespace_id, found.position.sequence) == ("ns", "7")

@@ -1,5 +1,6 @@
 """A delete of an entity that is killed anywhere leaves nothing that the next one does not find; in both variants."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from zae_limiter.audit import Cause
 from zae_limiter.flows.records.entity_deletion import delete_entity
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Parallel, play
-from zae_limiter.memory.effects import key_of
+from zae_limiter.limits import MAX_LIMITS
+from zae_limiter.memory.effects import MAX_ITEM_BYTES, key_of
 from zae_limiter.memory.table import MemoryTable
+from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.values import Item, Put, Transact, Update
 from zae_limiter.schema.attributes import CHILDREN
 
@@ -107,6 +110,28 @@ async def test_the_event_of_the_entity_is_the_newest_of_a_delete(world: World) -
     assert [event.action for event in older] == ["limits_deleted"] * (CONFIGS - 90)
     assert {event.principal for event in (newest, *older)} == {"bob"}
     assert len({event.event_id for event in (newest, *older)}) == CONFIGS - 90 + 1
+
+
+@pytest.mark.slow
+async def test_an_entity_is_deleted_however_large_its_limits_are_and_every_one_is_told(world: World) -> None:
+    limiter, _ = await world.process()
+    widest = [
+        Limit.custom(f"{'x' * 62}{number:02d}", 10**14, refill_amount=10**14, refill_period=2_000_000, shadow=True)
+        for number in range(MAX_LIMITS)
+    ]
+    places = [("e", f"{number:02d}{'r' * 126}") for number in range(90)]
+    in_a_day = datetime.fromtimestamp(world.clock.now_ms() / 1000 + 86_400, UTC)
+    await limiter.create_entity("e", metadata={str(number): "v" * 300 for number in range(50)})
+    await limiter.repository.set_many_limits(dict.fromkeys(places, widest))
+    for entity_id, resource in places[:50]:
+        await limiter.set_limits(entity_id, widest, resource, override_until=in_a_day)
+    await limiter.delete_entity("e")
+    events = (await limiter.repository.get_audit_events("e", limit=1000)).events
+    newest, *older = events
+    told = [event.resource for event in older if event.action == "limits_deleted"]
+    assert newest.action == "entity_deleted"
+    assert sorted([*told, *(newest.before or {})["configs"]]) == [resource for _, resource in places]
+    assert all(item_size(dict(event.before or {})) < MAX_ITEM_BYTES * 7 // 8 for event in events)
 
 
 async def test_limits_that_are_set_while_an_entity_goes_go_with_it_and_are_told(async_world: World) -> None:

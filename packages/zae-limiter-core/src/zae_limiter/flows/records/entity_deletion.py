@@ -4,15 +4,16 @@ A process may die between two writes. Before the record is deleted, the entity s
 afterwards only buckets are left, and these refill. In both cases another delete does the rest."""
 
 from collections.abc import Sequence
-from itertools import count
+from itertools import accumulate, count
 from typing import Any
 
 from ...audit import Cause
 from ...exceptions import EntityHasChildrenError, EntityNotFoundError
 from ...naming import check_identifier
+from ...operations.capacity import item_size
 from ...operations.values import Delete, Item, Query
 from ...schema import keys
-from ...schema.attributes import CHILDREN, CONFIG_VERSION, VERSION
+from ...schema.attributes import CHILDREN, CONFIG_VERSION, SK, VERSION
 from ...schema.configs import read_own_place
 from ...schema.entities import read_child_count, read_entity
 from ...schema.items import BucketId
@@ -27,6 +28,7 @@ from . import audit, entities, limits
 from . import bulk_configs as bulk
 
 CONFIGS_IN_TRANSACTION = 90
+BYTES_IN_EVENT = 300_000  # of limits, in the audit event of the entity: an item has at most 400 KB
 
 
 def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause) -> Flow[None]:
@@ -45,8 +47,9 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
         now_ms = namespace_state.now()
         if item is None and not any(limits.plain(config, now_ms) for config in configs):
             yield from _refuse_nothing(namespace_state, entity_id)
-        yield from _delete_limits(namespace_state, configs[CONFIGS_IN_TRANSACTION:], cause.before(next(rounds)))
-        return _writes(namespace_state, entity_id, item, configs[:CONFIGS_IN_TRANSACTION], cause), configs
+        room = _room(configs, now_ms)
+        yield from _delete_limits(namespace_state, configs[room:], cause.before(next(rounds)))
+        return _writes(namespace_state, entity_id, item, configs[:room], cause), configs
 
     configs = yield from optimistic(cause, attempt)
     for key in (entities.meta_key(namespace_state, entity_id), *map(key_of, configs)):
@@ -73,6 +76,12 @@ def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
     """Return the entity's buckets, by an index that may be a moment behind the table."""
     pk = keys.gsi3_pk_entity(rows.namespace_id, entity_id)
     return (yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row))
+
+
+def _room(configs: Sequence[Item], now_ms: int) -> int:
+    """How many of the configs the transaction has room for, and the one event that tells of all of them."""
+    sizes = (item_size({config[SK]: limits.plain(config, now_ms)}) for config in configs[:CONFIGS_IN_TRANSACTION])
+    return sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
 
 
 def _writes(
