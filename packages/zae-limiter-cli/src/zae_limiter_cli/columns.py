@@ -16,9 +16,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
-    """Print rows, each column as wide as its widest cell; do not pad the last one."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    """Print rows, each column as wide as its widest cell; do not pad the last one.
+
+    A cell may be stored text that anybody wrote: it begins no line of its own, and no terminal obeys it."""
+    from zae_limiter_manifest.problems import printable
+
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
         cells = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
         click.echo(f"{indent}{GAP.join(cells)}".rstrip())
 

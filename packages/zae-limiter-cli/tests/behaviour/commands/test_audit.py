@@ -6,6 +6,8 @@ from click.testing import CliRunner, Result
 
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter.maintenance import pk_audit
+from zae_limiter.operations.values import Put, Query
 from zae_limiter_cli.main import main
 
 
@@ -45,6 +47,19 @@ def test_changes_of_an_entity_are_told_newest_first_with_what_is_different(table
     times = [each[0] for each in told]
     assert times == sorted(times, reverse=True)
     assert all(time.endswith("Z") for time in times)
+
+
+def test_a_stored_event_forges_no_line_and_no_colour(table: Table) -> None:
+    table.repository.set_limits("e", [Limit.per_minute("rpm", 60)], "gpt-4", principal="mallory")
+    (item,) = table.store.perform(Query(pk_audit(table.repository.namespace_id, "e"))).items
+    forged = "\n2026-01-01T00:00:00.000Z  alice  limits_deleted\x1b[8m"
+    table.store.perform(
+        Put({**item, "principal": f"mallory{forged}", "at": f"{item['at']}{forged}", "before": {forged: 1}})
+    )
+    done = run("--entity", "e")
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 2)
+    assert "\x1b" not in done.stdout
+    assert r"mallory\x0a2026-01-01" in done.stdout
 
 
 def test_json_has_everything(table: Table) -> None:
