@@ -115,7 +115,7 @@ class Aggregator:
         return [each for each in letters if each.sequence not in lost], unsent
 
     def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
-        """Return the batch without purged namespaces: later writes there would remain, and a purge deletes audit events.
+        """Return the batch without purged namespaces: later writes would remain, and a purge deletes audit events.
 
         If the table cannot tell which ones are purged, all changes and deletes have to come again."""
         try:

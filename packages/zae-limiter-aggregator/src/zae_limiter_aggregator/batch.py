@@ -44,7 +44,7 @@ class Batch:
 
     @property
     def first_in_namespaces(self) -> tuple[str, ...]:
-        """The sequence numbers of the first record of each of both kinds."""
+        """The sequence numbers of the first change and of the first deleted event."""
         return tuple(each[0].position.sequence for each in (self.changes, self.deleted) if each)
 
     def without(self, namespaces: Collection[str]) -> Self:

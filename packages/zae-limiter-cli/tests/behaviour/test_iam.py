@@ -79,7 +79,7 @@ def decided(principal: str, tags: Mapping[str, tuple[str, ...]] = TAGS) -> Decid
 
 
 def tagged(request: Request, tags: Mapping[str, tuple[str, ...]]) -> Request:
-    """The request of a principal that has these tags."""
+    """Return the request of a principal that has these tags."""
     return replace(request, context={**{key: request.context[key] for key in request.context.keys() - TAGS}, **tags})
 
 

@@ -99,12 +99,12 @@ def _batch(operation: str, table: str, asked: Any) -> Call:
 
 
 def allows(statements: Sequence[Mapping[str, Any]], call: Call, tags: Mapping[str, str]) -> bool:
-    """Whether a policy lets a principal with these tags make a call; its resources are names like those of calls."""
+    """Return whether a policy lets a principal with these tags make a call; its resources are names like those of calls."""
     return is_allowed([{"Statement": statements}], request_of(call, tags))
 
 
 def request_of(call: Call, tags: Mapping[str, str]) -> Request:
-    """A call as IAM sees it, made by a principal with these tags."""
+    """Return a call as IAM sees it, made by a principal with these tags."""
     context: dict[str, tuple[str, ...]] = {f"aws:PrincipalTag/{name}": (value,) for name, value in tags.items()}
     if call.keys:
         context["dynamodb:LeadingKeys"] = call.keys

@@ -34,7 +34,7 @@ def properties(options: StackOptions) -> dict[str, Any]:
 
 
 def statements(document: Mapping[str, Any], names: Mapping[str, str] = NAMES) -> list[dict[str, Any]]:
-    """A policy's, with names in place of what CloudFormation would fill in."""
+    """Return the statements of a policy, with names in place of what CloudFormation would fill in."""
     filled: list[dict[str, Any]] = _filled(document["Statement"], names)
     return filled
 
@@ -59,14 +59,14 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def role_documents(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Of a Lambda's role, its own policy and those that are attached on condition."""
+    """Return of a Lambda's role its own policy and those that are attached on condition."""
     own = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
     attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
     return [*own, *(each["PolicyDocument"] for each in attached)]
 
 
 def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Of all of them."""
+    """Return the statements of all of them."""
     return [each for document in role_documents(resources, name) for each in statements(document)]
 
 

@@ -127,7 +127,7 @@ NO_OPERATION: Final = {  # actions of policies that no operation has the name of
 
 @cache
 def principals(options: StackOptions) -> dict[str, list[Document]]:
-    """The policies of each principal of a stack, by the name of its policy or its role."""
+    """Return the policies of each principal of a stack, by the name of its policy or its role."""
     resources = properties(options)
     managed = {name: [each["PolicyDocument"]] for name, each in resources.items() if "PolicyDocument" in each}
     used = {name: documents for name, documents in managed.items() if "Roles" not in resources[name]}
@@ -139,13 +139,13 @@ def principals(options: StackOptions) -> dict[str, list[Document]]:
 
 
 def arned(document: Mapping[str, Any]) -> Document:
-    """A policy as IAM gets it."""
+    """Return a policy as IAM gets it."""
     return {"Version": document["Version"], "Statement": statements(document, ARNS)}
 
 
 @cache
 def requests() -> tuple[tuple[str, str, Request], ...]:
-    """Each action, the label of what it is for, and the request."""
+    """Return each action, the label of what it is for, and the request."""
     return tuple(_requests())
 
 

@@ -31,7 +31,7 @@ def is_audit_event(key: Key) -> bool:
 
 
 def namespace_of(key: Key) -> str:
-    """The id of the namespace that a key is of. Raises ``ValueError`` for a key of none."""
+    """Return the id of the namespace that a key is of. Raises ``ValueError`` for a key of none."""
     try:
         return check_namespace_id("namespace id", key[PK].partition("/")[0])
     except ValidationError as error:

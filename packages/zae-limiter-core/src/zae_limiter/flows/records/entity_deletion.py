@@ -79,7 +79,7 @@ def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
 
 
 def _room(configs: Sequence[Item], now_ms: int) -> int:
-    """How many of the configs the transaction has room for, and the one event that tells of all of them."""
+    """Return how many of the configs the transaction has room for, and the one event that tells of all of them."""
     sizes = (item_size({config[SK]: limits.plain(config, now_ms)}) for config in configs[:CONFIGS_IN_TRANSACTION])
     return sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
 
