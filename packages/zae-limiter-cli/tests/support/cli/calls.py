@@ -99,7 +99,7 @@ def _batch(operation: str, table: str, asked: Any) -> Call:
 
 
 def allows(statements: Sequence[Mapping[str, Any]], call: Call, tags: Mapping[str, str]) -> bool:
-    """Return whether a policy lets a principal with these tags make a call; its resources are names like those of calls."""
+    """Return whether a policy lets a principal with these tags make a call; resources are named as calls name them."""
     return is_allowed([{"Statement": statements}], request_of(call, tags))
 
 
