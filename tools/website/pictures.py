@@ -141,7 +141,7 @@ def shards() -> list[list[tuple[int, int]]]:
 def _halves(rule: ShardLimit, balance: int) -> list[tuple[ShardLimit, int]]:
     halves = halve(rule, balance, 0)
     old, new = (ShardLimit(WHOLE, 0, shard, 2 * rule.shards) for shard in (rule.shard, rule.shard + rule.shards))
-    return [(old, halves.available - halves.given), (new, halves.given)]
+    return [(old, halves.available - halves.moved), (new, halves.moved)]
 
 
 def split() -> str:
