@@ -1,0 +1,19 @@
+"""What lives here: core and manifest, which import nothing of each other, agree on which characters nobody sees."""
+
+import sys
+
+import pytest
+
+from zae_limiter import printing
+from zae_limiter_manifest import problems
+
+
+def test_both_packages_list_the_same_invisible_characters() -> None:
+    assert printing.INVISIBLE.pattern == problems.INVISIBLE.pattern
+
+
+@pytest.mark.parametrize("plane", range(17))
+def test_both_packages_escape_the_same_characters(plane: int) -> None:
+    characters = map(chr, range(plane << 16, min((plane + 1) << 16, sys.maxunicode + 1)))
+    differing = [each for each in characters if (printing.printable(each) == each) != (problems.printable(each) == each)]
+    assert differing == []
