@@ -6,8 +6,9 @@ from contextlib import suppress
 from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler
 from io import BufferedIOBase
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from .crowd import Crowd
 from .wsgi import Answer
 
 MOST_HEAD_BYTES: Final = 65_536  # the longest presigned URL that SDKs make has some 10,000
@@ -19,7 +20,7 @@ _DROPPING_SECONDS: Final = 0.5
 
 
 class Door(BaseHTTPRequestHandler):
-    """A handler of HTTP requests that ``refusal`` lets in."""
+    """A handler of HTTP requests that ``refusal`` lets in; its server is a ``Crowd``."""
 
     raw_requestline: bytes
 
@@ -43,7 +44,7 @@ class Door(BaseHTTPRequestHandler):
         refused = self.refusal() if let_in else None
         if let_in and refused is None:
             self.connection.settimeout(None)
-            return True
+            return cast("Crowd", self.server).let_in(self.connection)
         with suppress(OSError):
             self._hang_up(refused)
         return False

@@ -8,11 +8,17 @@ import moto.cloudformation.models  # noqa: F401  takes seconds, and the first re
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import ThreadedWSGIServer
 
+from .crowd import Crowd
 from .door import Door
 from .gate import Gate
 from .lambdas.function import Function
 from .wsgi import Answer, Application
+
+
+class MotoServer(Crowd, ThreadedWSGIServer):
+    """moto's server, whose connections have a bound."""
 
 
 class RequestHandler(Door, MotoRequestHandler):

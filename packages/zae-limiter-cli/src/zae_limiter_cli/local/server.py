@@ -18,14 +18,10 @@ class Server:
     """Serves what is behind a gate on a socket that listens, until ``close``."""
 
     def __init__(self, listening: socket.socket, gate: Gate) -> None:
-        from werkzeug.serving import make_server
-
-        from .moto_server import RequestHandler
+        from .moto_server import MotoServer, RequestHandler
 
         host, port = listening.getsockname()
-        self._server = make_server(
-            host, port, gate, threaded=True, request_handler=RequestHandler, fd=listening.fileno()
-        )
+        self._server = MotoServer(host, port, gate, RequestHandler, fd=listening.fileno())
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:

@@ -9,12 +9,13 @@ import re
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from http.server import ThreadingHTTPServer
+from http.server import HTTPServer
 from queue import SimpleQueue
 from secrets import compare_digest
 from socketserver import TCPServer
 from typing import Any, Final, cast
 
+from ..crowd import Crowd
 from ..door import Door
 from ..gate import forbidden, foreign_to
 from ..loopback import hidden_host
@@ -104,7 +105,7 @@ class RuntimeApi:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Crowd, HTTPServer):
     daemon_threads = True
     block_on_close = False
     api: RuntimeApi
