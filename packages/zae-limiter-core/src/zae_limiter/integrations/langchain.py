@@ -25,7 +25,7 @@ from ..sync.limiter import SyncRateLimiter
 from .arguments import check_refund
 from .estimates import assumed_answer
 from .leases import OpenCalls, Refund, SyncLeases
-from .tokens import estimate
+from .tokens import Usage, estimate
 
 MAX_WAIT: Final = 60.0
 
@@ -88,7 +88,7 @@ class TokenLimits(BaseCallbackHandler):
     ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
     the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
     ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
-    or gives it back (``"before_answer"``) unless its answer had begun to stream."""
+    or gives it back (``"before_answer"``) unless a part of its answer had come."""
 
     raise_error = True  # LangChain swallows the errors of other callbacks
 
@@ -121,13 +121,21 @@ class TokenLimits(BaseCallbackHandler):
         """Take the tokens for a model that is no chat model. Raises the errors of ``acquire``."""
         self._take(run_id, {**kwargs.get("invocation_params", {}), "prompt": prompts})
 
+    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep the tokens: a part of the answer is there, of text, thinking or a tool's call."""
+        self._keep(run_id)
+
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep the tokens as well in ``stream_events(version="v3")`` of newer releases, which tells of no new token."""
+        self._keep(run_id)
+
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Settle what was used. Keep the estimate if the model does not say. Log what cannot be written."""
         self._end(run_id, response, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Give back what ``refund`` allows, unless the call had begun to stream: then keep the estimate."""
-        self._end(run_id, kwargs.get("response"), error)
+        """Give back what ``refund`` allows, unless a part of the answer had come: then keep the estimate."""
+        self._end(run_id, None, error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
         cost = {self._requests: 1} if self._requests else {}
@@ -142,16 +150,22 @@ class TokenLimits(BaseCallbackHandler):
             raise
         self._open.put(run_id, leases)
 
+    def _keep(self, run_id: UUID) -> None:
+        if leases := self._open.get(run_id):
+            leases.keep()
+
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:
         if (leases := self._open.pop(run_id)) is None or (lease := leases.last) is None:
             return
-        answers = [each for generations in getattr(response, "generations", ()) for each in generations]
-        begun = any(each.text for each in answers)
-        if self._tokens and error is None and (used := max(map(_used, answers), default=0)):
+        if self._tokens and response is not None and (used := _used(response)):
             lease.settle(**{self._tokens: used})
-        leases.end(None if begun else error)
+        leases.end(error)
 
 
-def _used(generation: Any) -> int:
-    usage = getattr(getattr(generation, "message", None), "usage_metadata", None)
-    return usage["total_tokens"] if usage else 0
+def _used(response: Any) -> int | None:
+    """Return the most that an answer of the call says; each of several has the usage of all."""
+    usage = Usage()
+    for generations in response.generations:
+        for generation in generations:
+            usage.add({"usage": getattr(getattr(generation, "message", None), "usage_metadata", None)})
+    return usage.tokens

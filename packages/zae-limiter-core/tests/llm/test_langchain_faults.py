@@ -1,0 +1,158 @@
+"""LangChain's callback where a model lies about its usage, or breaks off, or is given up, midway."""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+pytest.importorskip("langchain_core", reason="langchain-core is not installed: `just test-llm newest` has it")
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
+
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.integrations.langchain import TokenLimits
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of old releases of LangChain
+    pytest.mark.filterwarnings("ignore:.*is in beta"),
+]
+PLACE: Any = {"entity_id": "ann", "resource": "model"}
+PROMPT = "x" * 40
+ESTIMATE = 110
+MOST = 10**15
+LIES: list[Any] = [-5, 0, None, "30", "x", True, math.nan, [1], {}, -(10**40)]
+NO_USAGES: list[Any] = [{}, "30", 30, [30]]
+HUGE: list[Any] = [10**40, 2**63, math.inf]
+V3 = hasattr(BaseCallbackHandler, "on_stream_event")  # streams of events, in newer releases
+
+
+@pytest.fixture
+def limiter() -> SyncRateLimiter:
+    return SyncRateLimiter(
+        SyncRepository.in_memory(), default_limits=[Limit.per_day("rpm", 5), Limit.per_day("tpm", 1000)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("usage", "used"),
+    [
+        *(({"total_tokens": lie}, ESTIMATE) for lie in LIES),
+        *(({"total_tokens": lie}, MOST) for lie in HUGE),
+        ({"total_tokens": 30.0}, 30),
+        ({"input_tokens": 10, "output_tokens": 20}, 30),
+        *((usage, ESTIMATE) for usage in NO_USAGES),
+    ],
+    ids=repr,
+)
+def test_a_usage_without_sense_leaves_the_estimate_and_the_answer(
+    limiter: SyncRateLimiter, usage: Any, used: int
+) -> None:
+    limits, run, message = TokenLimits(limiter, **PLACE), uuid4(), AIMessage("x")
+    limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=run, invocation_params={"max_tokens": 100})
+    generation = ChatGeneration(message=message)
+    object.__setattr__(generation.message, "usage_metadata", usage)
+    limits.on_llm_end(LLMResult.model_construct(generations=[[generation]]), run_id=run)
+    assert limiter.available("ann", "model") == {"rpm": 4, "tpm": 1000 - used}
+
+
+PARTS = {
+    "empty": AIMessageChunk(""),
+    "text": AIMessageChunk("one"),
+    "thinking": AIMessageChunk([{"type": "thinking", "thinking": "one", "index": 0}]),
+    "tool": AIMessageChunk(
+        "", tool_call_chunks=[{"name": "look", "args": "{", "id": "1", "index": 0, "type": "tool_call_chunk"}]
+    ),
+}
+
+
+class Breaking(BaseChatModel):  # type: ignore[misc]  # not installed for the type check
+    """A model that sends one part and breaks off."""
+
+    part: str
+    streaming: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "breaking"
+
+    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+        raise ConnectionError
+
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        yield ChatGenerationChunk(message=PARTS[self.part].model_copy())
+        raise ConnectionError
+
+
+def leave(model: Any) -> None:
+    stream = model.stream(PROMPT)
+    next(stream)
+    stream.close()
+
+
+async def each(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
+async def aleave(model: Any) -> None:
+    stream = model.astream(PROMPT)
+    await anext(stream)
+    await stream.aclose()
+
+
+async def events(model: Any) -> None:
+    await each(await model.astream_events(PROMPT, version="v3"))
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "invoke": lambda model: model.invoke(PROMPT),
+    "ainvoke": lambda model: asyncio.run(model.ainvoke(PROMPT)),
+    "batch": lambda model: model.batch([PROMPT]),
+    "stream": lambda model: list(model.stream(PROMPT)),
+    "astream": lambda model: asyncio.run(each(model.astream(PROMPT))),
+    "left": leave,
+    "left on a loop": lambda model: asyncio.run(aleave(model)),
+}
+if V3:
+    WAYS["events"] = lambda model: list(model.stream_events(PROMPT, version="v3"))
+    WAYS["events on a loop"] = lambda model: asyncio.run(events(model))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_call_whose_answer_has_begun_is_never_given_back(limiter: SyncRateLimiter, part: str, way: str) -> None:
+    limits = TokenLimits(limiter, **PLACE, estimate=lambda request: ESTIMATE, refund="before_answer")
+    streaming = {"streaming": True} if way in {"invoke", "ainvoke", "batch"} else {}
+    with suppress(ConnectionError):
+        WAYS[way](Breaking(part=part, callbacks=[limits], **streaming))
+    assert limiter.available("ann", "model") == {"rpm": 4, "tpm": 1000 - ESTIMATE}
+    assert len(limits._open) == 0
+
+
+def test_a_call_that_fails_before_its_answer_is_given_back_and_each_attempt_counts(limiter: SyncRateLimiter) -> None:
+    class Failing(Breaking):
+        def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            raise ConnectionError
+
+    for refund, left in (("before_answer", 5), ("never", 3)):
+        limits = TokenLimits(limiter, **PLACE, tokens=None, refund=refund)  # type: ignore[arg-type]
+        model = Failing(part="text", callbacks=[limits])
+        with pytest.raises(ConnectionError):
+            model.with_retry(stop_after_attempt=2, wait_exponential_jitter=False).invoke(PROMPT)
+        assert limiter.available("ann", "model")["rpm"] == left
+
+
+def test_fallbacks_take_the_tokens_of_their_own_callback(limiter: SyncRateLimiter) -> None:
+    def limited(resource: str) -> Breaking:
+        limits = TokenLimits(limiter, entity_id="ann", resource=resource, tokens=None)
+        return Breaking(part="text", callbacks=[limits])
+
+    with pytest.raises(ConnectionError):
+        limited("model").with_fallbacks([limited("other")]).invoke(PROMPT)
+    assert [limiter.available("ann", name)["rpm"] for name in ("model", "other")] == [4, 4]
