@@ -35,7 +35,15 @@ from .answers import ANSWERED, Answers
 from .arguments import check_refund
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund
-from .litellm_routing import ConfigurationError, Models, RoutingError, check_fields, hides_models, is_managing
+from .litellm_routing import (
+    ConfigurationError,
+    Models,
+    RoutingError,
+    check_fields,
+    hides_models,
+    is_managing,
+    models_of,
+)
 from .tokens import CHARACTERS_PER_TOKEN, Usage, estimate
 
 CLIENT_LEFT: Final = 499
@@ -350,7 +358,7 @@ def _models() -> Models:
         raise ConfigurationError(
             "the proxy has no model_list: name its models in config.yaml, or give a resource function"
         )
-    return Models(proxy_server.llm_router)
+    return models_of(proxy_server.llm_router)
 
 
 def _group_of(deployment: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,8 @@ Of some calls LiteLLM does not tell which models they reach: what it passes on a
 This module is pure, and imports nothing of LiteLLM.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 # Of completions, messages, responses, embeddings and ranks, images and speech; the client's own notes, and the id that
@@ -73,30 +74,46 @@ def check_fields(data: Mapping[str, Any], more: Iterable[str] = ()) -> None:
         raise RoutingError(f"{field}: this proxy passes on no such field: it may choose a model beside its limits")
 
 
+def models_of(router: Any) -> "Models":
+    """Return the models of a router as it is now, built anew only where its list has changed.
+
+    A proxy changes the list in place, so its content is the key. Raises ``ConfigurationError``.
+    """
+    aliases = (router.model_group_alias or {}).items()
+    return _built(
+        tuple([deployment["model_name"] for deployment in router.model_list]),
+        tuple([deployment["litellm_params"]["model"] for deployment in router.model_list]),
+        tuple([deployment["model_info"]["id"] for deployment in router.model_list]),
+        tuple([(name, to["model"] if isinstance(to, Mapping) else to) for name, to in aliases]),
+    )
+
+
 class Models:
     """The deployments of a router, each under the name of the first group that has its model.
 
+    ``names`` (of groups), ``models`` and ``ids`` have an entry for each deployment; ``aliases`` map to groups.
     Raises ``ConfigurationError`` where a group is a wildcard, or shares some of its models with another group: nobody
     can say then which limit a call counts for.
     """
 
-    def __init__(self, router: Any) -> None:
-        self._aliases: Mapping[str, Any] = router.model_group_alias or {}
+    def __init__(
+        self, names: Sequence[str], models: Sequence[str], ids: Sequence[object], aliases: Iterable[tuple[str, str]]
+    ) -> None:
+        self._aliases = dict(aliases)
         self._groups: dict[str, str] = {}
         self._of_deployment: dict[str, str] = {}
         self._of_model: dict[str, str] = {}
         groups: dict[str, set[str]] = {}
-        for deployment in router.model_list:
-            groups.setdefault(deployment["model_name"], set()).add(deployment["litellm_params"]["model"])
-        for name, models in groups.items():
-            self._add_group(name, models, groups)
-        for deployment in router.model_list:
-            self._of_deployment[str(deployment["model_info"]["id"])] = self._groups[deployment["model_name"]]
+        for name, model in zip(names, models, strict=True):
+            groups.setdefault(name, set()).add(model)
+        for name, of_group in groups.items():
+            self._add_group(name, of_group, groups)
+        for name, number in zip(names, ids, strict=True):
+            self._of_deployment[str(number)] = self._groups[name]
 
     def resource_of_name(self, name: str) -> str:
         """Return the resource of a group, an alias or a deployment that a client names. Raises ``RoutingError``."""
-        alias = self._aliases.get(name, name)
-        group = alias["model"] if isinstance(alias, Mapping) else alias
+        group = self._aliases.get(name, name)
         found = self._groups.get(group) or self._of_deployment.get(group) or self._of_model.get(group)
         if found is None:
             raise RoutingError("model: the configuration of this proxy has no model of that name")
@@ -121,3 +138,6 @@ class Models:
         self._groups[name] = min(first, default=name)
         for model in models:
             self._of_model.setdefault(model, self._groups[name])
+
+
+_built = lru_cache(maxsize=2)(Models)  # the proxy has one router
