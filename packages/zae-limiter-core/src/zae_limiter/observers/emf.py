@@ -9,6 +9,8 @@ from urllib.parse import quote
 from ..runtime.embedded_metrics import embedded_metrics
 from .events import AcquireEvent, Event
 
+MOST_RESOURCES: Final = 1000
+OTHERS: Final = "all others"  # no resource has white space
 UNITS: Final[Mapping[str, str]] = {
     "admitted": "Count",
     "refused": "Count",
@@ -29,17 +31,22 @@ UNITS: Final[Mapping[str, str]] = {
 class EmbeddedMetricsObserver:
     """Writes lines of JSON to ``stream``, by default standard output; CloudWatch makes metrics of them.
 
-    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed`` and ``tokens``. With
+    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed`` and ``tokens``. After the first
+    ``most_resources``, which may be names that clients made up, a further resource counts as ``all others``. With
     ``entity_ids``, a line names the entity in a field, which is no dimension.
     """
 
-    def __init__(self, *, stream: TextIO | None = None, entity_ids: bool = False) -> None:
+    def __init__(
+        self, *, stream: TextIO | None = None, entity_ids: bool = False, most_resources: int = MOST_RESOURCES
+    ) -> None:
         self._stream = stream
         self._entity_ids = entity_ids
+        self._most_resources = most_resources
+        self._resources: set[tuple[str, str]] = set()
 
     def __call__(self, event: Event, /) -> None:
         """Write the lines of the event."""
-        own = {"namespace": event.namespace, "resource": _dimension(event.resource)}
+        own = {"namespace": event.namespace, "resource": self._resource(event)}
         more = {"entity_id": event.entity_id} if self._entity_ids else {}
         lines = [(own, _figures(event))]
         lines += [({**own, "limit": limit}, figures) for limit, figures in _by_limit(event)]
@@ -47,6 +54,14 @@ class EmbeddedMetricsObserver:
         stream = self._stream or sys.stdout
         stream.write("".join(texts))
         stream.flush()
+
+    def _resource(self, event: Event) -> str:
+        place = event.namespace, event.resource
+        if place not in self._resources:
+            if len(self._resources) >= self._most_resources:
+                return OTHERS
+            self._resources.add(place)
+        return _dimension(event.resource)
 
 
 def _dimension(name: str) -> str:

@@ -84,3 +84,49 @@ def test_standard_output_is_the_default(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_resource_is_a_dimension_that_cloudwatch_takes(resource: str, dimension: str) -> None:
     (line,) = told(replace(acquire_event(), resource=resource))
     assert figures(line)[0]["resource"] == dimension
+
+
+def test_names_that_clients_make_up_are_one_dimension_in_the_end() -> None:
+    stream = io.StringIO()
+    observer = EmbeddedMetricsObserver(stream=stream, most_resources=3)
+    for number in (*range(1000), 0, 999):
+        observer(replace(acquire_event(), resource=f"r{number}"))
+    resources = [json.loads(line)["resource"] for line in stream.getvalue().splitlines()]
+    assert resources[:4] == ["r0", "r1", "r2", "all others"]
+    assert {*resources[3:1000]} == {"all others"}
+    assert resources[1000:] == ["r0", "all others"]
+
+
+HOSTILE = [
+    *(
+        'a"b',
+        "a\\b",
+        'a,b="c"',
+        "_aws",
+        "__name__",
+        '{"_aws":{}}',
+        "%0a",
+        "a%41",
+        ":x",
+        "$x",
+        "=1+1",
+        "NaN",
+        "all%20others",
+    ),
+    *("é", "漢" * 42, "😀" * 30, "x" * 128, "limit", "namespace"),
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_adds_a_line_a_field_or_a_dimension(name: str) -> None:
+    lines = told(replace(refusal(RPM), resource=name, entity_id=name), entity_ids=True)
+    assert [{*line} - {"_aws", "refused", "refusals", "duration_ms"} for line in lines] == [
+        {"namespace", "resource", "entity_id"},
+        {"namespace", "resource", "entity_id", "limit"},
+    ]
+    for line in lines:
+        assert line["entity_id"] == name
+        assert line["resource"].isascii()
+        assert not line["resource"].startswith(":")
+        assert len(line["resource"]) <= 1024
+        assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "zae-limiter"
