@@ -70,12 +70,14 @@ class _Call(Leases):
     """A call under way: its entity, its cost, and the resources whose tokens it has taken.
 
     ``hidden``: it may reach any model, at the cost of the one resource that the owner has named for that.
+    ``begun``: LiteLLM looks for a deployment, or passes the call on by a way that does not tell.
     """
 
     def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int], *, hidden: bool) -> None:
         super().__init__()
         self.identity, self.request, self.cost, self.hidden = identity, request, cost, hidden
         self.resources: set[str] = set()
+        self.begun = hidden
 
 
 class RateLimits(CustomLogger):
@@ -197,11 +199,16 @@ class RateLimits(CustomLogger):
         user_api_key_dict: Any,
         traceback_str: str | None = None,
     ) -> None:
-        """Give back what ``refund`` allows for a failed call. A client that leaves has used its estimate."""
-        if leases := self._call_of(request_data):
+        """Give back what ``refund`` allows for a failed call, and all that one took which a limit of LiteLLM's refused.
+
+        A client that leaves has used its estimate.
+        """
+        if call := self._call_of(request_data):
             if getattr(original_exception, "status_code", None) == CLIENT_LEFT:
-                leases.keep()
-            await self._end(request_data, leases, None, original_exception)
+                call.keep()
+            elif not call.begun and _is_refusal(original_exception):
+                call.turned_away = True
+            await self._end(request_data, call, None, original_exception)
 
     async def async_post_call_response_headers_hook(
         self, data: dict[str, Any], user_api_key_dict: Any, response: Any, *args: Any, **kwargs: Any
@@ -241,6 +248,7 @@ class RateLimits(CustomLogger):
 
     async def _reach(self, call: _Call, model: str, deployment: Mapping[str, Any]) -> None:
         """Apply to a call the limits of the model that LiteLLM has chosen for it."""
+        call.begun = True
         if call.hidden:
             return
         try:
@@ -367,6 +375,12 @@ def _group_of(deployment: Mapping[str, Any]) -> str | None:
     noted: Mapping[str, Any] = next((bucket for bucket in buckets if isinstance(bucket, Mapping)), {})
     group = deployment.get("model_name") or noted.get("model_group")
     return None if group is None else str(group)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Tell whether a limit or a budget of the proxy was spent; a provider's own 429 is another error."""
+    spent = isinstance(error, HTTPException) and error.status_code == STATUS
+    return spent or isinstance(error, litellm.exceptions.BudgetExceededError)
 
 
 def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -> Exception:

@@ -119,7 +119,8 @@ def _config(provider_url: str, changes: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "model_list": models + changes.get("model_list", []),
-        "litellm_settings": {"callbacks": ["hooks.limits"], "num_retries": 0, "telemetry": False},
+        "litellm_settings": {"callbacks": ["hooks.limits"], "num_retries": 0, "telemetry": False}
+        | changes.get("litellm_settings", {}),
         "router_settings": {"num_retries": 0, "disable_cooldowns": True} | changes.get("router_settings", {}),
         "general_settings": {"master_key": "sk-master", "custom_auth": "hooks.auth"},
     }
