@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from zae_limiter.aws.proxy_password import raise_without_password
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions, Transport
@@ -124,7 +125,7 @@ class DynamoDBStore:
             fault = client.fault_of(operation, error)
             if fault is None:
                 return None
-            raise fault from error
+            raise_without_password(fault, error)
         self._note_date(answer, sent)
         return read_answer(operation, answer)
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import boto3
 from botocore import exceptions as errors
 from botocore.config import Config
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from zae_limiter.aws.endpoint import refuse_credentials
 from zae_limiter.aws.trust import untrusted
@@ -47,20 +48,23 @@ class SdkClient:
         inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is errors.HTTPClientError else error
         if not isinstance(inner, (errors.BotoCoreError, *connection_errors())) and not _is_of_botocore(inner):
             raise inner
-        never_left = (errors.EndpointConnectionError, errors.ConnectTimeoutError, errors.ProxyConnectionError)
         return (
             unsent(error)
             or untrusted(error, self._host)
-            or (
-                Unreachable(str(error))
-                if isinstance(error, never_left)
-                else OutcomeUnknown(str(error) or type(error).__name__)
-            )
+            or (Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__))
         )
 
     def close(self) -> None:
         """Close the connections."""
         self._sdk.close()
+
+
+def _never_left(error: Exception) -> bool:
+    if isinstance(error, errors.ProxyConnectionError):
+        # urllib3 says so as well where a connection through a proxy broke after the request: the inner error decides.
+        cause = getattr(error.kwargs.get("error"), "original_error", None)
+        return type(cause) is OSError or isinstance(cause, (NewConnectionError, ConnectTimeoutError))
+    return isinstance(error, (errors.EndpointConnectionError, errors.ConnectTimeoutError))
 
 
 def _is_of_botocore(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from zae_limiter.aws.proxy_password import raise_without_password
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import OPENING_SECONDS, ClientOptions, Transport
@@ -121,7 +122,7 @@ class SyncDynamoDBStore:
             fault = client.fault_of(operation, error)
             if fault is None:
                 return None
-            raise fault from error
+            raise_without_password(fault, error)
         self._note_date(answer, sent)
         return read_answer(operation, answer)
 
