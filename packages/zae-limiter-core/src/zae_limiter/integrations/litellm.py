@@ -199,10 +199,7 @@ class RateLimits(CustomLogger):
         user_api_key_dict: Any,
         traceback_str: str | None = None,
     ) -> None:
-        """Give back what ``refund`` allows for a failed call, and all that one took which a limit of LiteLLM's refused.
-
-        A client that leaves has used its estimate.
-        """
+        """Give back what ``refund`` allows, and all of a call that LiteLLM's limits refused. Who left pays."""
         if call := self._call_of(request_data):
             if getattr(original_exception, "status_code", None) == CLIENT_LEFT:
                 call.keep()
