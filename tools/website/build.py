@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from .commands import commands_page
+from .coverage import missing
 from .machines import write_markdown
 from .manifest import manifest_page
 from .reference import SOURCES, reference_pages
@@ -25,11 +26,13 @@ LOCAL_MERMAID: Final = "/assets/vendor/mermaid.min.js"
 
 
 def main(folder: Path) -> None:
-    """Build the site into a folder, which is made anew. Raise ``SystemExit`` for a warning of the renderer."""
+    """Build the site into a folder, which is made anew. Raise ``SystemExit`` for a warning, and for a missing name."""
     with TemporaryDirectory() as scratch:
         staged = Path(scratch)
         stage(staged)
         render(staged)
+        if lines := missing(staged / "site"):
+            sys.exit("\n".join(lines))
         write_markdown(staged / "docs", staged / "site")
         serve_mermaid_from_here(staged / "site")
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,12 +1,11 @@
 """Write the pages of the Python reference: one directive of mkdocstrings for each public name."""
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
-
-import griffe
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = tuple(ROOT / "packages" / f"zae-limiter-{name}" / "src" for name in ("core", "manifest", "cli"))
@@ -22,7 +21,10 @@ class Section(NamedTuple):
 
 _INTEGRATIONS: Final = ("asgi", "fastapi", "flask", "django", "langchain", "litellm", "tokens")
 SECTIONS: Final[Mapping[str, Section]] = {
-    "library": Section("The library", "Every name that `import zae_limiter` has.", ("zae_limiter",)),
+    "limiter": Section("The limiter", "Limits, the limiter and its leases.", ("zae_limiter",)),
+    "repository": Section("The repository", "Where limits and buckets are kept.", ("zae_limiter",)),
+    "values": Section("Values", "What the methods return.", ("zae_limiter",)),
+    "exceptions": Section("Exceptions", "Every exception of the library, as one tree.", ("zae_limiter",)),
     "http": Section("Header fields", "Header fields and problem documents of answers.", ("zae_limiter.http",)),
     "integrations": Section(
         "Integrations",
@@ -45,43 +47,99 @@ SECTIONS: Final[Mapping[str, Section]] = {
     ),
     "manifest-package": Section("The manifest's package", "Parse, check and plan limits.", ("zae_limiter_manifest",)),
 }
+# Of `import zae_limiter`, in this order; exceptions have their page, and "values" has all others
+_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
+    "limiter": ("Limit", "RateLimiter", "Lease", "LimitStatus", "OnUnavailable", "SyncRateLimiter", "SyncLease"),
+    "repository": (
+        "Repository",
+        "RepositoryBuilder",
+        "Options",
+        "SyncRepository",
+        "SyncRepositoryBuilder",
+        "Clock",
+        "Store",
+        "SyncStore",
+    ),
+}
 
 
 def reference_pages() -> dict[str, str]:
     """Return the text of each page of the Python reference, by its path below ``docs``."""
-    return {f"reference/{name}.md": _page(section) for name, section in SECTIONS.items()}
+    return {f"reference/{name}.md": _page(name, section) for name, section in SECTIONS.items()}
+
+
+def names_of(page: str, module: str) -> list[str]:
+    """Return the dotted paths of the names of a module that a page has, in its order."""
+    if module != "zae_limiter":
+        return [f"{module}.{name}" for name in public_names(module)]
+    return [f"{module}.{name}" for name in _FIRST.get(page) or _others(exceptions=page == "exceptions")]
 
 
 def public_names(module: str) -> list[str]:
-    """Return the dotted paths of a module's public names: those of ``__all__``, else what it defines itself.
+    """Return a module's public names, sorted: those of ``__all__``, else what it defines itself.
 
-    A module without ``__all__`` is read and not imported: it may need a library that is not here.
+    A module without ``__all__`` is parsed and not imported: it may need a library that is not here.
     """
-    if _load(module).exports is not None or module == "zae_limiter":
-        names = import_module(module).__all__
-    else:
-        names = [name for name, member in _load(module).members.items() if _is_public(member)]
-    return [f"{module}.{name}" for name in sorted(names)]
+    return sorted(set(_exported(module) or _defined(module)))
 
 
-def _is_public(member: griffe.Object | griffe.Alias) -> bool:
-    if member.is_alias or member.name.startswith("_"):
-        return False
-    return member.is_class or member.is_function or (member.name.isupper() and len(member.name) > 1)
+def file_of(module: str) -> Path:
+    """Return the file of a module. Raise ``StopIteration`` if no package has it."""
+    bases = [source.joinpath(*module.split(".")) for source in SOURCES]
+    files = [file for base in bases for file in (base / "__init__.py", base.with_suffix(".py"))]
+    return next(file for file in files if file.exists())
 
 
-def _page(section: Section) -> str:
-    parts = [f"# {section.title}", section.about]
-    for module in section.modules:
-        if len(section.modules) > 1:
-            parts.append(f"## {module}")
-        parts += [f"::: {path}" for path in public_names(module)]
-    return "\n\n".join(parts) + "\n"
+def _others(*, exceptions: bool) -> list[str]:
+    taken = {name for names in _FIRST.values() for name in names}
+    return [name for name in public_names("zae_limiter") if name not in taken and _is_exception(name) is exceptions]
+
+
+def _is_exception(name: str) -> bool:
+    found = getattr(import_module("zae_limiter"), name)
+    return isinstance(found, type) and issubclass(found, Exception)
+
+
+def _exported(module: str) -> list[str]:
+    if "__all__" not in file_of(module).read_text(encoding="utf-8"):
+        return []
+    return list(import_module(module).__all__)
+
+
+def _defined(module: str) -> Iterator[str]:
+    for node in parsed(module).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from [node.name] * (not node.name.startswith("_"))
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (each.id for each in targets if isinstance(each, ast.Name) and _is_constant(each.id))
+
+
+def _is_constant(name: str) -> bool:
+    return name[0].isupper() and len(name) > 1  # also an alias of a type; `T` is a variable of one
 
 
 @cache
-def _load(module: str) -> griffe.Module:
-    found = griffe.load(module, search_paths=SOURCES, resolve_aliases=False)
-    if not isinstance(found, griffe.Module):
-        raise TypeError(f"{module} is no module")
-    return found
+def parsed(module: str) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(file_of(module).read_text(encoding="utf-8"))
+
+
+def _page(page: str, section: Section) -> str:
+    parts = [f"# {section.title}", section.about]
+    if page == "exceptions":
+        tree = "\n".join(_tree(import_module("zae_limiter").ZAELimiterError))
+        parts.append(f"```text\n{tree}\n```")
+    for module in section.modules:
+        if len(section.modules) > 1:
+            parts.append(f"## {module}")
+        parts += [f"::: {path}" for path in names_of(page, module)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _tree(root: type[Exception], indent: str = "") -> Iterator[str]:
+    public = public_names("zae_limiter")
+    yield f"{indent}{root.__name__}"
+    for each in sorted(root.__subclasses__(), key=lambda found: found.__name__):
+        if each.__name__ in public:
+            yield from _tree(each, f"{indent}    ")

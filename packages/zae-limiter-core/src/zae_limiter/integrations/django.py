@@ -91,7 +91,8 @@ class RateLimits:
     ``"before_answer"``.
     """
 
-    sync_capable, async_capable = True, False
+    sync_capable = True
+    async_capable = False
 
     def __init__(
         self,
@@ -118,7 +119,8 @@ class AsyncRateLimits:
 
     The arguments are those of ``RateLimits``."""
 
-    sync_capable, async_capable = False, True
+    sync_capable = False
+    async_capable = True
 
     def __init__(
         self,
