@@ -242,9 +242,9 @@ mutants:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m processes --mutants
 
-# What the README promises about speed and cost: `just bench`, `just bench latency`
+# What the README promises about speed and cost, with its tables and charts: `just bench`, `just bench latency`
 bench *names:
-    PYTHONPATH=tests-integration:packages/zae-limiter-core/tests uv run --group bench python -m benchmarks.run {{names}}
+    PYTHONPATH=tests-integration:packages/zae-limiter-core/tests:tools uv run --group bench python -m benchmarks.run {{names}}
 
 # Writes per admission for few and many processes, in virtual time
 model-writes: (bench "model_writes")

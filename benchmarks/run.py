@@ -45,6 +45,7 @@ def main(names: Sequence[str]) -> int:
         print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
         return 2
     found = {name: run(name) for name in names or NAMES}
+    draw()
     rows = [row for each in found.values() for row in each]
     print(f"\n{sum(row.missed for row in rows)} of {len(rows)} figures missed their target")
     absent = unmeasured(names, found)
@@ -73,6 +74,14 @@ def run(name: str) -> Sequence[Line]:
         page = lines[0].PAGE
         page.write_text(write_into(page.read_text(), block, lines))
     return rows
+
+
+def draw() -> None:
+    """Draw the charts of the tables that were written, and fill in the page that quotes them."""
+    from website import pictures, redis  # not in the processes that measure
+
+    redis.write()
+    pictures.draw()
 
 
 def measure(name: str) -> Sequence[Line]:

@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/guides/token-bucket.md from the library's own arithmetic.
+"""Draw the pictures of the docs from the library's own arithmetic, and the charts from what was measured.
 
-python -m website.pictures   (with tools on PYTHONPATH; `just pictures` calls it)
+python -m website.pictures   (with tools on PYTHONPATH; `just pictures` and `just bench` call it)
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,8 @@ from zae_limiter.limits import MILLI
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit, calculate_available, refill_bucket, try_consume
 
+from .charts import charts
+from .loop import loop
 from .svg import arrow, box, dot, line, picture, text
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "assets" / "pictures"
@@ -85,7 +87,11 @@ def over_time() -> str:
         yield text(20, 24, "A bucket of 6 a minute, burst 10")
         yield text(20, 42, "Dots are calls, with the tokens that they want", "small")
 
-    return picture("A token bucket over time", 440, 270, shapes())
+    said = "; ".join(
+        f"at {call.second} s a call for {call.cost} of {call.before:g} is {'admitted' if call.admitted else 'refused'}"
+        for call in calls()
+    )
+    return picture("A token bucket over time", 440, 270, shapes(), said)
 
 
 WAYS: Final = (
@@ -108,7 +114,8 @@ def ways() -> str:
                 yield from _named_box(340, top, "table")
                 yield from _asked_and_answered(top, *steps)
 
-    return picture("The way of an acquire", 440, 312, shapes())
+    said = "; ".join(f"{name}: {cost}" for name, cost, _ in WAYS)
+    return picture("The way of an acquire", 440, 312, shapes(), said)
 
 
 def _named_box(x: float, y: float, name: str) -> Iterator[str]:
@@ -160,15 +167,22 @@ def split() -> str:
             if number:
                 yield arrow((x - 32, 120), (x - 6, 120))
 
-    return picture("A bucket splits", 440, 200, shapes())
+    said = "; then ".join(f"{len(stage)} of {stage[0][1]}, {stage[0][0]} tokens each" for stage in shards())
+    return picture("A bucket splits", 440, 200, shapes(), said)
 
 
 def pictures() -> dict[str, str]:
     """Return the text of each picture, by its file's name."""
-    return {"bucket-over-time.svg": over_time(), "acquire.svg": ways(), "split.svg": split()}
+    drawn = {"bucket-over-time.svg": over_time(), "acquire.svg": ways(), "split.svg": split(), "loop.svg": loop()}
+    return drawn | charts()
 
 
-if __name__ == "__main__":
+def draw() -> None:
+    """Write all pictures into the docs."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, drawn in pictures().items():
         (FOLDER / name).write_text(drawn, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    draw()

@@ -2,18 +2,18 @@
 
 The prices and their date are here and nowhere else; docs/operate/cost.md has them from here, too.
 
-python -m website.redis   (with tools on PYTHONPATH; `just pictures` calls it)
+python -m website.redis   (with tools on PYTHONPATH; `just pictures` and `just bench` call it)
 """
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.stores import MemoryTable, Meter, SyncMemoryStore
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+from .tables import DOCS, measured
+
 PAGE: Final = DOCS / "start" / "why-not-redis.md"
 
 AS_OF: Final = "November 2026"
@@ -110,11 +110,9 @@ CLIENTS: Final = {
 
 def figures() -> str:
     """Return the client's CPU for a decision, as docs/benchmarks.md has it. Raise ``KeyError`` if a row is gone."""
-    measured = dict(
-        re.findall(r"^\| (.+?) \| (.+?) \|", (DOCS / "benchmarks.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
+    found = measured("peers_redis")
     rows = [["CPU of a decision", *CLIENTS], ["---", *["---:"] * len(CLIENTS)]]
-    rows += [[name, *(measured[f"{case}: {client}"] for client in CLIENTS.values())] for name, case in FIGURES]
+    rows += [[name, *(found[f"{case}: {client}"] for client in CLIENTS.values())] for name, case in FIGURES]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -127,5 +125,10 @@ def filled(page: str) -> str:
     return page
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the tables into the page."""
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -8,6 +8,7 @@ STYLE: Final = """
   .card { fill: #ffffff; stroke: #d0d7de }
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
   .small { font-size: 12px; fill: #59636e }
+  .title { font-weight: 600 }
   .line { fill: none; stroke: #0969da; stroke-width: 2 }
   .level { fill: #0969da; opacity: 0.25 }
   .axis { stroke: #8c959f }
@@ -16,6 +17,14 @@ STYLE: Final = """
   .no { fill: #cf222e }
   .arrow { fill: none; stroke: #59636e; stroke-width: 1.5 }
   .box { fill: none; stroke: #59636e }
+  .grid { fill: none; stroke: #d0d7de }
+  .s0 { --series: #0969da }
+  .s1 { --series: #bc4c00 }
+  .s2 { --series: #6e7781 }
+  .s3 { --series: #8250df }
+  .line.s0, .line.s1, .line.s2, .line.s3 { stroke: var(--series) }
+  .bar, .dot { fill: var(--series) }
+  .band { fill: var(--series); opacity: 0.25 }
   @media (prefers-color-scheme: dark) {
     .card { fill: #0d1117; stroke: #3d444d }
     text { fill: #f0f6fc }
@@ -25,6 +34,11 @@ STYLE: Final = """
     .yes { fill: #3fb950 }
     .no { fill: #f85149 }
     .arrow, .box { stroke: #9198a1 }
+    .grid { stroke: #3d444d }
+    .s0 { --series: #4493f8 }
+    .s1 { --series: #f0883e }
+    .s2 { --series: #9198a1 }
+    .s3 { --series: #ab7df8 }
   }
 """
 _MARKER: Final = (
@@ -33,13 +47,14 @@ _MARKER: Final = (
 )
 
 
-def picture(title: str, width: int, height: int, shapes: Iterable[str]) -> str:
-    """Return an SVG with a title that screen readers say."""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
+def picture(title: str, width: int, height: int, shapes: Iterable[str], description: str = "") -> str:
+    """Return an SVG with a title and a description that screen readers say."""
+    named = 'aria-labelledby="title description"' if description else 'aria-labelledby="title"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" {named}>'
+    said = [f'<title id="title">{escape(title)}</title>']
+    said += [f'<desc id="description">{escape(description)}</desc>'] if description else []
     card = f'<rect class="card" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="8"/>'
-    return "\n".join(
-        [head, f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", _MARKER, card, *shapes, "</svg>", ""]
-    )
+    return "\n".join([head, *said, f"<style>{STYLE}</style>", _MARKER, card, *shapes, "</svg>", ""])
 
 
 def text(x: float, y: float, words: str, kind: str = "", *, anchor: str = "start") -> str:
