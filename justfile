@@ -381,9 +381,19 @@ rehearse-release name="core":
 install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
+# The site in an environment of its own, strict and without a network; each page in Chromium where that is
+[private]
+site:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    export PYTHONPATH=tools
+    uv run --isolated --group docs bash -c 'python -m website.build "$1" && python -m website.check --where-possible "$1"' site "$scratch/site"
+
 # What leaves a core idle, beside each other
 [parallel, private]
-beside: check checkov localstack-parts
+beside: check checkov site localstack-parts
 
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: CONTRIBUTING.md
 test-all:

@@ -57,12 +57,19 @@ def stage(folder: Path) -> None:
 
 
 def render(folder: Path) -> None:
-    """Run the renderer, which takes a broken link for an error."""
-    done = subprocess.run(
-        ["zensical", "build", "--strict", "--clean"], check=False, cwd=folder, capture_output=True, text=True
-    )
+    """Run the renderer, which takes a broken link for an error, without a network if the system can do that."""
+    command = [*_without_network(), "zensical", "build", "--strict", "--clean"]
+    done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         sys.exit(_COLOURS.sub("", done.stdout + done.stderr.partition("Traceback")[0]))
+
+
+def _without_network() -> list[str]:
+    prefix = ["unshare", "--map-root-user", "--net"]
+    able = (
+        shutil.which("unshare") and not subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode
+    )
+    return prefix if able else []
 
 
 def serve_mermaid_from_here(site: Path) -> None:

@@ -31,6 +31,7 @@ class Bucket:
     entity_id: str
     resource: str
     shard_count: int
+    """The number of items over which the bucket is spread."""
     limits: tuple[BucketLimit, ...]
     anchor_ms: int
     expires_at_ms: int | None
@@ -48,8 +49,11 @@ class LimitCapacity:
 
     limit_name: str
     capacity: int
+    """The sum of the capacities, in whole tokens."""
     available: int
+    """The sum of what is left, in whole tokens."""
     entities: int
+    """The number of entities whose bucket has the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +63,4 @@ class ResourceCapacity:
     resource: str
     limits: tuple[LimitCapacity, ...]
     entities: int
+    """The number of entities that have a bucket of the resource."""

@@ -29,11 +29,17 @@ class Limit:
     """
 
     name: str
+    """The name, unique among the limits of a bucket."""
     capacity: int
+    """Whole tokens of a period; 0 blocks."""
     burst: int
+    """The most tokens that a bucket holds."""
     refill_amount: int
+    """Whole tokens that come in each period."""
     refill_period: int
+    """Whole seconds."""
     shadow: bool = False
+    """Whether it only counts, and refuses nobody."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -135,13 +141,19 @@ class LimitStatus:
     """
 
     entity_id: str
+    """The entity of the bucket: the caller, or its parent."""
     resource: str
     limit_name: str
     limit: Limit
+    """The limit that was checked."""
     available: int
+    """Whole tokens in the bucket at the check; negative in debt."""
     requested: int
+    """Whole tokens that the call asked for."""
     exceeded: bool
+    """Whether the bucket has less than what was requested."""
     retry_after_seconds: float
+    """Seconds until the requested tokens are there."""
     next_token_seconds: float = math.inf
 
     @property
@@ -213,4 +225,6 @@ class BulkResult(Generic[P]):
     reason."""
 
     done: tuple[P, ...]
+    """The places that are as they were asked to be."""
     failed: Mapping[P, InfrastructureError] = field(hash=False)
+    """The error of each other place."""

@@ -48,22 +48,33 @@ class Options:
     stack: str | None = None
     namespace: str | None = None
     region: str | None = None
+    """The AWS region; ``None`` leaves it to the SDK."""
     endpoint_url: str | None = None
+    """The URL of DynamoDB; for local stores."""
     profile: str | None = None
+    """The profile of the AWS configuration; ``None`` leaves it to the SDK."""
     config_cache_ttl: float = 60
+    """Seconds for which limits are cached; 0 reads them with every acquire."""
     bucket_ttl_multiplier: int = 7
     on_unavailable: OnUnavailable = "block"
+    """What an acquire does without the store: ``"block"`` or ``"allow"``."""
     acquire_timeout: float | None = 5.0
     rejection_staleness: float = 1.0
     buckets_remembered: int = 10_000
+    """The most buckets whose last seen state is kept."""
     split_above: int = 500
     audit_retention_days: int = 90
     connect_timeout: float = 1.0
+    """Seconds for a connection."""
     read_timeout: float = 2.0
+    """Seconds for an answer."""
     max_connections: int = 100
+    """The most connections to the store."""
     transport: Transport | None = None
     register: bool = True
+    """Whether to register a missing namespace."""
     create_table: bool = False
+    """Whether to create a missing table; for local stores."""
     check_version: bool = True
     count_units: bool = False
     clock: Clock | None = None

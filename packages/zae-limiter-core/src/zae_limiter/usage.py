@@ -49,9 +49,13 @@ class LimitUsage:
 
     limit_name: str
     total: int
+    """Whole tokens in all windows."""
     minimum: int
+    """Whole tokens in the window with the least."""
     maximum: int
+    """Whole tokens in the window with the most."""
     average: float
+    """Tokens of a window with any use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class UsageSummary:
 
     window: Window
     windows: int
+    """The number of windows with any use."""
     limits: tuple[LimitUsage, ...]
     total_events: int
     total_refused: int = 0
