@@ -6,14 +6,14 @@ It needs Chromium: apt-get install chromium. With --where-possible, a machine wi
 of the run has that.
 """
 
-import faulthandler
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -23,14 +23,17 @@ from skips import keep
 
 from .build import ROOT
 
-WIDTHS: Final = (1400, 400)
+WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
+    "light": (1400, 400),
+    "dark": (400, 1400),
+}  # loaded at, and then resized to
 HEIGHT: Final = 900
 Scheme = Literal["light", "dark"]
 SCHEMES: Final[tuple[Scheme, ...]] = ("light", "dark")
 CHROMIUM: Final = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
 NOT_HERE: Final = "there is no Chromium: `apt-get install chromium` has it on Debian"
-LONGEST_SECONDS: Final = 900  # of a whole check: a renderer that hangs answers no question, and has no time limit
 PAGE_MS: Final = 60_000
+PAGE_SECONDS: Final = 180  # a renderer that hangs answers no question, and a question has no time limit of its own
 # What is wider than the window although the page cannot be scrolled is hidden; so ask whether it can be
 SIDEWAYS: Final = "() => { scrollTo(10000, 0); const moved = scrollX; scrollTo(0, 0); return moved }"
 DRAWN: Final = "() => !document.querySelector('pre.mermaid')"
@@ -48,7 +51,6 @@ def main(site: Path, *, where_possible: bool) -> int:
         print(NOT_HERE, file=sys.stderr)
         keep(1, {NOT_HERE: 1})
         return 0 if where_possible else 1
-    faulthandler.dump_traceback_later(LONGEST_SECONDS, exit=True)
     lines = problems(site, chromium)
     print("\n".join(lines) or "every page is sound")
     return bool(lines)
@@ -61,7 +63,7 @@ def problems(site: Path, chromium: str) -> list[str]:
         return [f"{site} has no page"]
     with served(site) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=PAGE_MS
+            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"], timeout=PAGE_MS
         )
         found = [line for scheme in SCHEMES for line in _look(browser, pages, address, scheme)]
         browser.close()
@@ -89,7 +91,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 def _look(browser: Browser, pages: list[str], address: str, scheme: Scheme) -> Iterator[str]:
-    context = browser.new_context(viewport={"width": WIDTHS[0], "height": HEIGHT}, color_scheme=scheme)
+    context = browser.new_context(viewport={"width": WIDTHS[scheme][0], "height": HEIGHT}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(PAGE_MS)
     said: list[str] = []
@@ -100,27 +102,48 @@ def _look(browser: Browser, pages: list[str], address: str, scheme: Scheme) -> I
     )
     for name in pages:
         said.clear()
-        try:
-            found = [*_faults(page, f"{address}/{name}/" if name != "." else f"{address}/")]
-        except Error as error:
-            found = [str(error).partition("\n")[0]]
+        with _bounded(name):
+            found = _found(page, f"{address}/{name}/" if name != "." else f"{address}/", WIDTHS[scheme])
         yield from (f"/{name}/, {scheme}: {fault}" for fault in [*found, *said])
     context.close()
+
+
+@contextmanager
+def _bounded(name: str) -> Iterator[None]:
+    timer = Timer(PAGE_SECONDS, _give_up, [name])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _give_up(name: str) -> None:
+    print(f"/{name}/: no answer within {PAGE_SECONDS} s", file=sys.stderr, flush=True)
+    os._exit(1)  # the browser ends with the pipe to it
 
 
 def _is_foreign(url: str, address: str) -> bool:
     return urlsplit(url).scheme in {"http", "https", "ws"} and not url.startswith(address)
 
 
-def _faults(page: Page, url: str) -> Iterator[str]:
-    page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
+def _found(page: Page, url: str, widths: Sequence[int]) -> list[str]:
+    try:
+        return [*_faults(page, url, widths)]
+    except Error as error:
+        return [str(error).partition("\n")[0]]
+
+
+def _faults(page: Page, url: str, widths: Sequence[int]) -> Iterator[str]:
+    page.set_viewport_size({"width": widths[0], "height": HEIGHT})
     page.goto(url, wait_until="load")
-    page.wait_for_function(DRAWN)  # diagrams are drawn after the page has loaded
+    if not page.evaluate(DRAWN):
+        page.wait_for_function(DRAWN)  # diagrams are drawn after the page has loaded
     for target in page.evaluate(BROKEN):
         yield f"has a link to {target}, which is not there"
     for source in page.evaluate(BLANK):
         yield f"does not show {source}"
-    for width in WIDTHS:
+    for width in widths:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         if moved := page.evaluate(SIDEWAYS):
             yield f"scrolls sideways by {moved} px at {width} px"
