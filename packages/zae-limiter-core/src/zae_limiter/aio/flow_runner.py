@@ -19,7 +19,9 @@ class FlowRunner:
 
     def __init__(self, driver: Driver, namespace_state: NamespaceState, options: Options, clock: Clock) -> None:
         self.driver = driver
+        """Runs flows on the store; for the packages of this workspace."""
         self.namespace_state = namespace_state
+        """What this process knows of the namespace; for the packages of this workspace."""
         self._options = options
         self._clock = clock
 

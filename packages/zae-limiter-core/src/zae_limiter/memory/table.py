@@ -65,6 +65,7 @@ class MemoryTable:
         self._expires_by: Callable[[], int] | None = None
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self.meter = meter
+        """Counts requests and units, if there is one."""
         self._lock = Lock()
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Update: self._update,

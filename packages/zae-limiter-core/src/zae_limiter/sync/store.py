@@ -49,6 +49,7 @@ class SyncMemoryStore:
         from zae_limiter.memory import table as memory  # a process with DynamoDB does not load it
 
         self.table = table or memory.MemoryTable(meter)
+        """The table, which several stores may share."""
 
     @property
     def meter(self) -> Meter | None:
@@ -85,8 +86,11 @@ class SyncDynamoDBStore:
         clock: SystemClock | None = None,
     ) -> None:
         self.table_name = table_name
+        """The name of the table."""
         self.meter = meter
+        """Counts requests and units, if there is one."""
         self.clock = clock or SystemClock()
+        """The time, which the store corrects by its answers."""
         options = ClientOptions(
             transport=transport,
             region=region,
