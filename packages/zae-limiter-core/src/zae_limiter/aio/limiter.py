@@ -41,7 +41,7 @@ class RateLimiter(LimitMethods, EntityMethods):
     ) -> None:
         check_repository(repository, Repository)
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
-        self.repository = repository
+        self.repository: Repository = repository
         """The repository that the limiter uses."""
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
         self._shadow = validate_flag("shadow", shadow)

@@ -87,9 +87,9 @@ class DynamoDBStore:
         meter: Meter | None = None,
         clock: SystemClock | None = None,
     ) -> None:
-        self.table_name = table_name
+        self.table_name: str = table_name
         """The name of the table."""
-        self.meter = meter
+        self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
         self.clock = clock or SystemClock()
         """The time, which the store corrects by its answers."""

@@ -64,7 +64,7 @@ class MemoryTable:
         self._done = 0  # operations since the last look; a new item counts as many as make one due
         self._expires_by: Callable[[], int] | None = None
         self._tokens: dict[str, tuple[Write, ...]] = {}
-        self.meter = meter
+        self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
         self._lock = Lock()
         self._handlers: dict[type, Callable[[Any], Any]] = {

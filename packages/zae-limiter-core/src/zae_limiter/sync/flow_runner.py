@@ -18,9 +18,9 @@ class SyncFlowRunner:
     """One namespace of a table, on a driver."""
 
     def __init__(self, driver: SyncDriver, namespace_state: NamespaceState, options: Options, clock: Clock) -> None:
-        self.driver = driver
+        self.driver: SyncDriver = driver
         """Runs flows on the store; for the packages of this workspace."""
-        self.namespace_state = namespace_state
+        self.namespace_state: NamespaceState = namespace_state
         """What this process knows of the namespace; for the packages of this workspace."""
         self._options = options
         self._clock = clock

@@ -41,7 +41,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     ) -> None:
         check_repository(repository, SyncRepository)
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
-        self.repository = repository
+        self.repository: SyncRepository = repository
         """The repository that the limiter uses."""
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
         self._shadow = validate_flag("shadow", shadow)
