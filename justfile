@@ -381,7 +381,7 @@ rehearse-release name="core":
 install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
-# The site in an environment of its own, strict and without a network; each page in Chromium where that is
+# The site in an environment of its own, strict and without a network; each page in Chromium where that is, in light colours
 [private]
 site:
     #!/usr/bin/env bash
@@ -389,7 +389,7 @@ site:
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     export PYTHONPATH=tools
-    uv run --isolated --group docs bash -c 'python -m website.build "$1" && python -m website.check --where-possible "$1"' site "$scratch/site"
+    uv run --isolated --group docs bash -c 'python -m website.build "$1" && python -m website.check --quick "$1"' site "$scratch/site"
 
 # What leaves a core idle, beside each other
 [parallel, private]
