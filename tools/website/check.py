@@ -2,8 +2,8 @@
 
 python -m website.check [--quick] [FOLDER]   (with tools on PYTHONPATH; `just docs-check` calls it)
 
-It needs Chromium: apt-get install chromium. With --quick it opens pages in the light scheme alone, and a machine without
-Chromium passes: the run's list of skips has that.
+It needs Chromium: apt-get install chromium. With --quick it opens pages in the light scheme alone, and a machine
+without Chromium passes: the list of skips of the run has that.
 """
 
 import os
