@@ -44,7 +44,8 @@ def from_wheel(wheel: Path) -> Distribution:
 
 def problems(distributions: Iterable[Distribution]) -> list[str]:
     """Return one line for each sibling requirement without floor or cap, or that the sibling's version does not
-    meet."""
+    meet.
+    """
     known = list(distributions)
     versions = {each.name: each.version for each in known}
     return [

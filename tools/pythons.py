@@ -46,7 +46,8 @@ def find(environ: Mapping[str, str]) -> dict[str, Python]:
 
 def ask(path: Path) -> Python | None:
     """Return the interpreter behind a path; ``None`` where there is none, or no plain CPython of its own: an
-    environment."""
+    environment.
+    """
     try:
         done = subprocess.run([path, "-I", "-c", ASK], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

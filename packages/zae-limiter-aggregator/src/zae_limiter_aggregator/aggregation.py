@@ -1,6 +1,7 @@
 """Process one batch, from its records to its result.
 
-``handler`` speaks Lambda's protocol, ``telemetry`` has the form of the metrics."""
+``handler`` speaks Lambda's protocol, ``telemetry`` has the form of the metrics.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +33,8 @@ class BatchResult:
 
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
     counts the shards that were split. ``dropped`` counts the re-anchorings and splits that failed; a later batch
-    repeats them."""
+    repeats them.
+    """
 
     records: int
     snapshots: int
@@ -117,7 +119,8 @@ class Aggregator:
     def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
         """Return the batch without purged namespaces: later writes would remain, and a purge deletes audit events.
 
-        If the table cannot tell which ones are purged, all changes and deletes have to come again."""
+        If the table cannot tell which ones are purged, all changes and deletes have to come again.
+        """
         try:
             return batch.without(self._driver.run(purged_namespaces(batch.namespaces))), ()
         except StoreError as error:
@@ -142,7 +145,8 @@ class Aggregator:
 
 def _failures(results: Iterable[TaskResult]) -> list[Failure]:
     """Return the records of failed tasks: all of a hopeless task; the first of any other, from which the stream comes
-    again."""
+    again.
+    """
     return [
         Failure(sequence, each.problem)
         for each in results

@@ -24,7 +24,8 @@ def object_key(prefix: str, expired: ExpiredEvent) -> str:
     """Return the object's key: day of the change, namespace, entity, event.
 
     The reader of the record has checked all of them. Names are percent-encoded: none has a slash, nor is it ``.`` or
-    ``..``, which S3 and tools that copy objects into folders read as other places."""
+    ``..``, which S3 and tools that copy objects into folders read as other places.
+    """
     event, address = expired.event, expired.address
     entity = quote(address.entity_id, safe="$:@")
     if entity.startswith("."):

@@ -51,7 +51,8 @@ def _by_snapshot(
 
 def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
     """Return the expiry of a snapshot, at least a whole day after its window: so long may the stream deliver a record
-    again."""
+    again.
+    """
     days = settings.usage_days(snapshot.window)
     if not days:
         return None
@@ -62,7 +63,8 @@ def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_
     """Yield a job for each anchor that was old at the last use of its bucket: move it to that instant, by the table's
     clock.
 
-    Skip instants long past: every batch of a backlog would repeat the work of the first."""
+    Skip instants long past: every batch of a backlog would repeat the work of the first.
+    """
     oldest_ms = settings.refill_after_seconds * 1000
     for changes in buckets:
         last = changes[-1]

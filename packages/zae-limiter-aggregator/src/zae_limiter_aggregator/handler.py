@@ -63,6 +63,7 @@ def _records(event: object) -> list[Record]:
 @cache
 def _aggregator(settings: Settings) -> Aggregator:
     """Return the aggregator, with clients and a clock that the table's answers correct; an environment keeps it from
-    batch to batch."""
+    batch to batch.
+    """
     store = SyncDynamoDBStore(settings.stack)
     return Aggregator(SyncDriver(store), settings, clock=store.clock, open_archive=open_archive, open_queue=open_queue)

@@ -1,6 +1,7 @@
 """Describe what went wrong, for logs: without the keys and values of items, which have ids of callers.
 
-The stream has the item, by the record's sequence number, and the dead letter has its key."""
+The stream has the item, by the record's sequence number, and the dead letter has its key.
+"""
 
 import traceback
 from typing import Final

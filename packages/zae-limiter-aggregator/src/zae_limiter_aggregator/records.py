@@ -91,7 +91,8 @@ Content = BucketChange | ExpiredEvent | DeletedEvent
 
 def key_of(record: Record) -> dict[str, str]:
     """Return the table key of a record, for operators, as far as it can be read, cut to the length that DynamoDB
-    admits."""
+    admits.
+    """
     keys = record["dynamodb"].get("Keys")
     values = keys.items() if isinstance(keys, Mapping) else ()
     texts = {name: value.get("S") for name, value in values if isinstance(value, Mapping)}
@@ -106,7 +107,8 @@ def sequence_of(record: Record) -> str:
 
 def read_record(record: Record) -> Content | None:
     """Parse a record; return ``None`` if it is irrelevant. Raises ``UnreadableRecord``, whose text has no value of an
-    item."""
+    item.
+    """
     try:
         return _read(record)
     except ValueError as error:

@@ -18,7 +18,8 @@ def counted(number: int, noun: str) -> str:
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
     """Print rows, each column as wide as its widest cell; do not pad the last one.
 
-    A cell may be stored text that anybody wrote: it begins no line of its own, and no terminal obeys it."""
+    A cell may be stored text that anybody wrote: it begins no line of its own, and no terminal obeys it.
+    """
     from zae_limiter_manifest.problems import printable
 
     shown = [[printable(cell) for cell in row] for row in rows]

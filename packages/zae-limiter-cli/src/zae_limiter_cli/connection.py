@@ -79,7 +79,8 @@ def is_local(url: str) -> bool:
 
 def fill_in_what_local_endpoints_ignore() -> None:
     """Set fake credentials and a region where none are set: the SDK sends nothing without them, and an emulator takes
-    any."""
+    any.
+    """
     import boto3
 
     os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")

@@ -27,7 +27,8 @@ def debug_option(function: Function) -> Function:
 
 def one_line(text: str) -> str:
     """Return the text on one line, in printable characters, so that a setting or an answer cannot imitate other
-    output."""
+    output.
+    """
     from zae_limiter_manifest.problems import printable
 
     return printable(" ".join(text.splitlines()))
@@ -35,7 +36,8 @@ def one_line(text: str) -> str:
 
 class CommandError(Exception):
     """A command cannot do what it was asked to; its lines say why, and what to do. No text in a line can look like
-    another line."""
+    another line.
+    """
 
     def __str__(self) -> str:
         return "\n".join(one_line(str(line)) for line in self.args)
@@ -73,7 +75,8 @@ class Commands(click.Group):
 @contextmanager
 def _code_one() -> Iterator[None]:
     """Exit with code 1 for a usage error: code 2 means changes for `--exit-code`. Omit click's usage line; `--help` has
-    it."""
+    it.
+    """
     try:
         yield
     except click.exceptions.NoArgsIsHelpError as error:

@@ -6,7 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 def problem() -> str | None:
     """Return what is wrong if both projects are in this environment, and what to do; else ``None``.
 
-    It imports nothing of core: the other project's files may stand in its place."""
+    It imports nothing of core: the other project's files may stand in its place.
+    """
     try:
         found = version("zae-limiter")
     except PackageNotFoundError:

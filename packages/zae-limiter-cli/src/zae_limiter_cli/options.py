@@ -1,6 +1,7 @@
 """Add the options that all commands share: stack, AWS, namespace, output format.
 
-An option of a group holds for its commands, too, unless the command has it behind its own name."""
+An option of a group holds for its commands, too, unless the command has it behind its own name.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -115,7 +116,8 @@ def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
     """Store an option of the command line, which wins over any other source; of two, the one further to the right
-    wins."""
+    wins.
+    """
     key = _key(str(parameter.name))
     if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
         context.meta[key] = value

@@ -35,7 +35,8 @@ def rows_option(function: Function) -> Function:
 
 def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE) -> Iterator[Row]:
     """Yield the rows of all pages; ``fetch`` gets the size of a page and the ``next`` of the one before, and returns
-    rows and ``next``."""
+    rows and ``next``.
+    """
     found, following = fetch(size, None)
     yield from found
     while following is not None:

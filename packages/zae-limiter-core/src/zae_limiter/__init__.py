@@ -1,6 +1,7 @@
 """Rate limiting with token buckets in one DynamoDB table.
 
-This module has the public names, and imports each when it is first used. It imports no AWS library."""
+This module has the public names, and imports each when it is first used. It imports no AWS library.
+"""
 
 import os
 from importlib import import_module

@@ -49,7 +49,8 @@ class Cause:
 
     def request_token(self, attempt: int, part: int = 0) -> str:
         """Return the request token of a transaction, which makes a repeat safe: another for each attempt, at most 36
-        characters."""
+        characters.
+        """
         return f"{self.serial}-{attempt}-{part}"
 
 

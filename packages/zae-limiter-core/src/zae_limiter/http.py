@@ -1,7 +1,8 @@
 """Make header fields and problem documents for HTTP servers from a lease or a refusal: pure functions.
 
 The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10): ``t`` is
-the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457."""
+the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

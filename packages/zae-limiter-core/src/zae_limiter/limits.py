@@ -96,7 +96,8 @@ class Limit:
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
 
-        With a capacity of 0, which blocks, the rate means nothing."""
+        With a capacity of 0, which blocks, the rate means nothing.
+        """
         return cls(
             name=name,
             capacity=capacity,
@@ -222,7 +223,8 @@ def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> N
 @dataclass(frozen=True, slots=True)
 class BulkResult(Generic[P]):
     """The places, as ``(entity_id, resource)``, that were changed as asked, and those that were not, with the
-    reason."""
+    reason.
+    """
 
     done: tuple[P, ...]
     """The places that are as they were asked to be."""

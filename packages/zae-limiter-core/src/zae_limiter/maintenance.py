@@ -125,7 +125,8 @@ def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: 
     """Split a shard once, shard 0 of the bucket before any other; the flow returns the number of shards split.
 
     ``now`` is in epoch milliseconds. Nothing happens if the shard is missing, is one of 64, or is no longer one of
-    ``among``, if that is given. Raises ``StoreError``."""
+    ``among``, if that is given. Raises ``StoreError``.
+    """
     namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=Settings())
     return _split_shard(namespace_state, bucket, among=among)
 
@@ -133,7 +134,8 @@ def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: 
 def open_table(options: Options) -> "SyncRepository":
     """Return a repository over the table of ``options`` for what belongs to no namespace: versions, the registry.
 
-    It opens no namespace: the one that ``options`` name may be deleted, and stays so."""
+    It opens no namespace: the one that ``options`` name may be deleted, and stays so.
+    """
     from .sync.repository import SyncRepository
 
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())

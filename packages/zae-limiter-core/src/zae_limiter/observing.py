@@ -1,5 +1,6 @@
 """Measure an acquire and the end of a block, and tell observers, in both variants. ``observers`` says what they make of
-it."""
+it.
+"""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -58,7 +59,8 @@ class Observed(Protocol):
 
 def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, store: object) -> Audience | None:
     """Return the observers of a limiter, ``None`` without any. Raises ``ValidationError`` for one that cannot be
-    called."""
+    called.
+    """
     if not isinstance(observers, Iterable):
         raise ValidationError("observers", observers, "must be a list of observers")
     checked = tuple(observers)
@@ -83,7 +85,8 @@ def observed_acquire(lease: Observed) -> Iterator[None]:
 @contextmanager
 def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
     """Measure an acquire or a ``lease.consume`` in the block, and tell the observers. A caller's mistake is no
-    event."""
+    event.
+    """
     begun, outage, known = perf_counter(), _outage(lease), _requests(lease)
     try:
         yield

@@ -14,7 +14,8 @@ def printable(text: str) -> str:
     """Return the text with escapes for what no terminal should obey: control characters, line ends, marks of direction.
 
     Invisible characters are escaped, too, so that two names that differ look different. A text of more than a thousand
-    characters is cut."""
+    characters is cut.
+    """
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
     if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
         return text

@@ -1,6 +1,7 @@
 """What the provisioner remembers of a namespace between two runs, and what it finds and leaves there, as values.
 
-``schema`` stores them."""
+``schema`` stores them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ class StoredConfig:
     """What is stored at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
 
     ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
-    it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits."""
+    it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
+    """
 
     limits: tuple[Limit, ...]
     on_unavailable: OnUnavailable | None = None
@@ -42,7 +44,8 @@ class StoredConfig:
 @dataclass(frozen=True, slots=True)
 class HandledEvent:
     """An event that the provisioner has handled, and whether all went well. If it comes again, there is nothing to
-    do."""
+    do.
+    """
 
     event_id: str
     ok: bool
@@ -73,7 +76,8 @@ class ProvisionerState:
     ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits. ``intended_…`` is what an
     apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
     ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
-    Raises ``ValidationError``."""
+    Raises ``ValidationError``.
+    """
 
     managed_system: bool = False
     managed_resources: Sequence[str] = ()

@@ -16,7 +16,8 @@ class Config:
     ``own``: they are the entity's own, so its bucket never expires. ``from_call``: the call passed them as ``limits=``;
     they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
     the bucket. ``shadow`` names the limits that refuse nobody; ``limits`` are rules without that mark, because a
-    bucket's shape does not depend on it."""
+    bucket's shape does not depend on it.
+    """
 
     limits: tuple[Limit, ...]
     read_at_ms: int
@@ -62,7 +63,8 @@ class Resolved:
     """Config, parent and policy that hold for an entity on a resource.
 
     They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
-    ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer."""
+    ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer.
+    """
 
     config: Config
     source: ConfigSource | None

@@ -29,7 +29,8 @@ def unseen_shards(counts: Mapping[int, int]) -> list[int]:
     """Return the shards that exist but were not seen; ``counts`` has the shard count that each seen shard knows.
 
     A shard whose parent was not split, as far as it was seen, is part of the parent. Shard 0 is split before any other,
-    but may have been seen before that. Empty if shard 0 was not seen."""
+    but may have been seen before that. Empty if shard 0 was not seen.
+    """
     known = max(counts.values()) if 0 in counts else 0
     return [shard for shard in range(known) if shard not in counts and _was_split_off(shard, counts)]
 
@@ -90,7 +91,8 @@ def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:
 
 def calculate_servable(parts: Sequence[Part], now_ms: int) -> int:
     """Return the tokens that can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries
-    it."""
+    it.
+    """
     return sum(max(0, refill_bucket(shard_limit, tokens, now_ms)) for shard_limit, tokens in parts)
 
 
@@ -109,7 +111,8 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
 
 def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
     """Return the seconds from ``now_ms`` until one more whole token is there, after a debt the first; ``NEVER`` at the
-    ceiling."""
+    ceiling.
+    """
     next_milli = (max(0, calculate_balance(parts, now_ms) // MILLI) + 1) * MILLI
     if next_milli > _ceiling(parts):
         return NEVER
@@ -118,7 +121,8 @@ def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
 
 def _seconds_until(parts: Sequence[Part], wanted_milli: int, now_ms: int, holds: Callable[[int], bool]) -> float:
     """Return the seconds to the first millisecond at which the shards have what is wanted; ``holds`` tests an
-    instant."""
+    instant.
+    """
     if len(parts) == 1:
         return (reached_at(*parts[0], wanted_milli) - now_ms) / 1000
     short, enough = (

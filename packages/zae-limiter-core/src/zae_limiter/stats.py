@@ -26,7 +26,8 @@ class StoreStats:
     that failed at once because the breaker was open, ``denied`` of requests refused for the credentials, ``untrusted``
     of requests that were not sent because the store's certificate does not verify, ``foreign_rows`` of rows in a
     namespace's part of an index that are another's, ``unreadable_rows`` of its own ones that could not be read; lists
-    and sums leave both out."""
+    and sums leave both out.
+    """
 
     breaker: BreakerState
     opened: int

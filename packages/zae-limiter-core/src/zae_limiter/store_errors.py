@@ -1,7 +1,8 @@
 """The base of all store errors, and the one that reading an item raises. It is below all folders, because ``schema``
 raises it.
 
-The tree of store errors is in ``operations.errors``."""
+The tree of store errors is in ``operations.errors``.
+"""
 
 from .printing import printable
 

@@ -87,7 +87,8 @@ def reached_at(shard_limit: ShardLimit, tokens_milli: int, balance_milli: int) -
 
 def calculate_retry_after(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> float:
     """Return the seconds from ``now_ms`` to the first millisecond at which the cost is covered; ``NEVER`` above the
-    ceiling."""
+    ceiling.
+    """
     if would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms):
         return 0.0
     if cost_milli > shard_limit.ceiling_milli:

@@ -63,7 +63,8 @@ class UsageSummary:
     """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
 
     ``total_events``, ``total_refused``, ``total_shadowed`` and ``refused_by_parent`` count acquires, as in
-    ``UsageSnapshot``."""
+    ``UsageSnapshot``.
+    """
 
     window: Window
     windows: int

@@ -56,7 +56,8 @@ def record_of_this_release() -> VersionRecord:
 
 def record_over(found: VersionRecord) -> VersionRecord:
     """Return the record that this release writes in place of ``found``: it never lowers the bound, and leaves the
-    schema alone."""
+    schema alone.
+    """
     oldest = max(found.min_client_version, OLDEST_CLIENT, key=lambda each: parse_version("min_client_version", each))
     return VersionRecord(found.schema_version, core_version(), oldest)
 
@@ -72,7 +73,8 @@ def check_compatible(record: VersionRecord, *, stack: str, client_version: str) 
     """Raise a ``VersionError`` unless this client may use that stack.
 
     An older schema that this release reads is no obstacle, unless a client is admitted that would misread what this
-    release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``."""
+    release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``.
+    """
     oldest = record.min_client_version
     if parse_version("client_version", client_version) < parse_version("min_client_version", oldest):
         raise ClientTooOldError(stack, client_version, oldest)

@@ -1,5 +1,6 @@
 """What both variants share: the clock and the namespace of a repository, the cause of changes, a decorator's
-arguments."""
+arguments.
+"""
 
 import logging
 import secrets
@@ -40,7 +41,8 @@ def iso_time(clock: Clock) -> str:
 
 def clock_over(store: object, options: Options) -> Clock:
     """Return the clock of the options, which nothing corrects; else the store's, which its answers correct; else the
-    system's."""
+    system's.
+    """
     clock: Clock = options.clock or getattr(store, "clock", None) or SystemClock()
     return clock
 
@@ -59,7 +61,8 @@ def connecting(options: Options, clock: Clock) -> Flow[str]:
 
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
     """Return the flow that finds or registers a namespace, and returns its id. Raises ``ValidationError`` for a bad
-    name."""
+    name.
+    """
     check_namespace("namespace", name)
     return open_namespace(
         name,
@@ -99,7 +102,8 @@ def late_namespace_state(
     options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]], outage: RateLimiterUnavailable
 ) -> NamespaceState:
     """Return the state of a namespace that ``find`` will open when the store answers. Raises ``outage`` if it is
-    blocking."""
+    blocking.
+    """
     if options.on_unavailable == "block":
         raise outage
     log.warning("namespace %r is opened when the store answers; until then no call is counted: %s", name, outage)

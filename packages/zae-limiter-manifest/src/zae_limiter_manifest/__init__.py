@@ -1,6 +1,7 @@
 """The YAML manifest of zae-limiter: models, strict loading, plans, and their rendering.
 
-It does no I/O, and imports no AWS library and no part of the limiter."""
+It does no I/O, and imports no AWS library and no part of the limiter.
+"""
 
 from .addresses import Address, Level, ManagedSet
 from .changes import Action, Change, FieldChange, fingerprint

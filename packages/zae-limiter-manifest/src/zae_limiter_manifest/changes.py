@@ -1,6 +1,7 @@
 """A change: the limits at an address before and after. The action and the changed fields are derived.
 
-``diff`` decides whether a change is needed."""
+``diff`` decides whether a change is needed.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,8 @@ class FieldChange(NamedTuple):
 def fingerprint(decl: Decl) -> str:
     """Return 32 hex digits, equal for equal declarations; an apply stores them beside the limits that it writes.
 
-    If the fingerprint does not match the live limits, somebody else has changed them."""
+    If the fingerprint does not match the live limits, somebody else has changed them.
+    """
     return hashlib.sha256(canonical(decl).encode()).hexdigest()[:32]
 
 
@@ -81,7 +83,8 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of this change in an answer of the Lambda; leave out limits that are missing before or
-        after."""
+        after.
+        """
         return {
             "action": self.action,
             **self.address.to_dict(),

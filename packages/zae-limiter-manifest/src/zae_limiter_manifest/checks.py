@@ -33,7 +33,8 @@ _FLAGS: Final = {"true": True, "false": False}
 @frozen
 class Hinted:
     """A message that ends with the word that was probably meant. The search for that word is slow, so it runs only in
-    `str`."""
+    `str`.
+    """
 
     text: str
     given: object
@@ -194,7 +195,8 @@ def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) 
 
 def _against_level(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
     """Yield a problem for each entry whose flag contradicts that of its level, and for a level's flag without
-    entries."""
+    entries.
+    """
     member = shape.members[key]
     spread = member.spreads_to
     if not spread or not isinstance(member.shape, Flag) or (flag := read_flag(member.shape, value[key])) is None:

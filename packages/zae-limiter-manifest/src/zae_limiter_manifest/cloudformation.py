@@ -1,6 +1,7 @@
 """Read and write a manifest as the properties of a CloudFormation resource, and the template that contains them.
 
-The names of limits, resources and entities keep their spelling."""
+The names of limits, resources and entities keep their spelling.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +29,8 @@ _STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 class StackProperties:
     """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner.
 
-    `ignored` names properties of older templates that have no meaning any more."""
+    `ignored` names properties of older templates that have no meaning any more.
+    """
 
     manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
     take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
@@ -51,7 +53,8 @@ class StackProperties:
 
 def render_template(properties: StackProperties, name: str) -> str:
     """Return the template, as YAML, of a stack that has one namespace's limits for the limiter `name`; raises
-    `ValueError`."""
+    `ValueError`.
+    """
     if not _STACK_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a valid stack name: a letter, then letters, digits and hyphens, 128 at most")
     namespace = properties.manifest.namespace

@@ -143,7 +143,8 @@ Decl = SystemDecl | ResourceDecl
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have the word, so that all other texts equal those of earlier releases."""
+    Only shadow limits have the word, so that all other texts equal those of earlier releases.
+    """
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")

@@ -79,7 +79,8 @@ def _change_of_removed(address: Address, item: LiveItem | None) -> Change | None
 def settle_intended(managed: ManagedSet, intended: ManagedSet, live: Mapping[Address, LiveItem]) -> ManagedSet:
     """Return the managed set after an apply that may have been cut short, with the items that it intended to manage.
 
-    An intended item counts only if it has a fingerprint: the others were never written, so no apply may delete them."""
+    An intended item counts only if it has a fingerprint: the others were never written, so no apply may delete them.
+    """
     written = (a for a in intended if (item := live.get(a)) is not None and item.fingerprint is not None)
     return ManagedSet.of([*managed, *written])
 

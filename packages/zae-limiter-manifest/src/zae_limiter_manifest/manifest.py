@@ -89,7 +89,8 @@ class LimitsManifest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left
-        out."""
+        out.
+        """
         plain: dict[str, Any] = CONVERTER.unstructure(self)
         return plain
 
@@ -113,7 +114,8 @@ class LimitsManifest:
 
     def canonical_hash(self) -> str:
         """Return `sha256:` and hex digits, equal for equal manifests: in any order, with defaults spelled out or
-        not."""
+        not.
+        """
         digest = hashlib.sha256(f"namespace {self.namespace}\n".encode())
         for address, decl in self.declared():
             digest.update(f"{address}\n{canonical(decl)}\n".encode())
@@ -130,7 +132,8 @@ def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
 
 def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
     """Return the manifests in files, as name and text, one for each namespace; raises `ManifestError` with all
-    mistakes."""
+    mistakes.
+    """
     return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in _read_all(sources))
 
 

@@ -33,7 +33,8 @@ class NameKind(Enum):
 
 class _Form(NamedTuple):
     """The rule of a kind. A text is checked by its pattern, which JSON Schema has, too, and by its length in NFC and in
-    bytes."""
+    bytes.
+    """
 
     pattern: re.Pattern[str]
     rule: str
@@ -92,7 +93,8 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
 
 def in_nfc(name: str) -> str:
     """Return the name in Unicode's form NFC, in which all its spellings are equal; unchanged if it is too long for a
-    name."""
+    name.
+    """
     if not isinstance(name, str) or name.isascii() or len(name) > _LONGEST_SPELLING:
         return name
     return normalize("NFC", name)

@@ -28,7 +28,8 @@ _NEXT: Final = "next"
 
 def pack(plain: Mapping[str, Any], *, largest: int = LARGEST) -> dict[str, Any]:
     """Return a request within the size limit, compressed if necessary; raises `FormatError` if even that is too
-    large."""
+    large.
+    """
     text = _text(plain)
     if len(text) <= largest:
         return dict(plain)
@@ -43,7 +44,8 @@ def pack(plain: Mapping[str, Any], *, largest: int = LARGEST) -> dict[str, Any]:
 def page(plain: Mapping[str, Any], after: str | None = None, *, largest: int = LARGEST) -> dict[str, Any]:
     """Return the first page of an answer, or the page after the one whose `next` was `after`.
 
-    Raises `FormatError` if the answer has changed since the first page."""
+    Raises `FormatError` if the answer has changed since the first page.
+    """
     text = _text(plain)
     if after is None and len(text) <= largest:
         return dict(plain)
@@ -90,7 +92,8 @@ def unpack(pages: Iterable[Mapping[str, Any]], *, largest: int | None = None) ->
 def check_values(text: bytes, most: int) -> None:
     """Raise `FormatError` for a JSON text with too many keys and values, before it is parsed.
 
-    This counts punctuation, in strings as well, so `most` is about twice what a sound text has."""
+    This counts punctuation, in strings as well, so `most` is about twice what a sound text has.
+    """
     if sum(map(text.count, (b",", b":", b"[", b"{"))) > most:
         raise FormatError(f"cannot be read: it has more than {most} keys and values")
 

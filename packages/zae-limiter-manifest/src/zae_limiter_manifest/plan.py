@@ -94,7 +94,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal plan: an answer of the Lambda without its
-        status."""
+        status.
+        """
         optional_parts = {
             "forgotten": [address.to_dict() for address in self.forgotten],
             "unmanaged": [address.to_dict() for address in self.unmanaged],
@@ -135,7 +136,8 @@ class Plan:
 def plans_hash(plans: Iterable[Plan]) -> str:
     """Return the `changes_hash` of the one plan that changes something; of several, `sha256:` and hex digits of theirs.
 
-    It depends neither on their order nor on plans that change nothing."""
+    It depends neither on their order nor on plans that change nothing.
+    """
     hashes = sorted(plan.changes_hash() for plan in plans if plan.changes or plan.forgotten or plan.taken_from)
     return hashes[0] if len(hashes) == 1 else _sha256("\n".join(hashes))
 

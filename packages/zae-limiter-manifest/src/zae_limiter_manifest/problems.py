@@ -50,7 +50,8 @@ class Problem:
 class ManifestError(ValueError):
     """An invalid manifest: `problems` contains every mistake up to `MOST_PROBLEMS`, and `str()` has one on each line.
 
-    If there are more, the last problem says how many."""
+    If there are more, the last problem says how many.
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -70,7 +71,8 @@ class Problems:
 
     def note(self, make: Callable[[], Problem], identity: Hashable = None) -> None:
         """Keep the problem that `make` returns, unless one with this identity is kept; only count it if there are
-        enough."""
+        enough.
+        """
         if self.are_enough:
             self._more += 1
         elif identity is None or identity not in self._seen:
@@ -128,7 +130,8 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
 def printable(text: str) -> str:
     """Return the text on one line, with control characters, line ends, direction marks and invisible characters
-    escaped."""
+    escaped.
+    """
     if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
         return text
     return "".join(map(_printable, text))
@@ -142,7 +145,8 @@ def _printable(character: str) -> str:
 
 def describe(value: object, *, shown: bool = True) -> str:
     """Return a phrase for a value that follows "not": `null`, `a map`, `the string "ten"`; `a scalar` if it must not be
-    shown."""
+    shown.
+    """
     match value:
         case bool() | int() | float() | str() if not shown:
             return "a scalar"

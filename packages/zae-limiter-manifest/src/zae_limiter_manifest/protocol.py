@@ -59,7 +59,8 @@ class Answer:
 
     The plan is None if the request was refused. The plan of an apply contains the changes made and the current serial
     of the state. `manifest` is the result of an export, `state` that of a state request. `namespace` is the plan's;
-    without a plan it is the request's, and None if the request names none."""
+    without a plan it is the request's, and None if the request names none.
+    """
 
     status: Status = field(validator=in_(get_args(Status)))
     plan: Plan | None = field(default=None, validator=optional(instance_of(Plan)))

@@ -49,7 +49,8 @@ class Request:
 
     `expected_serial` and `expected_plan` (a hash of changes) identify the plan that was shown: an apply of any other
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
-    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before."""
+    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before.
+    """
 
     action: Action = field(validator=in_(ACTIONS))
     namespace: str = field()
@@ -85,7 +86,8 @@ class Request:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal request; fields at their defaults are left
-        out."""
+        out.
+        """
         values = {each.name: getattr(self, each.name) for each in fields(type(self)) if each.name in _OPTIONS}
         defaults = {each.name: each.default for each in fields(type(self))}
         manifest = {} if self.manifest is None else {"manifest": self.manifest.to_dict()}

@@ -58,7 +58,8 @@ class NamedMap:
 class Member:
     """One key of a record and its meaning; `at_least`: the key whose integer is its lower bound, and its value if 0.
 
-    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it."""
+    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it.
+    """
 
     shape: "Shape"
     text: str

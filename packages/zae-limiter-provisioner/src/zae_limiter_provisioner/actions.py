@@ -1,6 +1,7 @@
 """Perform the actions of a request: plan, apply, diff, export, state, unlock.
 
-``handler`` knows where a request comes from, and sends the answer."""
+``handler`` knows where a request comes from, and sends the answer.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -45,7 +46,8 @@ def perform(table: Table, request: Request, context: object = None) -> Answer:
 
 def read(table: Table, request: Request) -> Answer:
     """Carry out a request that writes nothing; refuse any other one. Errors become errors in the answer, as in
-    ``perform``."""
+    ``perform``.
+    """
     return _answered(request, lambda: _read(table, request))
 
 

@@ -1,6 +1,7 @@
 """Apply a manifest to a namespace: plan, take the lock and store the intent, write, store the result.
 
-The order ensures that a crash at any point leaves no orphaned item. ``writing`` writes the items."""
+The order ensures that a crash at any point leaves no orphaned item. ``writing`` writes the items.
+"""
 
 import time
 from collections.abc import Callable
@@ -123,7 +124,8 @@ class ApplyRun:
         """Return the state with the lock, the managed items and those that the apply intends to manage besides.
 
         It is stored in one write, conditional on the serial of the plan. The hash stays the owner's: a hash means that
-        this owner has once applied a manifest completely."""
+        this owner has once applied a manifest completely.
+        """
         before = live.state
         return with_sets(
             before,
@@ -138,7 +140,8 @@ class ApplyRun:
         """Return the state after the writes: the managed items, and those that may have been written although the write
         failed.
 
-        The owner changes only when everything is done."""
+        The owner changes only when everything is done.
+        """
         undone = outcome.undone
         complete = not undone and not outcome.failures
         after = managed_after(self.manifest.managed_set(), managed, undone)
@@ -167,7 +170,8 @@ def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict
     """Apply a manifest to its namespace, in the table of ``repository``, and return the Lambda's answer, as plain
     values.
 
-    A missing namespace is registered. Raises `ZAELimiterError` if the table cannot be read."""
+    A missing namespace is registered. Raises `ZAELimiterError` if the table cannot be read.
+    """
     if repository.name != manifest.namespace:
         repository = repository.namespace(manifest.namespace)
     deadline = Deadline.of(None, repository.namespace_state.now)

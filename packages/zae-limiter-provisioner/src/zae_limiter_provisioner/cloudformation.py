@@ -1,6 +1,7 @@
 """Handle CloudFormation events: Create, Update, Delete.
 
-``stack_events`` has the form of events and replies, ``reply_channel`` sends a reply."""
+``stack_events`` has the form of events and replies, ``reply_channel`` sends a reply.
+"""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -198,7 +199,8 @@ def _modes(plan: Plan) -> str:
 
 def _reasons(answer: Answer) -> list[str]:
     """Return the number of changes left with the reason, and the first failures; only the table or the time stops an
-    apply."""
+    apply.
+    """
     stopped = "" if any(each.code == "table_failed" for each in answer.errors) else f": {NO_TIME}"
     left = [f"{counted(answer.remaining, 'change')} left{stopped}"] if answer.remaining else []
     failed = [f"{each.address or 'all'}: {shortened(each.message, LONGEST_FAILURE)}" for each in answer.errors[:5]]

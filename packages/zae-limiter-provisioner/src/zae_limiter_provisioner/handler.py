@@ -1,6 +1,7 @@
 """The entry points of both functions: the provisioner, and the planner, which writes nothing.
 
-``actions`` plans and writes limits."""
+``actions`` plans and writes limits.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -67,7 +68,8 @@ def _answer(plain: object, act: Act) -> dict[str, Any]:
 
 def _paged(answer: dict[str, Any], plain: object) -> dict[str, Any]:
     """Return the page of an answer that the request asks for. Raises ``FormatError`` if it has changed since the
-    first."""
+    first.
+    """
     after = plain.get("next") if isinstance(plain, Mapping) else None
     return page(answer, after if isinstance(after, str) else None)
 

@@ -39,7 +39,8 @@ class LiveState:
     def with_all_overrides(cls, repository: SyncRepository, declared: Iterable[Address]) -> Self:
         """Read the declared and the managed addresses, and the overrides at all others.
 
-        Nothing else of the others is kept: a namespace may have any number of limits that no manifest manages."""
+        Nothing else of the others is kept: a namespace may have any number of limits that no manifest manages.
+        """
         live = cls.at(repository, declared := [*declared])
         known = {place_of(address) for address in (*declared, *live.managed)}
         others = [place for place in repository.list_config_places() if place[0] is not None and place not in known]

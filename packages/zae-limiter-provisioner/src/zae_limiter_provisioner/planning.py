@@ -47,7 +47,8 @@ def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
     """Return the difference between live and declared limits, whoever owns the namespace; unmanaged items are
-    counted."""
+    counted.
+    """
     declared = manifest.managed_set()
     live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
     plan = compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, overrides=live.overrides)

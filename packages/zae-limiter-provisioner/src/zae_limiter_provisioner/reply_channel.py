@@ -1,6 +1,7 @@
 """Send one reply to CloudFormation, whatever happens: the PUT, its retries, and a timer for the last moment.
 
-``cloudformation`` makes the content of a reply."""
+``cloudformation`` makes the content of a reply.
+"""
 
 import http.client
 import logging
@@ -76,7 +77,8 @@ def _put(url: str, body: bytes, deadline: Deadline) -> None:
 def _put_within(seconds: float, url: str, body: bytes) -> None:
     """Send a PUT in a thread, and leave it behind when the time is up.
 
-    A host that answers byte by byte never lets a socket's time-out pass, and the look-up of a name has none."""
+    A host that answers byte by byte never lets a socket's time-out pass, and the look-up of a name has none.
+    """
     outcome: Queue[Exception | None] = Queue()
 
     def put() -> None:

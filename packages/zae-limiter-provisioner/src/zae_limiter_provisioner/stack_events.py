@@ -1,6 +1,7 @@
 """A CloudFormation event and the reply to it, as values. ``cloudformation`` handles events.
 
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html"""
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
+"""
 
 import json
 import re
@@ -46,7 +47,8 @@ class StackEvent:
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
         """Parse an event. A field that is missing or no text becomes empty, because even such an event needs a
-        reply."""
+        reply.
+        """
         properties = event.get("ResourceProperties")
         return cls(
             _text(event, "RequestType"),
@@ -60,7 +62,8 @@ class StackEvent:
     @property
     def problem(self) -> str | None:
         """Return why this is no event of CloudFormation; ``None`` if it is one, so that nobody can guess its owner
-        name."""
+        name.
+        """
         found = (
             None if self.request_id else _missing("RequestId"),
             _logical_id_problem(self.logical_id),

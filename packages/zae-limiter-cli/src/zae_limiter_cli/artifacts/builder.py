@@ -51,7 +51,8 @@ class Artifact:
 def build_artifact(name: LambdaName, path: Sequence[str] | None = None) -> Artifact:
     """Build the code of a Lambda from the distributions on ``path``, which is ``sys.path`` for ``None``.
 
-    Raises ``CommandError`` where something is not installed, or its source cannot be found."""
+    Raises ``CommandError`` where something is not installed, or its source cannot be found.
+    """
     root = distribution_name(name)
     distributions = needed_distributions(root, sys.path if path is None else path)
     by_name = {canonicalize_name(found.name): found for found in distributions}
@@ -94,6 +95,7 @@ def _zip(stamp: bytes, distributions: Sequence[Distribution]) -> bytes:
 
 def _content(name: str, place: Path) -> bytes:
     """Return the content of a file; of ``METADATA`` only the fields, because an editable installation may have an old
-    description."""
+    description.
+    """
     content = place.read_bytes()
     return content.partition(b"\n\n")[0] + b"\n" if name.endswith(".dist-info/METADATA") else content

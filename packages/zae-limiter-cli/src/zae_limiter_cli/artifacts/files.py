@@ -18,7 +18,8 @@ FOR_APPLICATIONS: Final = frozenset(
 def files_of(distribution: Distribution) -> dict[str, Path]:
     """Return the files by name within the zip; leave out what is compiled, or for applications alone.
 
-    Follow an editable installation to its source. Raises ``CommandError`` where that fails."""
+    Follow an editable installation to its source. Raises ``CommandError`` where that fails.
+    """
     recorded = [PurePosixPath(str(file)) for file in distribution.files or ()]
     if not recorded:
         raise CommandError(f"{distribution.name} has no record of its files: reinstall it from a wheel")

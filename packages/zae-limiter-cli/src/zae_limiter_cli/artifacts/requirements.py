@@ -36,7 +36,8 @@ _ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType(
 def needed_distributions(root: str, path: Sequence[str]) -> list[Distribution]:
     """Return the distribution ``root`` and all that it needs, found on ``path``, by name.
 
-    Raises ``CommandError`` where one of them is not installed."""
+    Raises ``CommandError`` where one of them is not installed.
+    """
     found: dict[NormalizedName, Distribution] = {}
     asked: set[tuple[NormalizedName, frozenset[str]]] = set()
     waiting = [Requirement(root)]

@@ -14,7 +14,8 @@ def changes(event: "AuditEvent") -> Iterator[str]:
     """Yield ``name value`` for a new value, ``name value -> value``, and ``name value -> -`` for a removed one; by
     name.
 
-    A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse."""
+    A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse.
+    """
     credited = event.action == "bucket_credited"  # ``after`` has only the credit: nothing is gone
     before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
     for name in sorted(before.keys() | after.keys()):

@@ -24,7 +24,8 @@ _LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([
 
 def parse_limit(text: str) -> "Limit":
     """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit. Raises
-    ``CommandError``."""
+    ``CommandError``.
+    """
     from zae_limiter import Limit, ValidationError
 
     found = _LIMIT.fullmatch(text)

@@ -12,7 +12,8 @@ class Event:
     """The state of a call since ``at``: times in seconds, ``at`` from the start of the burst.
 
     ``waited`` so far; ``wait``: the rest of the wait that the limiter asks for, until the tokens of ``short`` are
-    there. An ``uncounted`` call was let through because the table was away."""
+    there. An ``uncounted`` call was let through because the table was away.
+    """
 
     caller: str
     call: int

@@ -1,2 +1,3 @@
 """Limits in files under version control: planned by the planner's Lambda, applied by the provisioner's. Only these two
-are asked."""
+are asked.
+"""

@@ -21,7 +21,8 @@ MOST_ENTRIES: Final = 10_000
 def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[LimitsManifest, ...]:
     """Return the manifests, one for each namespace, or the one of ``namespace``.
 
-    Raises ``ManifestError`` with every mistake of all files, ``CommandError`` if none is of that namespace."""
+    Raises ``ManifestError`` with every mistake of all files, ``CommandError`` if none is of that namespace.
+    """
     found = load_all(read_files(paths))
     chosen = tuple(each for each in found if namespace in (None, each.namespace))
     if namespace is not None and not chosen:
@@ -35,7 +36,8 @@ def read_files(paths: Iterable[str]) -> list[tuple[str, bytes]]:
     """Return the name and the text of each file; of a directory those with a YAML name, also in directories below it.
 
     If the files together are too large, read only enough for the loader to refuse them. Raises ``CommandError`` for a
-    link below a directory, and for a directory that has too much beside manifests."""
+    link below a directory, and for a directory that has too much beside manifests.
+    """
     read: list[tuple[str, bytes]] = []
     left = MAX_BYTES
     for path in paths:

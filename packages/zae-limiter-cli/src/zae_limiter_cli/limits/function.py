@@ -39,7 +39,8 @@ class Function:
 
     def ask(self, request: Request) -> Answer:
         """Send a request and return the answer with all its pages. Raises ``CommandError`` without an answer, and
-        errors of botocore."""
+        errors of botocore.
+        """
         try:
             pages = [self._invoke(request)]
             while (after := next_page(pages[-1])) is not None:

@@ -41,7 +41,8 @@ class Provisioner:
 
     def _ask_to_apply(self, request: Request) -> Answer:
         """Return the answer. If nobody waits for it any more, raise a ``CommandError`` that says what the Lambda does
-        meanwhile."""
+        meanwhile.
+        """
         from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
         state = f"zae-limiter limits state --name {self.connection.name} --namespace {request.namespace}"
@@ -66,7 +67,8 @@ class Planner:
     """The function that only reads.
 
     If there is none, or the caller may not invoke it, the provisioner answers. That is so in stacks of releases without
-    a planner, and for principals whose policy is of such a release. ``report`` gets a line about it."""
+    a planner, and for principals whose policy is of such a release. ``report`` gets a line about it.
+    """
 
     connection: Connection
     report: Callable[[str], None] = field(default=silent)

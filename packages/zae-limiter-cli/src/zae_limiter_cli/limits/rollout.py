@@ -27,7 +27,8 @@ QUESTION: Final = "Apply?"
 class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
 
-    With ``expected_hash``, only plans with this hash may be applied; with ``namespace``, only this one."""
+    With ``expected_hash``, only plans with this hash may be applied; with ``namespace``, only this one.
+    """
 
     provisioner: Provisioner
     form: DocumentForm
@@ -113,7 +114,8 @@ class Rollout:
         """Yield the answers of an apply of exactly the plan that was shown. If it has to be planned again, show it and
         ask again.
 
-        With an expected hash, never plan again: it would be another plan."""
+        With an expected hash, never plan again: it would be another plan.
+        """
         for left in reversed(range(ATTEMPTS if self.expected_hash is None else 1)):
             answers = self.provisioner.apply(_exactly(request, plan))
             yield (first := next(answers))

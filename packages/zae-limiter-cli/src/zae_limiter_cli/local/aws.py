@@ -44,7 +44,8 @@ def serving(
 ) -> Iterator[Aws]:
     """Serve an AWS until the end of the block, to callers that have its credentials.
 
-    Begin first what takes long to start or to import."""
+    Begin first what takes long to start or to import.
+    """
     with ExitStack() as parts:
         listening = parts.enter_context(listen(port))
         host, port = listening.getsockname()

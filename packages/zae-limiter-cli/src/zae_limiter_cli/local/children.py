@@ -36,7 +36,8 @@ def start_python(
     """Run ``module:name`` of this package, which has to hold the pipe of its first argument.
 
     It also gets ``descriptors``. The interpreter is a bare one: without the site's packages and without what the user's
-    environment says of Python."""
+    environment says of Python.
+    """
     module, name = function.split(":")
     code = f"import sys; sys.path.insert(0, {_ROOT!r}); from {__package__}.{module} import {name}; {name}()"
     command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]

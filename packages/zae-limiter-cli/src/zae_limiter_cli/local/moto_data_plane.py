@@ -27,7 +27,8 @@ class MotoDataPlane:
 
     It drops a request whose caller has hung up before its turn. A caller that repeats a slow request would otherwise
     make all others wait longer, and repeat, too. A transaction that fails changes nothing. A transaction whose request
-    token was seen gets the same answer, and is not done again."""
+    token was seen gets the same answer, and is not done again.
+    """
 
     def __init__(self, moto: Application) -> None:
         self._moto = moto

@@ -3,7 +3,8 @@
 For each operation of a transaction moto copies the table with its whole stream, to put the copy in place if the
 transaction fails: a hundred operations on a thousand items took a minute and gigabytes. Here each table is its own
 copy, and only the items that the transaction names are put back. Streams and iterators, which moto keeps forever, have
-an end."""
+an end.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -26,7 +27,8 @@ Key = tuple[DynamoType, DynamoType | None]
 
 def way_back(transaction: Mapping[str, Any], region: str) -> Callable[[], None]:
     """Return a function that undoes a transaction: it restores the items and the ends of the streams as they are
-    now."""
+    now.
+    """
     tables = get_backend("dynamodb")[ITEMS_ACCOUNT][region].tables
     operations = [operation for each in transaction["TransactItems"] for operation in each.values()]
     named = [(tables[each["TableName"]], each) for each in operations if each.get("TableName") in tables]

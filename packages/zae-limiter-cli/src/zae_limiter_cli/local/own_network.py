@@ -3,7 +3,8 @@
 Some engines listen on every address, and none of them knows one user from another. In a network of its own, only the
 engine has what it opens; the parent process gets connections as descriptors, over a socket that only it holds.
 
-This module imports the standard library alone, because it runs in a bare interpreter."""
+This module imports the standard library alone, because it runs in a bare interpreter.
+"""
 
 import ctypes
 import fcntl

@@ -10,7 +10,8 @@ from ..errors import CommandError
 def check_own(directory: Path, base: Path) -> None:
     """Raise ``CommandError`` if a directory, or one on the way to it from ``base``, is another user's or a link.
 
-    ``base``, or the nearest one above it that exists, may be root's: `/tmp` is."""
+    ``base``, or the nearest one above it that exists, may be root's: `/tmp` is.
+    """
     above = next(place for place in (base, *base.absolute().parents) if place.exists())
     for status in (above.lstat(), above.stat()):
         if status.st_uid not in (os.geteuid(), 0):

@@ -1,6 +1,7 @@
 """Watch the parent process by a pipe whose other end the parent holds.
 
-This module imports the standard library alone, because it runs inside Lambdas too."""
+This module imports the standard library alone, because it runs inside Lambdas too.
+"""
 
 import os
 import signal

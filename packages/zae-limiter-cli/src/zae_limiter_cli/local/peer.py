@@ -1,5 +1,6 @@
 """Find the user at the other end of a connection of this machine, as Linux tells:
-https://docs.kernel.org/networking/proc_net_tcp.html."""
+https://docs.kernel.org/networking/proc_net_tcp.html.
+"""
 
 import socket
 import struct

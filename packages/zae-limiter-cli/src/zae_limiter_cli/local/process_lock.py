@@ -1,7 +1,8 @@
 """Lock a file so that the system itself says who holds the lock; nothing that is written in a file is believed.
 
 POSIX's record lock tells the holder's process id; ``flock`` does not. It belongs to the process: it ends with the
-process, and as soon as the process closes the file, through whichever descriptor."""
+process, and as soon as the process closes the file, through whichever descriptor.
+"""
 
 import fcntl
 import os
@@ -15,7 +16,8 @@ _FORM, _TYPE, _PROCESS = ("qqihh", 3, 2) if sys.platform == "darwin" else ("hhqq
 
 def take(path: Path) -> bool:
     """Lock a file until this process ends; return whether nobody else has it. The process must not open the file
-    again."""
+    again.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -31,7 +31,8 @@ STACK_CHANGES: Final = re.compile(rb"\bAction=(CreateStack|UpdateStack|DeleteSta
 class Router:
     """All of this AWS as one application.
 
-    It calls ``written`` after every write of an item; ``status`` answers requests for ``STATUS_PATH``."""
+    It calls ``written`` after every write of an item; ``status`` answers requests for ``STATUS_PATH``.
+    """
 
     def __init__(
         self,

@@ -34,7 +34,8 @@ def listen(port: int | None) -> socket.socket:
     """Return a socket on a port of this machine, on any for 0; on the default port for ``None``, or on any if it is in
     use.
 
-    Raises ``CommandError`` if a chosen port is not free."""
+    Raises ``CommandError`` if a chosen port is not free.
+    """
     if port is None:
         with suppress(OSError):
             return socket.create_server((HOST, DEFAULT_PORT), backlog=BACKLOG)

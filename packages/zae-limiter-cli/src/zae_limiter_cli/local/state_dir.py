@@ -36,7 +36,8 @@ class StateDir:
     """The directory of one local stack.
 
     Raises ``CommandError`` for a name that no stack can have, if another user owns the directory, and if it cannot be
-    written."""
+    written.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = check_stack_name(name)

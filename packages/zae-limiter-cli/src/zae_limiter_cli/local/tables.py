@@ -29,7 +29,8 @@ class Tables:
     def follow(self, region: str) -> None:
         """Create and drop tables of the data plane, so that it has those that are declared.
 
-        It may have had tables before anything was declared: those stay."""
+        It may have had tables before anything was declared: those stay.
+        """
         with self._lock:
             declared = set(_names(self._declared, region))
             there = set(_names(self._data_plane, region))

@@ -31,7 +31,8 @@ def scope_of(environ: Environ) -> tuple[str, str]:
 def key_of(environ: Environ) -> str:
     """Return the id of the key that signed a request, by its header or else by its URL; empty if none did.
 
-    Anybody may send any header: no regular expression is used, which some text would keep busy."""
+    Anybody may send any header: no regular expression is used, which some text would keep busy.
+    """
     header: str | None = environ.get("HTTP_AUTHORIZATION")
     if header is None:
         asked = parse_qs(environ.get("QUERY_STRING", ""))

@@ -21,7 +21,8 @@ _NO_CHANGES: Final = "No updates are to be performed"
 class Stack:
     """A stack as it is; ``protected`` says that it cannot be deleted.
 
-    The id finds it for some months after its deletion, its name does not."""
+    The id finds it for some months after its deletion, its name does not.
+    """
 
     id: str
     name: str

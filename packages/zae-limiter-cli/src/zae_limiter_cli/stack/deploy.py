@@ -96,7 +96,8 @@ def _check_deployable(client: Any, stack: Stack) -> None:
 
 def _check_lock(name: str, earlier: StackOptions, options: StackOptions) -> None:
     """Raise ``CommandError`` if the existing archive would get or lose Object Lock: neither works on a bucket in
-    use."""
+    use.
+    """
     stays = all(each.aggregator and each.archive for each in (earlier, options))
     locked = earlier.archive_lock != "off"
     if not stays or locked == (options.archive_lock != "off"):
@@ -114,7 +115,8 @@ def _check_lock(name: str, earlier: StackOptions, options: StackOptions) -> None
 def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> Deployed:
     """Bring the stack to the requested form, with our code and record; ``report`` gets the progress.
 
-    Raises ``CommandError`` and errors of the SDK."""
+    Raises ``CommandError`` and errors of the SDK.
+    """
     client, plan = begin(connection, request)
     artifacts = build_artifacts(plan.options)  # before anything is changed: they may be impossible
     action, stack = _settle(client, connection.name, plan, report)
@@ -158,7 +160,8 @@ def build_artifacts(options: StackOptions) -> list[Artifact]:
 
 def upload_code(connection: Connection, artifacts: Sequence[Artifact], report: Reporter) -> dict[LambdaName, Outcome]:
     """Upload the code of each Lambda, and return the outcomes. Raises ``CommandError`` before the first upload if one
-    is missing."""
+    is missing.
+    """
     client = connection.client("lambda")
     functions = [_function(client, connection.name, artifact.name) for artifact in artifacts]
     outcomes: dict[LambdaName, Outcome] = {}

@@ -46,7 +46,8 @@ class Event:
 class Follower:
     """Reports the events of one stack from now on; create it before the work begins.
 
-    Its ``stack_id`` still finds the events of a stack that is deleted; a stack that is yet to be created has none."""
+    Its ``stack_id`` still finds the events of a stack that is deleted; a stack that is yet to be created has none.
+    """
 
     client: Any
     name: str
@@ -114,7 +115,8 @@ def _event(told: Mapping[str, Any]) -> Event:
 
 def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
     """Return the error that says why a stack could not be created, changed or deleted: a line for each failed event,
-    and what to do."""
+    and what to do.
+    """
     told = [str(event) for event in failures]
     if stack.reason and not any(event.reason for event in failures):
         told.append(stack.reason)

@@ -19,7 +19,8 @@ REPORT_SECONDS: Final = 5.0
 
 def pending(connection: Connection) -> tuple[list[Migration], str | None]:
     """Return the migrations that the table still needs, and why they would be refused now, if so. Raises
-    ``NoUpgradePathError``."""
+    ``NoUpgradePathError``.
+    """
     with record.open_table(connection) as table:
         found = record.known_record(table, connection.name)
     wanted = [] if found is None else maintenance.pending(found, maintenance.MIGRATIONS, stack=connection.name)
@@ -40,7 +41,8 @@ def forecast(connection: Connection, wanted: Sequence[Migration]) -> list[Foreca
 def migrate(connection: Connection, report: Reporter) -> list[MigrationProgress]:
     """Carry out the pending migrations, in order; ``report`` gets the progress.
 
-    Raises ``OlderClientsError``, ``CommandError`` and errors of the store."""
+    Raises ``OlderClientsError``, ``CommandError`` and errors of the store.
+    """
     again = f"run `zae-limiter upgrade --name {connection.name}` again, which goes on where this run ended"
     try:
         with record.open_table(connection) as table:
@@ -84,7 +86,8 @@ def paced(
 
 def shut_out(connection: Connection, oldest_client: str) -> bool:
     """Admit no client before ``oldest_client`` any more; return ``False`` if none is admitted already. Raises
-    ``CommandError``."""
+    ``CommandError``.
+    """
     wanted = parse_version("--oldest-client", oldest_client)
 
     def raised(found: VersionRecord | None) -> VersionRecord:

@@ -58,7 +58,8 @@ def _choice(default: Any, told: str, **rule: Any) -> Any:
     """Return a field with its rule: ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an
     expression.
 
-    ``form`` says what the expression admits, ``needs`` names the option without which this one has no effect."""
+    ``form`` says what the expression admits, ``needs`` names the option without which this one has no effect.
+    """
     return field(default=default, metadata={"help": told, **rule})
 
 
@@ -156,7 +157,8 @@ class StackOptions:
     def changed(self, **given: Any) -> Self:
         """Return these options with the given ones replaced; ``None`` stands for one that was left out.
 
-        Raises ``CommandError`` if a given one has no effect beside the others."""
+        Raises ``CommandError`` if a given one has no effect beside the others.
+        """
         asked = {name: value for name, value in given.items() if value is not None}
         changed = replace(self, **asked)
         for each in fields(self):

@@ -39,7 +39,8 @@ def read_record(table: SyncRepository) -> VersionRecord | None:
 def known_record(table: SyncRepository, stack: str) -> VersionRecord | None:
     """Return the version record, or the one that the table would get first; ``None`` without a table.
 
-    Raises ``NoUpgradePathError``, ``RateLimiterUnavailable``."""
+    Raises ``NoUpgradePathError``, ``RateLimiterUnavailable``.
+    """
     with suppress(InfrastructureNotFoundError):
         return table.get_version_record() or _first_record(table, stack)
     return None
@@ -47,7 +48,8 @@ def known_record(table: SyncRepository, stack: str) -> VersionRecord | None:
 
 def write_record(table: SyncRepository, stack: str) -> bool:
     """Store this release in the version record; return ``False`` if it is there already. The schema stays: migrations
-    raise it."""
+    raise it.
+    """
     first = table.get_version_record() or _first_record(table, stack)
     return maintenance.run(table, maintenance.change_version_record(stack, lambda now: record_over(now or first)))
 

@@ -24,7 +24,8 @@ def check_deletable(stack: Stack) -> None:
 
 def check_table(connection: Connection) -> None:
     """Raise ``CommandError`` if the table is protected: CloudFormation would fail there, after it deleted the
-    Lambdas."""
+    Lambdas.
+    """
     client = connection.client("dynamodb")
     try:
         table = client.describe_table(TableName=connection.name)["Table"]
@@ -48,7 +49,8 @@ def check_unlocked(connection: Connection, stack: Stack, bucket: str) -> None:
 def delete(connection: Connection, stack: Stack, bucket: str | None, report: Reporter) -> int:
     """Delete the stack, wait until it is gone, then delete the bucket, if one is named; return how many objects it had.
 
-    Raises ``CommandError`` if something stays, and says what."""
+    Raises ``CommandError`` if something stays, and says what.
+    """
     follower = Follower.of(connection.client("cloudformation"), stack, lambda event: report(str(event)))
     with _naming_what_stays(stack, bucket):
         _delete_stack(follower)

@@ -18,7 +18,8 @@ Sums = Mapping[datetime, int]
 
 def charts(snapshots: Iterable["UsageSnapshot"], step: timedelta, *, width: int, symbols: bool) -> Iterator[str]:
     """Yield for each limit its name and a line for each window, from the first with any use to the last, a ``step``
-    apart."""
+    apart.
+    """
     sums: dict[str, Counter[datetime]] = {}
     seen: set[datetime] = set()
     for snapshot in snapshots:

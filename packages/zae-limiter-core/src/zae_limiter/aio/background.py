@@ -1,5 +1,6 @@
 """Run work beside a caller: tasks that may be pending when their event loop is closed, threads, calls with a
-deadline."""
+deadline.
+"""
 
 import asyncio
 import inspect
@@ -24,7 +25,8 @@ def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, N
 def discard(task: asyncio.Task[None]) -> None:
     """Close the coroutine of a task whose event loop is closed.
 
-    The garbage collector would close it in any order: Python 3.11 may crash then, and prints errors."""
+    The garbage collector would close it in any order: Python 3.11 may crash then, and prints errors.
+    """
     work = task.get_coro()
     if task.get_loop().is_closed() and inspect.iscoroutine(work):
         with suppress(RuntimeError):  # a part of it waits again while it is closed

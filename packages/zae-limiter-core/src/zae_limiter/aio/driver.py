@@ -28,7 +28,8 @@ class Driver:
     """Runs flows over one store, on one event loop at a time.
 
     A task serves each queue that has requests, so that a caller may leave while a write is under way. An operation
-    takes at most ``operation_timeout`` seconds."""
+    takes at most ``operation_timeout`` seconds.
+    """
 
     def __init__(self, store: Store, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
         self._sleep: Callable[[float], Awaitable[None]] = getattr(clock, "sleep_async", asyncio.sleep)
@@ -47,7 +48,8 @@ class Driver:
     async def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
         """Run a flow and return its result, within ``budget`` seconds if that is set.
 
-        If the flow fails, is cancelled or takes too long, it gives back the tokens that it took and no caller has."""
+        If the flow fails, is cancelled or takes too long, it gives back the tokens that it took and no caller has.
+        """
         waiters: list[Waiter] = []
         try:
             self._enter_loop()
@@ -69,7 +71,8 @@ class Driver:
     async def close(self, last: Flow[None] | None = None) -> None:
         """Refuse all work except the ``last`` flow, and the requests that wait in a queue.
 
-        Wait for the writes under way, then cut them off."""
+        Wait for the writes under way, then cut them off.
+        """
         self._closed = True
         loop = running_loop()
         self._take_over(loop)
@@ -198,7 +201,8 @@ class Driver:
 
     async def _serve(self, queue: BucketQueue, server: object) -> None:
         """Serve a queue, run after run, until no request waits: at the end, wait one more turn for callers that come
-        back."""
+        back.
+        """
         while queue.server is server and (queue.waiting or await self._linger(queue)):
             batch = queue.take()
             try:
@@ -218,7 +222,8 @@ class Driver:
     async def _linger(self, queue: BucketQueue) -> bool:
         """Wait one turn; return whether a request came meanwhile.
 
-        A caller that a shutdown cancels in this turn gives back through this task, which the shutdown waits for."""
+        A caller that a shutdown cancels in this turn gives back through this task, which the shutdown waits for.
+        """
         queue.lingers = True
         try:
             await asyncio.sleep(0)
@@ -230,7 +235,8 @@ class Driver:
 
     def _served(self, queue: BucketQueue, server: object, task: asyncio.Task[None]) -> None:
         """End the service of a queue. If its task never began, or was interrupted, serve the queue again: requests may
-        still wait."""
+        still wait.
+        """
         self._active.pop(task, None)
         if not task.cancelled():
             task.exception()  # retrieved: an interruption was raised in the loop itself
@@ -250,7 +256,8 @@ class Driver:
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
         """Take waiters that no caller wants any more out of their queues, and give back what was or will be taken for
-        them."""
+        them.
+        """
         for waiter in waiters:
             if waiter.outcome is not None:
                 self._unwind([waiter])

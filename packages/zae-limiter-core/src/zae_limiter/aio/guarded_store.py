@@ -44,7 +44,8 @@ class GuardedStore:
 
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
         """Return an awaitable for the store's answer within its deadline. Raises ``StoreError``, at once while the
-        store is known to be away."""
+        store is known to be away.
+        """
         if self.health.is_open:
             self._probe_in_background()
             if self._has_to_wait():
@@ -121,7 +122,8 @@ class GuardedStore:
 
     def _has_to_wait(self) -> bool:
         """Return whether a call has to wait for the next probe: the breaker is open, and the last silence is too old to
-        go by."""
+        go by.
+        """
         return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:

@@ -311,7 +311,8 @@ class HttpClient:
 
     async def _send_again(self, data: bytes, used: Connection, until: float) -> Mapping[str, Any]:
         """Send over a new connection a request that a used connection closed on, and that the server certainly did not
-        read."""
+        read.
+        """
         try:
             async with asyncio.timeout_at(until - self._least_time):
                 connection = await self._pool.replace(used)

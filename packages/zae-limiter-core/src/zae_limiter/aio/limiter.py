@@ -64,7 +64,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parent. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
-        Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``."""
+        Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
+        """
         request = validate_request(
             entity_id,
             resource,
@@ -94,7 +95,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         arguments.
 
         Each argument is a value, or is computed from the arguments of the call. Calls raise the errors of
-        ``acquire``."""
+        ``acquire``.
+        """
 
         def decorate(function: F) -> F:
             check_decorated(function, asynchronous=True)
@@ -117,7 +119,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         """Return the whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
         ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
-        ``ValidationError`` if no level has limits."""
+        ``ValidationError`` if no level has limits.
+        """
         return await self._run(inspection.available(self.namespace_state, self._place(entity_id, resource, limits)))
 
     async def time_until_available(
@@ -127,7 +130,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         cascades.
 
         ``limits`` replace the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
-        ``ValidationError``."""
+        ``ValidationError``.
+        """
         request = validate_request(
             entity_id, resource, consume, limits=limits, default_limits=self._default_limits, shadow=self._shadow
         )

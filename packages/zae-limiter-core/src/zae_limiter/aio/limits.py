@@ -79,7 +79,8 @@ class LimitMethods(FlowRunner):
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
-        not."""
+        not.
+        """
         return await self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -131,5 +132,6 @@ class LimitMethods(FlowRunner):
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning
-        level."""
+        level.
+        """
         return await self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))

@@ -93,7 +93,8 @@ class Repository(
     def builder() -> "RepositoryBuilder":
         """Return a builder that takes options one by one.
 
-        ``await …build()`` connects, and registers ``default`` and the requested namespace."""
+        ``await …build()`` connects, and registers ``default`` and the requested namespace.
+        """
         return RepositoryBuilder()
 
     @classmethod

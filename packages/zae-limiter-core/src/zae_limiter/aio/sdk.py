@@ -120,7 +120,8 @@ def _verify_hosts(http: Any) -> None:
     """Make an older aiobotocore verify certificates as boto3 does: for their host, and behind a proxy, too.
 
     Its own TLS context checks no host, because botocore leaves that to urllib3; behind a proxy it verifies nothing.
-    Versions whose connectors are created asynchronously do both."""
+    Versions whose connectors are created asynchronously do both.
+    """
     create = http._create_connector
     if is_awaited(create):
         return

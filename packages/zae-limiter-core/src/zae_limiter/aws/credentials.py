@@ -3,7 +3,8 @@ the callers.
 
 Callers take no lock: a signal handler that interrupts one leaves nothing behind that others wait for. A refresh begins
 when its thread claims it, and ends in the order: new credentials, no claim, answers. A caller joins in the order: its
-future, then a look at the claim. So a refresh that is claimed answers the future, and without a claim one begins."""
+future, then a look at the claim. So a refresh that is claimed answers the future, and without a claim one begins.
+"""
 
 import logging
 import math
@@ -66,7 +67,8 @@ class CredentialSource:
     def current(self) -> Credentials | None:
         """Return credentials that have not expired, without any I/O; ``None`` if the caller has to wait for new ones.
 
-        Start a refresh in the background when it is due, and leave its outcome to later callers."""
+        Start a refresh in the background when it is due, and leave its outcome to later callers.
+        """
         held = self._held
         if held is None:
             return None

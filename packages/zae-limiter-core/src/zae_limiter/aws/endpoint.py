@@ -1,7 +1,8 @@
 """Find the URL of DynamoDB and the region to sign for, as a client of botocore does.
 
 This module repeats botocore's endpoint rules for DynamoDB, because a client would read the description of the whole
-service for them. A test compares the two. It sends no request."""
+service for them. A test compares the two. It sends no request.
+"""
 
 import os
 import re

@@ -59,7 +59,8 @@ class TimeEstimate(NamedTuple):
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
         """Return the number of answers that replace the belief; one if the wall clock agrees with them, and not with
-        it."""
+        it.
+        """
         for_it, against = _agree(wall, doubt), _agree(wall, self.offset)
         if for_it == against:
             return ANSWERS

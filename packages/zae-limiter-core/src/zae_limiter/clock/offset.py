@@ -35,7 +35,8 @@ class Offset(NamedTuple):
 
         A belief inside the bounds stays. A belief outside moves as far inside as it was outside, at most to the middle.
         ``sent_ms`` and ``received_ms`` are of the monotonic clock; the instant of the server's date lies between
-        them."""
+        them.
+        """
         lower = date_ms - received_ms + DRIFT * received_ms
         upper = date_ms + DATE_MS - sent_ms - DRIFT * sent_ms
         if lower <= self.lower and upper >= self.upper:

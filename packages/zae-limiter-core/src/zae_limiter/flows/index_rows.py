@@ -2,7 +2,8 @@
 
 The policies of a namespace bind the table's key alone, not the keys of indexes: whoever may write under its own key can
 place a row in any partition of an index. So no row of an index is trusted. This module says which rows are dropped, and
-logs their number; a reader checks the content of a row."""
+logs their number; a reader checks the content of a row.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -65,7 +66,8 @@ def query_rows(query: Query, rows: IndexRows, reader: Callable[[Item], T]) -> Fl
 
 def report(*counted: IndexRows) -> Flow[None]:
     """Log the rows that a call dropped, if any: one line with the table key of the first row, and no other
-    attribute."""
+    attribute.
+    """
     foreign, unreadable = (sum(getattr(rows, count) for rows in counted) for count in ("foreign", "unreadable"))
     first = next(((rows.namespace_id, rows.first) for rows in counted if rows.first is not None), None)
     if first is None:

@@ -18,7 +18,8 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
     """Apply the writes of ``attempt`` in one transaction, and start again after a lost race; return its result.
 
     An attempt without writes ends the flow. Each attempt has its own request token, so that a transaction whose answer
-    was lost is repeated safely. Raises ``RaceLost``, ``StoreError``."""
+    was lost is repeated safely. Raises ``RaceLost``, ``StoreError``.
+    """
     for number in range(ATTEMPTS):
         if number > 1:  # let others finish
             yield Sleep(RACE_PAUSES[number])
@@ -39,7 +40,8 @@ def as_read(item: Item, version: str, *others: str) -> Conditions:
     """Return the conditions that a record has the version and the last event that were read, and ``others``.
 
     The version alone does not tell a record from one that was deleted and made again. An older release writes no
-    event."""
+    event.
+    """
     known = {name: item[name] for name in (version, EVENT_ID, *others) if name in item}
     return Conditions(equals=known, absent=() if EVENT_ID in item else (EVENT_ID,))
 

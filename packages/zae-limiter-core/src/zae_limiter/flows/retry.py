@@ -1,7 +1,8 @@
 """Repeat requests: the numbers of attempts, the pauses, and reads.
 
 A write whose answer was lost may have been applied: only writes that are safe to repeat go through ``with_retries``.
-Drivers sleep between half of a pause and all of it."""
+Drivers sleep between half of a pause and all of it.
+"""
 
 from collections.abc import Sequence
 from typing import Final, TypeVar

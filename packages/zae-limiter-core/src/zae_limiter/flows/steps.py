@@ -110,7 +110,8 @@ def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], obje
     """Run the rest of a flow whose budget is spent: throw ``error`` into it, now and at each later step.
 
     Some steps are performed: ``Log`` is written, and ``enter`` puts what may not be dropped, such as a give-back, into
-    its queue, without waiting for it."""
+    its queue, without waiting for it.
+    """
 
     def perform(step: Step | Wait) -> None:
         if isinstance(step, Log):

@@ -46,7 +46,8 @@ def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPla
 
 def validate_keys(field: str, given: Mapping[P, V], check: Callable[[P], P]) -> dict[P, V]:
     """Return the map with its keys checked. Raises ``ValidationError``, also for two keys that are equal once
-    checked."""
+    checked.
+    """
     checked: dict[P, V] = {}
     for key, value in given.items():
         if (name := check(key)) in checked:
@@ -64,7 +65,8 @@ def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
 
 def validate_pair(field: str, place: OwnPlace) -> OwnPlace:
     """Check a pair of entity id and resource, and return it as a place. Raises ``ValidationError``, which names
-    ``field``."""
+    ``field``.
+    """
     if not isinstance(place, tuple) or len(place) != 2:
         raise ValidationError(field, place, "must name places as (entity_id, resource)")
     return validate_own_place(*place)
@@ -77,14 +79,16 @@ def validate_bucket(entity_id: object, resource: object) -> tuple[str, str]:
 
 def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
     """Check and return the place of an entity's own limits, on a resource or on all (``_default_``). Raises
-    ``ValidationError``."""
+    ``ValidationError``.
+    """
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
 
 
 def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None) -> tuple[Limit, ...] | None:
     """Check and return the limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
 
-    With an ``on_unavailable``, limits may be empty or ``None``."""
+    With an ``on_unavailable``, limits may be empty or ``None``.
+    """
     if on_unavailable is None:
         return check_limits("limits", limits or ())
     check_on_unavailable(on_unavailable)
@@ -112,7 +116,8 @@ def validate_version(expected: int | None) -> None:
 
 def validate_flag(field: str, value: object) -> bool:
     """Return ``value``, which must be ``True`` or ``False``. Raises ``ValidationError``, for other truthy values
-    too."""
+    too.
+    """
     if isinstance(value, bool):
         return value
     raise ValidationError(field, value, "must be True or False")
@@ -130,7 +135,8 @@ def validate_name(name: object) -> str | None:
 
 def validate_metadata(metadata: object) -> dict[str, Any]:
     """Check and return the metadata as a new dict, as JSON has it, empty for ``None``. Raises ``ValidationError`` for
-    types or sizes."""
+    types or sizes.
+    """
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
@@ -157,7 +163,8 @@ def _validate_key(key: object) -> str:
 
 def validate_json(field: str, value: object, *, depth: int = DEEPEST_VALUE) -> Any:
     """Check and return the value as JSON gives it back: lists for tuples, dicts for mappings. Raises
-    ``ValidationError``."""
+    ``ValidationError``.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -195,7 +202,8 @@ def _json_bytes(value: object) -> int:
 
 def _validate_size(field: str, text: str, most: int) -> int:
     """Check and return the size of ``text`` in bytes. Raises ``ValidationError`` above ``most`` characters, or for a
-    lone surrogate."""
+    lone surrogate.
+    """
     if len(text) > most:
         raise ValidationError(field, text, f"has {len(text)} characters: at most {most}")
     try:

@@ -17,7 +17,8 @@ UNAVAILABLE_RETRY_SECONDS: Final = "1"  # an unavailable store is asked once a s
 
 def refusal_of(error: Exception) -> Answered | None:
     """Return the error if it can be answered; of a group, as ``TaskGroup`` raises, the first one if all can be
-    answered."""
+    answered.
+    """
     if isinstance(error, ExceptionGroup):
         refusals = [refusal_of(each) for each in error.exceptions]
         return refusals[0] if all(refusals) else None
@@ -78,7 +79,8 @@ class Answers:
 
 def _reference(path: str) -> str:
     """Return the URI reference of a decoded path on this server, with one slash in front, so that it names no other
-    server."""
+    server.
+    """
     return "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=", errors="replace")
 
 

@@ -35,7 +35,8 @@ def check_refund(refund: object) -> None:
 
 def check_cost(cost: Any) -> Mapping[str, int]:
     """Return the tokens by limit. Raises ``ValidationError`` unless it is a mapping: ``None`` is a forgotten
-    ``return``."""
+    ``return``.
+    """
     if isinstance(cost, Mapping):
         return cost
     raise ValidationError("cost", cost, "must map limits to amounts, like {'rpm': 1}; {} costs nothing")

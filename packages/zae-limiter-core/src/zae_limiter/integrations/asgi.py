@@ -4,7 +4,8 @@ A request takes its tokens before the application runs, and keeps them once it h
 and the client. With ``refund="before_answer"`` they go back if the application raises or stops before its answer
 begins, or if its answer is a server error (5xx), unless it has settled: what it settled always counts. Corrections
 (``lease.settle``) are written when the application ends, so after the last byte of a stream. A client that leaves while
-its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through."""
+its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
@@ -38,7 +39,8 @@ class ClientLeft(Exception):
 
 def lease_of(scope: Mapping[str, object]) -> Lease:
     """Return the request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not
-    limited."""
+    limited.
+    """
     state = scope.get("state")
     lease = state.get(LEASE) if isinstance(state, Mapping) else None
     if not isinstance(lease, Lease):
@@ -50,7 +52,8 @@ class Exchange:
     """One request and its answer at one layer of middleware, with the leases that it holds there.
 
     An inner layer has an exchange of its own, which ends first. If the answer is the inner layer's refusal, this layer
-    gives its tokens back. The answer has the header fields of the innermost layer that has any."""
+    gives its tokens back. The answer has the header fields of the innermost layer that has any.
+    """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         self._scope, self._inbox, self._send = scope, inbox.Inbox(receive), send
@@ -71,7 +74,8 @@ class Exchange:
     async def acquire(self, lease: Lease, *, waits: bool = False, refund: Refund = "never") -> Lease:
         """Take the tokens until the request ends. Raises the errors of ``acquire``.
 
-        ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client leaves meanwhile."""
+        ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client leaves meanwhile.
+        """
         entering = self._leases.enter(lease, refund)
         await (self._enter_unless_gone(entering) if waits else entering)
         self._scope.setdefault("state", {})[LEASE] = lease

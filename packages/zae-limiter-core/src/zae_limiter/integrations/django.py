@@ -32,13 +32,15 @@ OfRequest: TypeAlias = T | Callable[[Any], T]
 
 def lease_of(request: Any) -> SyncLease:
     """Return the request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not
-    limited."""
+    limited.
+    """
     return _lease_of(request, SyncLease)
 
 
 def async_lease_of(request: Any) -> Lease:
     """Return the request's lease where ``AsyncRateLimits`` limits. Raises ``LookupError`` if the request is not
-    limited."""
+    limited.
+    """
     return _lease_of(request, Lease)
 
 
@@ -117,7 +119,8 @@ class RateLimits:
 class AsyncRateLimits:
     """Limits the requests of a site that an ASGI server serves, with a ``RateLimiter``; the functions may be ``async``.
 
-    The arguments are those of ``RateLimits``."""
+    The arguments are those of ``RateLimits``.
+    """
 
     sync_capable = False
     async_capable = True

@@ -1,5 +1,6 @@
 """Explain an estimate that can never pass: most of it may be for an answer whose longest length the request does not
-name."""
+name.
+"""
 
 import math
 from collections.abc import Callable, Mapping

@@ -48,7 +48,8 @@ class RateLimited:
 
     ``identity`` is a dependency that returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit)
     are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the
-    application has begun, or ``"before_answer"``."""
+    application has begun, or ``"before_answer"``.
+    """
 
     def __init__(
         self,

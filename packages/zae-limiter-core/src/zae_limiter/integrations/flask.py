@@ -74,7 +74,8 @@ class RateLimited:
 
 def current_lease() -> SyncLease:
     """Return the request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not
-    limited."""
+    limited.
+    """
     if _LEASES not in g or (lease := _leases().last) is None:
         raise LookupError(f"the request to {request.path!r} has no lease: nothing limits it")
     return lease

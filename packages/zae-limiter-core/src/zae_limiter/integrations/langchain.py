@@ -88,7 +88,8 @@ class TokenLimits(BaseCallbackHandler):
     ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
     the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
     ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
-    or gives it back (``"before_answer"``) unless a part of its answer had come."""
+    or gives it back (``"before_answer"``) unless a part of its answer had come.
+    """
 
     raise_error = True  # LangChain swallows the errors of other callbacks
 

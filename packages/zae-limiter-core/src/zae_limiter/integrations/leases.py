@@ -5,7 +5,8 @@ breaks the connection. So a request keeps its tokens once the application begins
 back: a *door*, which is a further limit that turns the request away before the application begins, and the option
 ``refund="before_answer"``, for applications whose failures cost nothing. docs/decisions/refund.md says why.
 
-``OpenCalls`` has the leases of calls that begin and end in different hooks."""
+``OpenCalls`` has the leases of calls that begin and end in different hooks.
+"""
 
 import logging
 from collections.abc import Hashable
@@ -111,7 +112,8 @@ class OpenCalls(LRU[K, E]):
     """The leases of calls by their id, until they end.
 
     Some calls never report their end, so the oldest are forgotten: beyond ``MAX_OPEN`` calls, and after an hour. What
-    they took stays taken."""
+    they took stays taken.
+    """
 
     def __init__(self) -> None:
         super().__init__(MAX_OPEN)

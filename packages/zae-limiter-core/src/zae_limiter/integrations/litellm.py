@@ -138,7 +138,8 @@ class RateLimits(CustomLogger):
         parent_otel_span: Any = None,
     ) -> list[dict[str, Any]]:
         """Take the tokens of a fallback before LiteLLM chooses a deployment, so that a refusal puts no deployment on
-        pause."""
+        pause.
+        """
         call = self._call_of(request_kwargs or {})
         if call is not None and isinstance(healthy_deployments, list) and healthy_deployments:
             await self._reach(call, model, healthy_deployments[0])

@@ -1,6 +1,7 @@
 """The tokens of a call of a language model: an estimate before it, the provider's count after it.
 
-For requests and answers of the APIs of OpenAI and Anthropic, as mappings or as objects. Needs no library."""
+For requests and answers of the APIs of OpenAI and Anthropic, as mappings or as objects. Needs no library.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +63,8 @@ class Usage:
     def tokens(self) -> int | None:
         """All tokens of the call; ``None`` if the provider has not said.
 
-        For Anthropic this leaves out what was read from the cache of prompts, as its limits do."""
+        For Anthropic this leaves out what was read from the cache of prompts, as its limits do.
+        """
         total, *parts = self._counts
         return total or sum(parts) or None
 
@@ -81,7 +83,8 @@ def _get(holder: object, name: str) -> Any:
 def _characters(given: object) -> int:
     """Count the characters of all texts at any depth, except those of images and sound; a number counts as a token.
 
-    A request of more than ``MOST_PARTS`` parts gets a count that no limit admits."""
+    A request of more than ``MOST_PARTS`` parts gets a count that no limit admits.
+    """
     characters, left, parts = 0, [given], 0
     while left:
         value, parts = left.pop(), parts + 1

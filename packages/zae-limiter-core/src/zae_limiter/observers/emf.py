@@ -66,7 +66,8 @@ class EmbeddedMetricsObserver:
 
 def _dimension(name: str) -> str:
     """Return a name as CloudWatch takes it, percent-encoded where it is not ASCII or begins with a colon, or has a
-    ``%``."""
+    ``%``.
+    """
     taken = name.isascii() and not name.startswith(":") and "%" not in name
     return name if taken else quote(name, safe="/@|+")
 

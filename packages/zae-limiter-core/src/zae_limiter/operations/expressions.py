@@ -1,6 +1,7 @@
 """Write the texts of expressions, with placeholders for all names and values.
 
-No name and no value of a caller gets into a text. ``render`` builds the whole request."""
+No name and no value of a caller gets into a text. ``render`` builds the whole request.
+"""
 
 import json
 from collections.abc import Iterable

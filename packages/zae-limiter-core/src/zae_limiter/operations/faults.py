@@ -1,7 +1,8 @@
 """Translate DynamoDB's error answers, and errors before anything is sent, into store errors.
 
 Errors of connections differ in each client, and are read there.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+"""
 
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -2,7 +2,8 @@
 
 The breaker is *closed* while the store answers. It opens after ``FAILURES`` requests in a row without an answer. While
 it is open, requests fail at once without being sent, and the driver sends one probe at a time; ``probing`` says when.
-The first answer closes it."""
+The first answer closes it.
+"""
 
 import logging
 from threading import Lock
@@ -50,7 +51,8 @@ class Health:
         """Note a failed request, and return its error; return an outage if a refusal comes from a store that served
         before.
 
-        ``proves``: whether a missing answer shows that the store is away now."""
+        ``proves``: whether a missing answer shows that the store is away now.
+        """
         if isinstance(error, Denied | Untrusted):
             error = self._refused(error)
             if not isinstance(error, TrustLost):

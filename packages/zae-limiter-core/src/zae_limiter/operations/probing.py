@@ -9,7 +9,8 @@ nothing is known: the next call has a probe sent and waits for its end, and so d
 wait for at most as long as the last silence is old: before a store that hangs, a busy process waits a second, and one
 that was frozen for a minute waits as long as the probe takes. Sending a caller's own request as the probe was tried and
 dropped: what it learns ends with its caller's budget, and with its task. A probe that hangs does not hold up the next
-one: a store that answers again is found within a second."""
+one: a store that answers again is found within a second.
+"""
 
 import math
 from typing import Final

@@ -1,6 +1,7 @@
 """Render operations as DynamoDB's requests, and read its answers as values.
 
-``expressions`` writes the texts, ``faults`` reads errors, clients send."""
+``expressions`` writes the texts, ``faults`` reads errors, clients send.
+"""
 
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii as quoted

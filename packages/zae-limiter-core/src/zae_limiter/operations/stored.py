@@ -36,7 +36,8 @@ def read_one(key: Key, stored: Stored, read: Callable[[Stored], Item] = read_sto
 def read_row(stored: Stored) -> Item:
     """Return an item among others, or its key alone if it has a value that no record has, as the items of others may.
 
-    Every reader of a record refuses a key alone: it lacks what the record needs."""
+    Every reader of a record refuses a key alone: it lacks what the record needs.
+    """
     key = read_key(stored)
     try:
         return read_stored(stored)

@@ -1,6 +1,7 @@
 """Read responses of DynamoDB as answers, in the shape that botocore gives them.
 
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html"""
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html
+"""
 
 from http import HTTPStatus
 from typing import Any, Final

@@ -1,6 +1,7 @@
 """Read bytes of HTTP/1.1 answers as responses.
 
-https://www.rfc-editor.org/rfc/rfc9112"""
+https://www.rfc-editor.org/rfc/rfc9112
+"""
 
 from typing import Final, NamedTuple
 
@@ -140,7 +141,8 @@ def _chunk_size(line: bytes) -> int:
 
 def _behind_trailers(buffer: bytearray, at: int) -> int | None:
     """Return the place behind the trailers of a body whose last chunk's line ends at ``at``; ``None`` before their
-    end."""
+    end.
+    """
     end = buffer.find(END_OF_HEAD, at)
     if end < 0 and len(buffer) - at > LONGEST_TRAILERS:
         raise OutcomeUnknown("the trailers of the answer are too long")

@@ -32,7 +32,8 @@ def without_forks() -> Iterator[None]:
     """Make forks of other threads wait until the end of this block, which imports modules or makes TLS contexts.
 
     Python locks a module that is being imported, and OpenSSL what it sets up. A child would keep such a lock for ever:
-    the thread that would release it is not there."""
+    the thread that would release it is not there.
+    """
     with _work:
         yield
 

@@ -30,7 +30,8 @@ def attempts(
 ) -> Iterator[tuple[socket.socket, Any, float]]:
     """Yield for each address of ``getaddrinfo`` a new socket, the place to connect it to, and the instant to give up.
 
-    An address that does not answer leaves half of the time for the next ones."""
+    An address that does not answer leaves half of the time for the next ones.
+    """
     for rank, (family, kind, protocol, _, place) in enumerate(addresses, 1):
         yield socket.socket(family, kind, protocol), place, until if rank == len(addresses) else (now() + until) / 2
 
@@ -44,7 +45,8 @@ def is_readable(sock: HasFileno, seconds: float = 0) -> bool:
 
 def ends(sock: HasFileno, seconds: float) -> bool:
     """Wait at most ``seconds`` for bytes; return whether the end of the connection arrived, too. Only Linux can
-    tell."""
+    tell.
+    """
     if sys.platform != "linux":
         is_readable(sock, seconds)
         return False
@@ -64,7 +66,8 @@ def closed_before(sock: HasOptions, sent: int) -> bool:
 
     A close acknowledges what arrived before it. A reset may not: what had arrived is unknown then. The kernel tells
     them apart by the state, or by the error if a reset followed the close, until something is read or sent. Only Linux
-    can tell."""
+    can tell.
+    """
     if sys.platform != "linux":
         return False
     import fcntl  # a connection that breaks is rare

@@ -1,7 +1,8 @@
 """Do work in a thread that does not keep the process from ending.
 
 Threads begin by ``_thread``: the exception of a signal handler would leave the locks of ``threading.Thread.start`` in
-disorder."""
+disorder.
+"""
 
 import socket
 from _thread import allocate_lock, start_new_thread
@@ -32,7 +33,8 @@ def in_thread(work: Callable[[], T]) -> "Future[T]":
 def within(work: Callable[[], T], seconds: float) -> T:
     """Return the result of ``work`` in another thread. Raises ``TimeoutError`` if it takes longer than ``seconds``.
 
-    It waits with a bare lock, which the exception of a signal handler interrupts cleanly."""
+    It waits with a bare lock, which the exception of a signal handler interrupts cleanly.
+    """
     outcome: list[Callable[[], T]] = []
     done = allocate_lock()
     done.acquire()

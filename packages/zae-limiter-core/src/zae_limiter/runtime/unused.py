@@ -20,7 +20,8 @@ class _Call:
 class Unentered(_Call):
     """A call of ``acquire`` whose block nobody has entered: it warns, at the place of the call, when it is collected.
 
-    Once entered it becomes a ``_Call``, which has no ``__del__``: a signal that came in it would be lost."""
+    Once entered it becomes a ``_Call``, which has no ``__del__``: a signal that came in it would be lost.
+    """
 
     __slots__ = ()
 

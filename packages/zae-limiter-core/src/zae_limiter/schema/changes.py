@@ -1,6 +1,7 @@
 """The difference between two images of a bucket item: tokens, acquires and writes.
 
-These are pure functions of images; the aggregator reads the stream and writes the snapshots."""
+These are pure functions of images; the aggregator reads the stream and writes the snapshots.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple

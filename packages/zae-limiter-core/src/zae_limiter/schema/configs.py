@@ -43,7 +43,8 @@ def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> di
 @reads
 def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, ...]:
     """Return the own limits of a config item, sorted by name; none if there is no item. Those of its override:
-    ``o``."""
+    ``o``.
+    """
     if item is None:
         return ()
     config_version(item)
@@ -101,7 +102,8 @@ def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
 
 def override_attributes(override: Override, *, alone: bool) -> Item:
     """Return an override as attributes; with ``alone`` the item has no limits of its own, and expires after the
-    override."""
+    override.
+    """
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
 

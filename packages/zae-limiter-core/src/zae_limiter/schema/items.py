@@ -141,7 +141,8 @@ class BucketState(NamedTuple):
 
 def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """Return the state of a bucket item. It takes over the shape of ``before`` if anchor and shard count are the
-    same."""
+    same.
+    """
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
             old, shard_limits, ceilings, limit_states, fill_ms, numbers = before

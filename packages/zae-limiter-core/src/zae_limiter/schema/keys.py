@@ -3,7 +3,8 @@
 An entity id or a resource has its own characters in a key if they are ASCII letters, digits and ``_ - . ~ : @ /``; each
 other one is percent-encoded (RFC 3986). So none holds a ``#`` or ``$``, which only the keys have.
 
-Callers pass names that ``naming`` has checked."""
+Callers pass names that ``naming`` has checked.
+"""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -50,7 +51,8 @@ def encode(name: str) -> str:
 
 def decode(part: str) -> str:
     """Return the entity id or resource that ``encode`` turns into this text. Raises ``ValueError`` for any other
-    text."""
+    text.
+    """
     name = unquote(part, errors="strict")
     if encode(name) != part or not is_normalized("NFC", name):
         raise ValueError(f"no name in a key: {part!r}")

@@ -1,6 +1,7 @@
 """The items of a provisioner's state: a head, and parts if the state is larger than an item may be.
 
-This module divides the content into parts; ``flows`` orders the writes."""
+This module divides the content into parts; ``flows`` orders the writes.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -70,7 +71,8 @@ def parse_part_sk(sk: str) -> int:
 
 def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tuple[Item, list[Item]]:
     """Return the head and the parts of a state, no parts if all fits into the head. ``tag`` distinguishes two
-    writes."""
+    writes.
+    """
     pairs = list(_pairs(state))
     chunks = list(_chunks(pairs)) if sum(map(_size, pairs)) > HEAD_BYTES else []
     numbers = part_numbers(state.serial, tag, len(chunks))

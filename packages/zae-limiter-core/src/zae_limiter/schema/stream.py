@@ -41,7 +41,8 @@ def namespace_of(key: Key) -> str:
 def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, AuditEvent]:
     """Return the address of an audit event, and the event, with ids and a time such as core writes.
 
-    Raises ``ValueError`` for any other, with no value of the image in its text."""
+    Raises ``ValueError`` for any other, with no value of the image in its text.
+    """
     address = _address(key[PK])
     try:
         event = read_audit_event(image)

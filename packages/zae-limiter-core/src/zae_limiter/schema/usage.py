@@ -62,7 +62,8 @@ class SnapshotId:
     @classmethod
     def of_row(cls, row: Item) -> Self:
         """Return the id of the snapshot that an item, or its row in an index, is of. Raises ``ValueError`` for any
-        other."""
+        other.
+        """
         namespace_id, entity_id = keys.parse_entity_pk(row[PK])
         resource, key = keys.parse_usage_sk(row[SK])
         snapshot = cls(namespace_id, entity_id, resource, *parse_window_key(key))

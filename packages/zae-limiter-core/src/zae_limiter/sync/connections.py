@@ -80,7 +80,8 @@ class IdleConnections:
 
 def connection_errors() -> tuple[type[Exception], ...]:
     """Return the errors of a connection. The SDK wraps any other exception raised below it, also that of a signal
-    handler."""
+    handler.
+    """
     import urllib3
 
     return OSError, HTTPException, urllib3.exceptions.HTTPError

@@ -5,7 +5,8 @@ serves them, and ends when none waits. So a signal handler that interrupts a cal
 caller waits no longer than its budget.
 
 A queue's ``server`` is the waiter of such a caller, or a mark of the thread. It changes by one assignment, so that
-``_abandon`` can clean up after an interruption at any point."""
+``_abandon`` can clean up after an interruption at any point.
+"""
 
 import logging
 import math
@@ -83,7 +84,8 @@ class SyncDriver:
     def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
         """Run a flow and return its result, within ``budget`` seconds if that is set.
 
-        If the flow fails, is interrupted or takes too long, it gives back the tokens that it took and no caller has."""
+        If the flow fails, is interrupted or takes too long, it gives back the tokens that it took and no caller has.
+        """
         if self._closed:
             flow.close()
             raise RepositoryClosedError
@@ -105,7 +107,8 @@ class SyncDriver:
 
     def close(self, last: Flow[None] | None = None) -> None:
         """Refuse all work except the ``last`` flow, and the requests that wait in a queue; wait for the writes under
-        way."""
+        way.
+        """
         self._closed = True
         self._guarded.close()
         with self._lock:
@@ -324,7 +327,8 @@ class SyncDriver:
         """Perform one run, which sends nothing after ``until``; fail a batch that is cut off.
 
         Raises everything but errors of the store: a fault, or the exception of a signal handler in the caller's
-        thread."""
+        thread.
+        """
         self._serving.queues.append(queue)
         try:
             self._play(queue.work(batch), FlowRun(until))
@@ -363,7 +367,8 @@ class SyncDriver:
 
     def _abandon(self, waiters: list[Waiter]) -> None:
         """Take waiters that no caller wants any more out of their queues, and give back what was or will be taken for
-        them."""
+        them.
+        """
         for waiter in waiters:  # the list grows by the give-backs
             queue = waiter.queue
             with self._lock:

@@ -26,7 +26,8 @@ THREAD_NAME: Final = "zae-limiter"  # of every thread that a driver starts
 class GuardedStore:
     """One store, whose operations take at most ``operation_timeout`` seconds each. Threads may share it.
 
-    While the breaker is open, a thread lets other threads send the probes, one each."""
+    While the breaker is open, a thread lets other threads send the probes, one each.
+    """
 
     def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
         self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
@@ -42,7 +43,8 @@ class GuardedStore:
 
     def ask(self, operation: Operation[R], *, until: float = math.inf) -> R:
         """Return the store's answer within its deadline, or by ``until``. Raises ``StoreError``, at once while the
-        store is known to be away."""
+        store is known to be away.
+        """
         if self.health.is_open:
             self._probe_in_background()
             if self._has_to_wait():
@@ -112,7 +114,8 @@ class GuardedStore:
 
     def _has_to_wait(self) -> bool:
         """Return whether a call has to wait for the next probe: the breaker is open, and the last silence is too old to
-        go by."""
+        go by.
+        """
         return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:

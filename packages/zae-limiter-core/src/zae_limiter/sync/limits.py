@@ -77,7 +77,8 @@ class SyncLimitMethods(SyncFlowRunner):
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
-        not."""
+        not.
+        """
         return self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -125,5 +126,6 @@ class SyncLimitMethods(SyncFlowRunner):
 
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning
-        level."""
+        level.
+        """
         return self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))

@@ -100,7 +100,8 @@ class SyncRepository(
     def builder() -> "SyncRepositoryBuilder":
         """Return a builder that takes options one by one.
 
-        ``…build()`` connects, and registers ``default`` and the requested namespace."""
+        ``…build()`` connects, and registers ``default`` and the requested namespace.
+        """
         return SyncRepositoryBuilder()
 
     @classmethod

@@ -24,7 +24,8 @@ class SyncUsageMethods(SyncFlowRunner):
         """Return up to ``limit`` (at most 1000) snapshots of an entity, of a resource, or of an entity on a resource.
 
         The windows begin at or after ``start`` and before ``end``; the oldest is first. For an entity on all resources,
-        one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``."""
+        one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``.
+        """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
         return self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
 

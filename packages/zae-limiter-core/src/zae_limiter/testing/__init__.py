@@ -99,7 +99,8 @@ class ManualClock:
 
     def _is_over(self, due: int, seen: int) -> bool:
         """Return whether the instant has come; jump to it if it is the first one, and nothing has changed since
-        ``seen``."""
+        ``seen``.
+        """
         with self._lock:
             if self._now_ms >= due:
                 return True

@@ -14,13 +14,15 @@ SCHEMA_VERSION: Final = 1
 
 def render_plan(*plans: Plan) -> str:
     """Return `{"schema_version", "kind": "plan", "namespaces": [...], "hash"}`: each plan with its hash and its
-    fields."""
+    fields.
+    """
     return _document("plan", namespaces=[_plan(plan) for plan in plans], hash=plans_hash(plans))
 
 
 def render_drift(*plans: Plan) -> str:
     """Return `"kind": "drift"`: for each namespace the `drifted` and the `pending` changes and the `unmanaged`
-    items."""
+    items.
+    """
     return _document("drift", namespaces=[_drift(plan) for plan in plans])
 
 

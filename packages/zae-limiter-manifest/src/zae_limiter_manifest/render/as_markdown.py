@@ -24,7 +24,8 @@ def render_plan(*plans: Plan) -> str:
 
 def render_drift(*plans: Plan, list_unmanaged: bool = False) -> str:
     """Return a section for each namespace with findings: the numbers of drifted and pending items, and a table of
-    them."""
+    them.
+    """
     return document([_drift_section(plan, list_unmanaged=list_unmanaged) for plan in plans])
 
 

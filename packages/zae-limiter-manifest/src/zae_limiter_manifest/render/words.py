@@ -27,7 +27,8 @@ class Part(NamedTuple):
 
 def notes(change: Change, *, beside_drift: bool = False) -> str:
     """Return a note on a change, such as ` (changed out of band)`; mostly empty. With `beside_drift`, other changes are
-    `pending`."""
+    `pending`.
+    """
     found = []
     if change.drift:
         found.append("deleted out of band" if change.before is None else "changed out of band")
@@ -115,7 +116,8 @@ def plan_summary(plan: Plan) -> str:
 
 def applied_summary(answer: Answer) -> str:
     """Return the summary of an apply: `Applied: 2 created, 1 updated, 0 deleted.`, with the numbers of failed and
-    remaining changes."""
+    remaining changes.
+    """
     made = answer.plan
     if answer.status == "failed":
         return f"Failed: {counted(len(answer.errors), 'error')}, nothing was applied."

@@ -29,7 +29,8 @@ ALL_RESOURCES: Final = "_default_"
 
 def _place(function: Function) -> Function:
     """Add the argument and the option of a place; the command gets ``entity_id`` and ``resource``, by default all
-    resources."""
+    resources.
+    """
     told = "Resource of the limits.  [default: all resources without limits of their own]"
     on = click.option("--resource", "-r", default=ALL_RESOURCES, metavar="NAME", help=told)
     return click.argument("entity_id")(on(function))

@@ -154,7 +154,8 @@ def _find(repository: "SyncRepository", entity_id: str) -> "Entity":
 
 def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to change; ``None`` clears one. Raises ``CommandError`` for no field, and for both forms of one
-    option."""
+    option.
+    """
     fields = {} if chosen["cascade"] is None else {"cascade": chosen["cascade"]}
     for name, field in CLEARABLE.items():
         given, cleared = chosen[name] not in (None, {}), chosen[f"no_{name}"]

@@ -20,7 +20,8 @@ def namespace_option(function: Function) -> Function:
     """Add ``--namespace`` to a command whose files name theirs; the command gets ``namespace``, ``None`` for all of
     them.
 
-    The environment does not choose here: a leftover variable would silently leave files out."""
+    The environment does not choose here: a leftover variable would silently leave files out.
+    """
     told = "Take the manifest of this namespace alone; an error if no file is of it.  [default: all]"
     return click.option("--namespace", "-N", help=told)(function)
 

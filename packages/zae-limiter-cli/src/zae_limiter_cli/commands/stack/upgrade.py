@@ -85,7 +85,8 @@ def _ask(connection: "Connection") -> None:
 
 def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
     """Carry out the pending migrations, and show them with the result for the stack. Then raise what refused one, if
-    any."""
+    any.
+    """
     from zae_limiter import VersionError
 
     from ...stack.migration import migrate

@@ -90,7 +90,8 @@ class Environment:
     def _init(self) -> Ending | None:
         """Wait until the handler is loaded, but no longer than Lambda does; return what went wrong if it cannot be.
 
-        https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib"""
+        https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib
+        """
         event = self._next(self._begun + INIT_SECONDS)
         init_ms = (time.monotonic() - self._begun) * 1000
         self._fresh = False

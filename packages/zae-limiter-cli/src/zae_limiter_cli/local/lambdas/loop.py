@@ -1,5 +1,6 @@
 """The loop of a Lambda's process where `awslambdaric` has no wheel, over the same Runtime API. It imports the standard
-library alone."""
+library alone.
+"""
 
 import importlib
 import json

@@ -82,7 +82,8 @@ Event = Ready | Answered | TooLarge | InitFailed | Exited
 class RuntimeApi:
     """A server on a port of its own; ``events`` has what the process says.
 
-    It answers processes of ``user``, by default this process's, that present ``key``."""
+    It answers processes of ``user``, by default this process's, that present ``key``.
+    """
 
     def __init__(self, key: str, *, user: int | None = None) -> None:
         self.key = key

@@ -1,6 +1,7 @@
 """The entry point of a Lambda's process: it can import only the zip and what AWS's runtime has.
 
-It imports nothing from the environment of the command, because the zip has to bring its own."""
+It imports nothing from the environment of the command, because the zip has to bring its own.
+"""
 
 import os
 import sys

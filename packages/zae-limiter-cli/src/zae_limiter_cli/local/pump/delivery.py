@@ -2,7 +2,8 @@
 
 This module only decides; ``reader`` calls the function, waits and has the clock.
 
-https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html"""
+https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
+"""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ Delivery = Generator[Step, Reply | None, None]
 
 def deliver(records: Sequence[Record], policy: Policy) -> Delivery:
     """Return the steps that bring every record to success or to the dead letters, in order; send in a reply for each
-    attempt."""
+    attempt.
+    """
     left = [Attempt(records, 0)]
     while left:
         attempt = left.pop(0)

@@ -1,6 +1,7 @@
 """Match records against the filter patterns of event source mappings.
 
-https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html"""
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+"""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -37,7 +37,8 @@ def sequence_number(record: Record) -> str:
 def keys_alone(record: Record) -> bool:
     """Return whether the record inserts an item that has nothing but its keys.
 
-    moto writes such a record for an update that creates an item, and the complete one right after it."""
+    moto writes such a record for an update that creates an item, and the complete one right after it.
+    """
     change = record["dynamodb"]
     return record["eventName"] == "INSERT" and bool(change.get("NewImage") == change["Keys"])
 

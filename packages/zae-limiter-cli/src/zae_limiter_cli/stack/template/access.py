@@ -17,7 +17,8 @@ WHAT: Final = {
 
 def policies() -> Resources:
     """Return one policy for each use, on the whole table and on the principal's own namespace; one to purge, two to
-    invoke."""
+    invoke.
+    """
     made: Resources = {}
     for use, statements in USES.items():
         what = WHAT[use]

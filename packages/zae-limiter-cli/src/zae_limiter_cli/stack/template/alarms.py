@@ -1,6 +1,7 @@
 """Alarms on aggregator and provisioner, on the stream and on dead letters.
 
-The planner has none: its caller gets the error."""
+The planner has none: its caller gets the error.
+"""
 
 from typing import Final
 
@@ -108,7 +109,8 @@ def _function(name: LambdaName) -> Resource:
 
 def _duration(name: LambdaName) -> list[Value]:
     """Return the metrics of the longest run, as a percentage of the time-out: a template cannot calculate, a metric
-    can."""
+    can.
+    """
     longest = {
         "Metric": {"Namespace": "AWS/Lambda", "MetricName": "Duration", "Dimensions": [_function(name)]},
         "Period": PERIOD_SECONDS,

@@ -33,7 +33,8 @@ def parametrized(options: StackOptions) -> dict[str, Any]:
 def plain(name: str, options: StackOptions) -> dict[str, Any]:
     """Return the template for one stack, with the parameters and conditions resolved as CloudFormation would.
 
-    Raises ``CommandError`` for a name that something in it cannot have."""
+    Raises ``CommandError`` for a name that something in it cannot have.
+    """
     pseudo = {"AWS::StackName": check_stack_name(name)}
     template = resolve(parametrized(options), {**values(options), **pseudo})
     check_lengths(template["Resources"])

@@ -109,7 +109,8 @@ def logging_to(group: str) -> Value:
 
 def _writing(namespace: str) -> list[Value]:
     """Return permission to write every record; to add audit events, never to update or remove one. IAM cannot tell a
-    new item from an old one."""
+    new item from an old one.
+    """
     events = f"{pk_audit(EVERY_NAMESPACE, '')}*"
     no_event = {"ForAllValues:StringNotLike": {LEADING_KEYS: [events]}}
     others = {**(_leading(_own(namespace)) or {}), **no_event}

@@ -47,7 +47,8 @@ def both(*conditions: Value) -> Value:
 
 def filled(*parameters: str) -> Value:
     """Return the condition that one of them is not empty, without `Fn::Or`, which keeps cfn-lint busy for more than ten
-    minutes."""
+    minutes.
+    """
     return {"Fn::Not": [{"Fn::Equals": [text("".join(f"${{{each}}}" for each in parameters)), ""]}]}
 
 

@@ -13,7 +13,8 @@ def resolve(template: Mapping[str, Any], values: Values) -> dict[str, Any]:
     """Return the template without parameters, rules and conditions; ``values`` has those of parameters and pseudo
     parameters.
 
-    References to resources, or to a pseudo parameter without a value here, stay as they are."""
+    References to resources, or to a pseudo parameter without a value here, stay as they are.
+    """
     conditions = _conditions(template["Conditions"], values)
     rest = {name: part for name, part in template.items() if name not in {"Parameters", "Rules", "Conditions"}}
     for section in ("Resources", "Outputs"):

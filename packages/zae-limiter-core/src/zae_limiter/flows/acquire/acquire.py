@@ -1,7 +1,8 @@
 """Acquire: find the claims, take from the child and the parent, give back after a refusal, follow the policy in an
 outage.
 
-This module orders the requests; ``group_commit`` writes one bucket."""
+This module orders the requests; ``group_commit`` writes one bucket.
+"""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -85,7 +86,8 @@ def let_through(
     It may if the policy is ``allow``, or if all ``claims`` are for shadow limits. The policy of the call comes before
     any other.
 
-    Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem."""
+    Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem.
+    """
     if isinstance(error, TooManyLimits):
         raise error.problem from None
     shown = public_error(namespace_state.stack, error)
@@ -108,7 +110,8 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     """Return the claims, each with the limits that hold for it; read configs that are unknown or have expired.
 
     Raises ``ValidationError`` for an amount without a limit, and if there are no limits at all. For a namespace that
-    was not opened yet, raises what opening it raises."""
+    was not opened yet, raises what opening it raises.
+    """
     yield from opened(namespace_state)
     claims = [(yield from _approach(namespace_state, request, request.entity_id))]
     parent_id = _parent_to_ask(request, claims[0].resolved)
@@ -124,7 +127,8 @@ def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> li
 
 def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
     """Return the claim in the common case: all configs are known and fresh, and no parent is involved; else
-    ``None``."""
+    ``None``.
+    """
     cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
     if cached is None or not cached.known:
         return None
@@ -139,7 +143,8 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
 
 def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
     """Return the claims if all configs are known but one has expired: the acquire reads it again beside its write. Else
-    return ``None``."""
+    return ``None``.
+    """
     claims: list[Claim] = []
     entity_id: str | None = request.entity_id
     while entity_id is not None and len(claims) < 2:
@@ -186,7 +191,8 @@ def _claim(
 
 def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     """Return each claim with the amounts of its own limits. Raises ``ValidationError`` for an amount without a
-    limit."""
+    limit.
+    """
     for claim in claims:
         if not claim.config.limits:
             bucket = claim.cached.id
@@ -203,7 +209,8 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 
 def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
     """Take where the fast way does not do: there is a parent, a config has expired, or a waiting caller's turn has
-    come."""
+    come.
+    """
     if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
         refuse_by_copies(namespace_state, request, claims)
     if request.turn is not None:
@@ -234,7 +241,8 @@ def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, c
 
 def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
     """Return whether the shard that is asked first may lack the amounts. Most shards have them, and need no closer
-    look."""
+    look.
+    """
     state = claim.target.state
     return state is None or state.is_short_of(claim.checked, namespace_state.now())
 
@@ -260,7 +268,8 @@ def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
 def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
     """Return ``True`` if all claims are admitted and their configs are current; else give back what was taken.
 
-    Then raise the reason, or return ``False`` if the acquire has to be decided again."""
+    Then raise the reason, or return ``False`` if the acquire has to be decided again.
+    """
     outcomes = [
         bucket_request.outcome
         for claim in claims
@@ -300,7 +309,8 @@ def refusal_by_answers(
     namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]
 ) -> Flow[RateLimitExceeded]:
     """Return the refusal after the last try of each claim; read a bucket of several shards as a whole, if the store
-    answers."""
+    answers.
+    """
     for claim in claims:
         if claim.is_split and claim.seen is None:
             try:

@@ -21,7 +21,8 @@ class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
-    may wait began."""
+    may wait began.
+    """
 
     entity_id: str
     resource: str
@@ -40,7 +41,8 @@ class AcquireRequest:
 class Seen(NamedTuple):
     """The last seen states of a bucket's shards at ``at_ms``, which decided without a request.
 
-    ``ahead``: the amounts of the callers before this one in the waiting line, in millitokens by limit."""
+    ``ahead``: the amounts of the callers before this one in the waiting line, in millitokens by limit.
+    """
 
     states: Sequence[BucketState]
     at_ms: int

@@ -1,7 +1,8 @@
 """Count refusals: each once on the bucket of the entity that asked, and on the parent's bucket if that was short of
 tokens.
 
-This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts."""
+This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
+"""
 
 from typing import Final
 
@@ -22,7 +23,8 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     """Count a refusal once on the bucket of the entity that asked, and on its parent's if that was short.
 
     The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
-    waits for it."""
+    waits for it.
+    """
     asker, now = refusal.entity_id, namespace_state.now()
     places = ((each, status.resource) for status in refusal.violations for each in (asker, status.entity_id))
     for entity_id, resource in dict.fromkeys(places):

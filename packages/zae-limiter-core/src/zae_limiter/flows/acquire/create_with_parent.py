@@ -92,7 +92,8 @@ def _put(
     namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int
 ) -> tuple[Put, Batch]:
     """Return the put of a new bucket, and its batch. The batch is empty if the request asks for more than the bucket
-    holds."""
+    holds.
+    """
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
     plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)

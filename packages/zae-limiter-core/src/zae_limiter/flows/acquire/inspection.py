@@ -20,7 +20,8 @@ Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:
     """Return whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always reads the
-    store."""
+    store.
+    """
     [own, *_] = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
     limits = own.claim.config.limits
@@ -49,7 +50,8 @@ class _StoredClaim(NamedTuple):
 
 def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[_StoredClaim]]:
     """Return the claims with the stored states of their buckets. Leave the cached buckets alone: a run may be at
-    work."""
+    work.
+    """
     claims = yield from find_claims(namespace_state, request)
     found = yield from read_whole([claim.cached.id for claim in claims])
     now = namespace_state.now()
@@ -66,7 +68,8 @@ def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
 
 def _parts(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
     """Return the limit on each shard, at most the ceiling of the config; full if the bucket is missing, or lacks the
-    limit."""
+    limit.
+    """
     shards = [_part(state, limit, now_ms) for state in states]
     counts = {state.id.shard: state.shard_count for state in states}
     shards += unseen_parts(limit, now_ms, counts)

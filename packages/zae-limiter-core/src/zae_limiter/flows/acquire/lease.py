@@ -35,7 +35,8 @@ def check_open(grant: Grant) -> None:
 
 def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
     """Return the amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease
-    lacks."""
+    lacks.
+    """
     check_open(grant)
     milli = check_amounts(field, amounts, signed=signed)
     known = sorted({name for claim in grant.claims for name in claim.config.by_name})
@@ -61,7 +62,8 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
 
 def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
     """Record the corrections after which the lease holds these amounts, whatever it held. Raises
-    ``ValidationError``."""
+    ``ValidationError``.
+    """
     milli = checked(grant, "settle", amounts)
     with grant.lock:
         check_open(grant)
@@ -79,7 +81,8 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> None:
 def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
     """Take more from the same buckets at once, from all of them or none. Raises the errors of ``acquire``.
 
-    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile."""
+    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile.
+    """
     error: StoreError | None
     try:
         error = yield from _take_more(namespace_state, grant, amounts)
@@ -94,7 +97,8 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not
-    there."""
+    there.
+    """
     mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
     more = _for_each(grant, amounts)
     refuse_by_copies(namespace_state, grant.request, more)
@@ -182,7 +186,8 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
 
 def roll_back(grant: Grant) -> Flow[None]:
     """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
-    queued."""
+    queued.
+    """
     with suppress(BudgetSpent):
         yield from give_back_all(
             [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
@@ -230,7 +235,8 @@ def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Map
 
 def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     """Return whether a shadow limit that the lease has not asked for has nothing left, as far as this process has
-    seen."""
+    seen.
+    """
     if name not in claim.config.shadow or any(name in each.shadow_amounts for each in claim.requests):
         return False
     now, limit = namespace_state.now(), claim.config.by_name[name]
@@ -270,7 +276,8 @@ def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) 
     """Yield the parts of a correction, by shard.
 
     Take an increase from the shard that was consumed first. Return a decrease to the other shards, up to what was taken
-    from each, and the rest to the first."""
+    from each, and the rest to the first.
+    """
     first, *others = taken
     for place in others if amount < 0 else ():
         part = min(-amount, taken[place].get(name, 0))
@@ -283,7 +290,8 @@ def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) 
 
 def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
     """Return the amounts that are still taken from each shard, the first shard in front; the target if there is
-    none."""
+    none.
+    """
     taken: dict[_Place, dict[str, int]] = {}
     for bucket_request in claim.requests:
         if bucket_request.admitted:

@@ -1,6 +1,7 @@
 """Choose the shards that an acquire asks: one at random, others if it is short, then many at once.
 
-``group_commit`` writes a shard, ``splitting`` splits it."""
+``group_commit`` writes a shard, ``splitting`` splits it.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -45,7 +46,8 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
     """Return all shards of the bucket: the copies if all are fresh, else what the store has, repaired.
 
     A crowd that waits uses copies of any age: it asks again, and must not read them one by one. So this process keeps
-    what it has read, also of shards that it has not asked yet."""
+    what it has read, also of shards that it has not asked yet.
+    """
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
     if not states and claim.waits and claim.cached.line:
@@ -81,7 +83,8 @@ def balance_of(limit: Limit, states: Sequence[BucketState], now_ms: int) -> int:
 
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
     """Return the headroom of each shard, in millitokens by requested limit; a limit that the shard does not have yet is
-    full."""
+    full.
+    """
     return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.checked} for state in states}
 
 
@@ -109,7 +112,8 @@ def _short(claims: Sequence[Claim]) -> list[Claim]:
 def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]) -> bool:
     """Choose another shard, at random, that is not known to be short; return ``False`` if there is none.
 
-    At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits."""
+    At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits.
+    """
     if len(tried) > ELSEWHERE and any(claim.checked.values()):
         return False
     others = [shard for shard in range(claim.cached.shard_count) if shard not in tried]

@@ -1,7 +1,8 @@
 """Build the statuses of an acquire's limits from outcomes and from the states of shards.
 
 This module has the one rule for the content of every refusal; ``acquire``, ``waiting`` and ``lease`` decide whether to
-refuse."""
+refuse.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +36,8 @@ def refusal_of(
 
     It has every limit that the call draws on. A limit counts as exceeded if it is short of the amount after everything
     before the call in its batch or line. If none is short by now (others came first, or tokens came back), the one that
-    was short last counts. The limit with the longest wait waits for at least ``least_seconds``."""
+    was short last counts. The limit with the longest wait waits for at least ``least_seconds``.
+    """
     stood = [each for claim in claims for each in _before(claim, now_ms)]
     statuses = [each.status() for each in stood]
     worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
@@ -58,7 +60,8 @@ def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim,
     """Return the status of every limit taken from, after the last write that took from it, minus what is still owed to
     it.
 
-    Other shards are as last seen."""
+    Other shards are as last seen.
+    """
     return [status for claim, owed in owing for status in _after(namespace_state, claim, owed)]
 
 
@@ -79,7 +82,8 @@ class _Stood(NamedTuple):
     @property
     def lag_seconds(self) -> float:
         """The same, but negative for a limit that has more than enough: minus the time in which it gains the
-        surplus."""
+        surplus.
+        """
         limit, spare = self.parts[0].shard_limit.limit, calculate_servable(self.parts, self.at_ms) - self.amount
         return self.wait_seconds or -spare * limit.refill_period / (limit.refill_amount * MILLI)
 
@@ -110,7 +114,8 @@ def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
 
 def _stood(claim: Claim, states: Sequence[BucketState], at_ms: int, left: Mapping[str, int] = NOTHING) -> list[_Stood]:
     """Return how the limits stood on these shards, with what everything before the claim ``left`` of them, where that
-    is known."""
+    is known.
+    """
     seen, found = _repaired(states, at_ms), []
     for name, amount in claim.amounts.items():
         parts = _parts(claim, seen, name, at_ms)
@@ -161,7 +166,8 @@ def _less(part: Part, amount: int, at_ms: int) -> Part:
 def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:
     """Return the statuses of the shadow limits that would have refused, except those of ``known`` requests.
 
-    Each status is from before the write that took nothing from the limit."""
+    Each status is from before the write that took nothing from the limit.
+    """
     return tuple(status for claim in claims for status in _shadowed(claim, known))
 
 
@@ -210,7 +216,8 @@ def _parts(
     """Return the limit on each shard; full where a shard lacks it, and if there is no bucket.
 
     With ``count_unseen``, a shard that was not seen counts as full. Otherwise a refusal could say "never" for an amount
-    that fits."""
+    that fits.
+    """
     limit = claim.config.by_name[name]
     parts = [state.part(limit, at_ms) for state in seen]
     if count_unseen:

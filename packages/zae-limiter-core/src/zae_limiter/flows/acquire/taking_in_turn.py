@@ -36,7 +36,8 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     """Take from the parent's bucket, then from the caller's own, unless the first one refuses.
 
     Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
-    that is not asked has no request, only the state that was seen last."""
+    that is not asked has no request, only the state that was seen last.
+    """
     yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
     for claim in reversed(claims):
         if not claim.amounts:

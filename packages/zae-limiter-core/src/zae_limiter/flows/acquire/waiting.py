@@ -4,7 +4,8 @@ A caller sleeps until the tokens of all callers before it in the line and its ow
 it acquires. No caller wakes another one, so a cancelled caller leaves nothing behind. Callers of a crowd that are due
 within the same moment acquire together: one write serves them all.
 
-This module has the pauses of a caller; ``acquire`` asks and writes, ``waiting_line`` keeps the order."""
+This module has the pauses of a caller; ``acquire`` asks and writes, ``waiting_line`` keeps the order.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -47,7 +48,8 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
     """Return the grant of ``acquire``, within the request's ``max_wait`` seconds.
 
     Raises the errors of ``acquire``; raises ``RateLimitExceeded`` as soon as it is clear that the tokens come too
-    late."""
+    late.
+    """
     try:
         if not request.max_wait:
             return (yield from acquire(namespace_state, request))
@@ -92,7 +94,8 @@ def _wait_for_turn(
 ) -> Flow[None]:
     """Sleep until the tokens are due and nobody is to be served first, at least until ``refused_ms``.
 
-    Raises ``RateLimitExceeded`` if that is too late."""
+    Raises ``RateLimitExceeded`` if that is too late.
+    """
     while True:
         wait_ms, left_ms = max(caller.wait_ms(), refused_ms), caller.left_ms()
         ripens_ms = caller.ripens_ms(wait_ms, left_ms)
@@ -113,7 +116,8 @@ class _Caller:
     """A caller in the line of its own bucket, and also in the parent's line while its own bucket does not hold it up
     longer.
 
-    ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last."""
+    ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last.
+    """
 
     def __init__(self, namespace_state: NamespaceState, request: AcquireRequest) -> None:
         self._namespace_state = namespace_state
@@ -151,7 +155,8 @@ class _Caller:
         """Return the time until the buckets have the amounts of all callers up to this one; 0 if it is not known.
 
         Also 0 for a caller that can never have its tokens, and for the first in line if the limits are to be read
-        again."""
+        again.
+        """
         now = self._namespace_state.now()
         claims = known_claims(self._namespace_state, self._request) if self.joined else None
         is_to_read = claims is None or any(claim.stale for claim in claims)
@@ -177,7 +182,8 @@ class _Caller:
         """Return the time until ripe shards have the amounts of all callers up to this one; 0 if there is no need to
         wait.
 
-        The longer a caller is overdue, the smaller the parts that it accepts; at the end of its time, any."""
+        The longer a caller is overdue, the smaller the parts that it accepts; at the end of its time, any.
+        """
         now = self._namespace_state.now()
         self._due_ms = now if wait_ms or self._due_ms is None else self._due_ms
         self.turn.parts = 1 + max(0, now - self._due_ms) // SETTLES_MS  # the clock may have been put back
@@ -225,7 +231,8 @@ class _Caller:
     def pause_ms(self, wait_ms: int) -> int:
         """Return the wait, prolonged to a common moment of the crowd; at random for a caller that waits alone.
 
-        A caller that waits only for others looks again when they do, or soon."""
+        A caller that waits only for others looks again when they do, or soon.
+        """
         now = self._namespace_state.now()
         if not wait_ms:
             return max(A_BIT_MS, self._blocked_until_ms - now)
@@ -250,7 +257,8 @@ class _Caller:
 
     def _wait_ms(self, claim: Claim, now_ms: int, count: Count = _balance_of) -> int:
         """Return the milliseconds until the bucket has the amounts of all callers up to this one; 0 if no state of it
-        is known."""
+        is known.
+        """
         states = self._namespace_state.repaired_states(claim.cached, now_ms)
         before = claim.cached.line.up_to(self.turn, now_ms)
         longest = 0

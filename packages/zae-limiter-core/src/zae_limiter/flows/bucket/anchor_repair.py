@@ -13,7 +13,8 @@ from .batch import Batch, UpdateDraft
 
 def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     """Repair the anchor; return the item and the number of own writes: 1, or 0 after a lost race, with the item as it
-    is."""
+    is.
+    """
     try:
         item = yield from call(_anchored(state, now_ms))
     except ConditionFailed as failure:

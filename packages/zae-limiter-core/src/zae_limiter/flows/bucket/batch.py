@@ -26,7 +26,8 @@ class Batch:
 
     ``refused``: the earlier refusals that its write counts, by attribute. ``tried``: the part of ``unchecked`` that
     shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
-    limits would have refused, with what those limits had left. Such an amount is in ``count_only``."""
+    limits would have refused, with what those limits had left. Such an amount is in ``count_only``.
+    """
 
     __slots__ = (
         *("carried", "checked", "count_only", "elsewhere", "events", "given", "refused"),

@@ -1,6 +1,7 @@
 """One run of group commit: its pending requests, and its reaction to each answer.
 
-This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes."""
+This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -63,7 +64,8 @@ class CommitRun:
 
     def prepare(self) -> Flow[bool]:
         """Find the shard, repair its anchor, make room for new limits; return whether the run can go on to
-        ``decide``."""
+        ``decide``.
+        """
         cached = self.cached
         try:
             if cached.state is None and cached.id.shard:
@@ -232,7 +234,8 @@ class CommitRun:
 
     def _elsewhere(self) -> Mapping[str, int]:
         """Return what the other shards have of shadow limits. Shadow limits take it from any shard, without a second
-        write."""
+        write.
+        """
         names = {name for request in self.pending for name in request.shadow_amounts}
         if not names or self.config is None:
             return NOTHING
@@ -241,7 +244,8 @@ class CommitRun:
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
         """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next
-        write."""
+        write.
+        """
         refusals = self.namespace_state.refusals
         if self.cached in refusals.counts and plan.state is not None:
             batch.refused = refusals.take(self.cached)
@@ -269,7 +273,8 @@ class CommitRun:
 
     def _has_to_read(self) -> bool:
         """Return whether to read the bucket first: the last seen state, older than this run, would drop a
-        correction."""
+        correction.
+        """
         if self.seen:
             return False
         state = self.cached.state
@@ -281,7 +286,8 @@ class CommitRun:
 
     def _rules_out_by_old_shape(self, plan: WritePlan) -> bool:
         """Return whether a last seen shape, which may be gone and differs from the config, can never admit a
-        request."""
+        request.
+        """
         config, state = self.config, self.cached.state
         if self.seen or plan.reshapes or config is None or state is None or self._fresh():
             return False
@@ -320,7 +326,8 @@ class CommitRun:
         """Refuse by a fresh copy the requests that would not fit alone; the other short ones wait for the outcome.
 
         A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
-        fits, ask the store with the first one."""
+        fits, ask the store with the first one.
+        """
         headroom = plan.headroom
         if self._fresh():
             hopeless = list(_hopeless(batch.short, headroom))

@@ -28,7 +28,8 @@ def may_reshape(
     now_ms: int,
 ) -> bool:
     """Return whether the run may reshape the bucket, after ``lost`` lost reshapes; otherwise it uses the bucket's
-    shape."""
+    shape.
+    """
     if any(_demands(config, state, request) for request in requests):
         return True
     if not config.from_call:
@@ -42,7 +43,8 @@ def may_reshape(
 
 def _follows(cached: CachedBucket, now_ms: int) -> bool:
     """Return whether the process still uses the bucket's shape. An end too far ahead is from before the clock went
-    back."""
+    back.
+    """
     return 0 < cached.follows_until_ms - now_ms <= 2 * FOLLOW_MS
 
 

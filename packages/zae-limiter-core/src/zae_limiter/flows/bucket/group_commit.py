@@ -1,6 +1,7 @@
 """Group commit: one run serves all requests that wait for a bucket, in one write if they fit.
 
-This module sends requests in their order; ``commit_run`` decides, drivers wait."""
+This module sends requests in their order; ``commit_run`` decides, drivers wait.
+"""
 
 from collections.abc import Sequence
 

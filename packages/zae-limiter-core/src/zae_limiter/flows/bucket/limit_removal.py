@@ -1,7 +1,8 @@
 """Remove limits that no config names any more: each leaves the bucket once it is full.
 
 A limit that comes back starts full. So one that leaves must be full: a debt stays until it is paid. ``write_plans`` has
-the writes that serve requests."""
+the writes that serve requests.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -45,7 +46,8 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     """Return the full limits that the config does not name, if they may leave now.
 
     They may if the config is stored and no older than the one behind the bucket's shape. This happens at most once in a
-    life of the config cache, so that a limit passed by one call site alone does not come and go with every write."""
+    life of the config cache, so that a limit passed by one call site alone does not come and go with every write.
+    """
     state = cached.state
     if state is None or config is None or not config.stored or len(state.limit_states) <= len(config.limits):
         return ()

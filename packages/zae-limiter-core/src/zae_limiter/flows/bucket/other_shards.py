@@ -12,7 +12,8 @@ def headroom_elsewhere(
     namespace_state: NamespaceState, cached: CachedBucket, limits: Sequence[Limit], now_ms: int
 ) -> Mapping[str, int]:
     """Return what all other shards have of each limit, debts included, in millitokens; an unseen shard counts as
-    full."""
+    full.
+    """
     home = namespace_state.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
     if home is None or home.shard_count == 1:
         return NOTHING

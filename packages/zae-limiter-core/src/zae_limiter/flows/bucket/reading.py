@@ -130,7 +130,8 @@ def _states_of_page(
 
 def _checked_state(item: Item, now_ms: int) -> BucketState:
     """Return the state of a bucket item with all amounts checked. Raises an error of ``UNREADABLE`` for a damaged
-    item."""
+    item.
+    """
     bucket_of_row(item)
     state = read_bucket(item)
     bucket_of([state], now_ms)

@@ -1,7 +1,8 @@
 """Serve a bucket: run its queue, and read at once all that an acquire needs.
 
 This module says which records to read, and when again; ``resolution`` says which level wins, ``config_cache`` how long
-it holds."""
+it holds.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +40,8 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     """Settle every request, and queue the amounts that go back to shards split off since, which have higher numbers.
 
     Afterwards remove a limit that no config names, and split a shard that is written too often, unless the clock is in
-    doubt. Settled requests do not wait for this."""
+    doubt. Settled requests do not wait for this.
+    """
     yield from commit(namespace_state, cached, requests)
     if parts := [part for request in requests for part in request.elsewhere]:
         entity_id, resource = cached.id.entity_id, cached.id.resource
@@ -63,7 +65,8 @@ def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too
     """Return the limits that hold for the entity on the resource: remembered, or read once for all callers that wait
     for them.
 
-    With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``."""
+    With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``.
+    """
     fresh = namespace_state.fresh(cached)
     if fresh is not None and (cached.known or not bucket_too):
         return fresh
@@ -89,7 +92,8 @@ def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequenc
 def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
     """Resolve the limits; repeat it, a few times, if this process has changed one of their configs meanwhile.
 
-    The last result holds for the callers that waited for it; for later callers it is no longer current."""
+    The last result holds for the callers that waited for it; for later callers it is no longer current.
+    """
     resolved, reads, of = None, 0, cached.id
     while resolved is None or (
         reads < READS and not namespace_state.configs.is_current(resolved, of.entity_id, of.resource)
@@ -103,7 +107,8 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
 
 def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolved | None]:
     """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
-    once."""
+    once.
+    """
     entity_id, resource, begun, configs = (
         cached.id.entity_id,
         cached.id.resource,

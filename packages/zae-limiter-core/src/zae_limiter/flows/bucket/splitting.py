@@ -1,7 +1,8 @@
 """Split a shard in two, and create a missing shard.
 
 This module has the transaction and the order of splits; ``write_rate`` says when to split, ``shard_selection`` which
-shard an acquire asks."""
+shard an acquire asks.
+"""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -31,7 +32,8 @@ def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int
     """Split a shard once, shard 0 of the bucket before any other; return the number of shards split.
 
     Split nothing if the shard is missing, if it is one of 64, if it is no longer one of ``among``, or if shard 0 cannot
-    be split first. Raises ``StoreError``."""
+    be split first. Raises ``StoreError``.
+    """
     return (yield from _split_in_order(namespace_state, CachedBucket(bucket), among))
 
 
@@ -117,7 +119,8 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
 def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collection[int]]:
     """Split a shard as it was seen; after a lost race, as it is now, until this or another process has split it.
 
-    Return the shard in a tuple if this call split it, else nothing."""
+    Return the shard in a tuple if this call split it, else nothing.
+    """
     count, leftover, pauses = state.shard_count, None, iter(PAUSES)
     for _ in range(ATTEMPTS):
         try:

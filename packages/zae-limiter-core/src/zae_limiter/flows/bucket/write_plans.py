@@ -1,7 +1,8 @@
 """The three write plans: consume from a bucket as it is, reshape it, or create it.
 
 This module has the headroom under each plan, and its operation; ``batch`` chooses the requests that fit, ``commit_run``
-reads the outcome."""
+reads the outcome.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -247,7 +248,8 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
 
     ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
     the time from empty, and the ``ttl`` is not before the one seen. Return ``None`` for a bucket that does not expire:
-    the entity has limits of its own, the multiplier is 0, or there are several shards."""
+    the entity has limits of its own, the multiplier is 0, or there are several shards.
+    """
     state = plan.state
     if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):
         return None

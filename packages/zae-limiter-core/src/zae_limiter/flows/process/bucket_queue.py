@@ -1,6 +1,7 @@
 """Bucket queues: the requests of this process that wait for a bucket, and the outcome of each.
 
-Queues and requests are plain data. Drivers wait, ``group_commit`` writes."""
+Queues and requests are plain data. Drivers wait, ``group_commit`` writes.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -20,7 +21,8 @@ class Outcome(NamedTuple):
 
     ``outdated``: the bucket lacks a limit of the request and its config is newer, or the bucket no longer has the
     shard. ``left``: after a refusal, the tokens left by the requests before it, in millitokens by limit.
-    ``shadow_short``: the shadow limits that were short, with what they had left; nothing was taken from them."""
+    ``shadow_short``: the shadow limits that were short, with what they had left; nothing was taken from them.
+    """
 
     verdict: Verdict
     state: BucketState | None
@@ -35,7 +37,8 @@ class Waiter:
 
     ``turn``: its number in a waiting line, 0 if it has none. ``blocked``: a caller before it in the line was refused
     while it was in the queue, so it is refused, too. ``unwanted``: its caller went away while a run was at work on it.
-    ``droppable``: it may leave the queue with its caller."""
+    ``droppable``: it may leave the queue with its caller.
+    """
 
     outcome: "Outcome | None" = None
     unwanted = False
@@ -68,7 +71,8 @@ class BucketRequest(Waiter):
     ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
-    ``elsewhere``: after the run, the amounts that go back to shards split off since."""
+    ``elsewhere``: after the run, the amounts that go back to shards split off since.
+    """
 
     returned = False
     shadow_amounts: Mapping[str, int] = NOTHING
@@ -209,7 +213,8 @@ class BucketQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
-    the server waits for new requests, and no run is at work."""
+    the server waits for new requests, and no run is at work.
+    """
 
     __slots__ = ("lingers", "server", "waiting", "work")
 

@@ -1,5 +1,6 @@
 """The config cache: the records of the four levels and of entities, as they were read, for a limited time. ``serving``
-reads them."""
+reads them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
@@ -78,7 +79,8 @@ class ConfigCache:
         read.
 
         Another read may have shown the override's limits to the bucket later than the read that this cache
-        remembers."""
+        remembers.
+        """
         ttl_ms = self._ttl_ms
         keys = config_keys(self._namespace_id, entity_id, resource)
         records = [(key, self._records.get(key)) for key in keys]
@@ -120,7 +122,8 @@ class ConfigCache:
         missing.
 
         ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
-        counts as later, whatever the clocks say."""
+        counts as later, whatever the clocks say.
+        """
         wanted = config_keys(self._namespace_id, entity_id, resource)
         records = [record for record in (read.get(key) or self._records.get(key) for key in wanted) if record]
         if len(records) < len(wanted):
@@ -132,7 +135,8 @@ class ConfigCache:
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Mark all records behind the limits of an entity on a resource as stale, so that the next acquire reads
-        them."""
+        them.
+        """
         for key in config_keys(self._namespace_id, entity_id, resource):
             self._records.discard(key)
 
@@ -195,7 +199,8 @@ class ConfigItems(NamedTuple):
         limits.
 
         They count as the entity's own only if it has limits beside an override. An override alone leaves no bucket that
-        never expires."""
+        never expires.
+        """
         levels = self.levels(now_ms)
         wins = winner(levels)
         if wins is None:

@@ -28,14 +28,16 @@ class NotOpened(StoreError):
 
 def open_later(namespace_state: NamespaceState, find: Callable[[], Flow[str]]) -> NamespaceState:
     """Return a namespace state whose id ``find`` finds with the first call that needs it; that call raises what
-    ``open`` raises."""
+    ``open`` raises.
+    """
     namespace_state.opening = BucketQueue(partial(_open, namespace_state, find))
     return namespace_state
 
 
 def opened(namespace_state: NamespaceState) -> Flow[None]:
     """Find the id of the namespace if it is not known. Raises ``StoreError`` in an outage, and the public error of any
-    other problem."""
+    other problem.
+    """
     queue = namespace_state.opening
     if queue is None:
         return
@@ -50,7 +52,8 @@ def opened(namespace_state: NamespaceState) -> Flow[None]:
 
 def in_namespace(namespace_state: NamespaceState, flow: Flow[T]) -> Flow[T]:
     """Run a flow that needs the namespace, and return its result. Raises each ``StoreError`` as an
-    ``InfrastructureError``."""
+    ``InfrastructureError``.
+    """
     return (yield from with_public_errors(namespace_state.stack, _behind(namespace_state, flow)))
 
 

@@ -1,6 +1,7 @@
 """One namespace as one process knows it: settings, config cache, and the last seen state of each bucket.
 
-This module remembers, and keeps the memory true; ``batch`` chooses a write."""
+This module remembers, and keeps the memory true; ``batch`` chooses a write.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -55,7 +56,8 @@ class CachedBucket:
 
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
-    bucket. ``refused_since_ms``: since when the refusals in its last write had been pending."""
+    bucket. ``refused_since_ms``: since when the refusals in its last write had been pending.
+    """
 
     __slots__ = (
         "_agreed",
@@ -128,7 +130,8 @@ class CachedBucket:
 
     def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
         """Return whether the last seen state is young enough. A state from the future was seen before the clock went
-        back."""
+        back.
+        """
         return abs(now_ms - self.seen_at_ms) < staleness_ms
 
     def demand(self, limit: str) -> float:
@@ -221,7 +224,8 @@ class NamespaceState:
 
     def fresh(self, cached: CachedBucket) -> Resolved | None:
         """Return the resolved limits of the bucket if they are known and still hold, else ``None``. Count a hit or a
-        miss."""
+        miss.
+        """
         resolved, configs = cached.resolved, self.configs
         if resolved is not None and resolved.generation != configs.generation:
             resolved = self.last_known(cached)
@@ -237,7 +241,8 @@ class NamespaceState:
 
     def last_known(self, cached: CachedBucket) -> Resolved | None:
         """Return the resolved limits of the bucket, expired or not; ``None`` if unknown, changed by this process, or of
-        an override that has ended."""
+        an override that has ended.
+        """
         resolved, configs = cached.resolved, self.configs
         if resolved is not None and resolved.ends_ms is not None and resolved.ends_ms <= self.now():
             return None

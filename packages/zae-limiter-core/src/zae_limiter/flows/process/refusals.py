@@ -1,6 +1,7 @@
 """The refusals of this process that no write has counted yet, as plain data.
 
-``acquire.counting`` says what is a refusal, ``commit_run`` writes the counts."""
+``acquire.counting`` says what is a refusal, ``commit_run`` writes the counts.
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -28,7 +29,8 @@ class _Pending(NamedTuple):
 class PendingRefusals:
     """The pending refusals of at most ``size`` buckets, each named by its shard 0. Threads may share it.
 
-    A bucket in ``counts`` has some; the next write of this process to it takes them."""
+    A bucket in ``counts`` has some; the next write of this process to it takes them.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -43,7 +45,8 @@ class PendingRefusals:
 
     def add(self, cached: "CachedBucket", now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> bool:
         """Count a refusal under each attribute; return whether a separate write is due, because no write has come for a
-        minute."""
+        minute.
+        """
         with self._lock:
             counts, since_ms = self.counts.get(cached, (NOTHING, now_ms))
             due = abs(now_ms - since_ms) >= QUIET_MS
@@ -65,7 +68,8 @@ class PendingRefusals:
 
     def put_back(self, cached: "CachedBucket", counts: Mapping[str, int]) -> None:
         """Add the counts of a write that was not applied. They wait for as long as if nobody had tried to write
-        them."""
+        them.
+        """
         with self._lock:
             later = self.counts.get(cached)
             self._keep(cached, _sum(counts, later.counts if later else NOTHING), cached.refused_since_ms)

@@ -1,6 +1,7 @@
 """The callers of this process that wait for tokens of one bucket, in their order.
 
-This module knows who comes before whom, as plain data; ``acquire.waiting`` has the pauses of a caller."""
+This module knows who comes before whom, as plain data; ``acquire.waiting`` has the pauses of a caller.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ class Turn:
     """The place of one caller in all lines that it waits in: the number of its arrival.
 
     While it is ``awake``, it acquires: ``requests`` has what it has entered last, by line. Otherwise it sleeps until
-    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need."""
+    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need.
+    """
 
     __slots__ = ("awake", "due_ms", "number", "parts", "requests")
 
@@ -53,7 +55,8 @@ class Turn:
 
         If the write under way refuses this one, it also refuses what the next one has queued behind it
         (``BucketRequest.blocked``). Before this one asks there, it asks another bucket: the next one asks that behind
-        it, and looks again."""
+        it, and looks again.
+        """
         requests = self.requests.get(line)
         if requests is None:
             return bool(self.requests)
@@ -68,7 +71,8 @@ class Turn:
 
 class Blocker(NamedTuple):
     """A caller that has to be served first: when it looks again, ``None`` while its write is under way; its
-    distance."""
+    distance.
+    """
 
     due_ms: int | None
     distance: int
@@ -139,7 +143,8 @@ class WaitingLine:
         """Return the first caller before this one that is neither served nor waits for the same write; ``None`` if
         there is none.
 
-        A caller that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one."""
+        A caller that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one.
+        """
         for each in self._before(turn, now_ms):
             blocks = not each.lets_pass(self) if each.awake else now_ms - each.due_ms <= OVERDUE_MS
             if blocks:
@@ -150,7 +155,8 @@ class WaitingLine:
 
     def up_to(self, turn: Turn, now_ms: int) -> dict[str, int]:
         """Return the amounts of this caller and of all before it that are not served. The last seen state has the
-        others."""
+        others.
+        """
         places = self._places(now_ms)
         behind = bisect_right(places, turn.number, key=_number_of)
         sums = dict(places[behind - 1].sums) if behind else {}
@@ -172,7 +178,8 @@ class WaitingLine:
 
     def _places(self, now_ms: int) -> list[_Place]:
         """Return the turns by number, without callers that are gone. Sort a long line again only some time after
-        somebody left."""
+        somebody left.
+        """
         if self._generation != forks.generation:
             self._begin()
         since_ms = now_ms - self._sorted_ms

@@ -48,7 +48,8 @@ def event(
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
     """Return up to ``limit`` events of a subject after the event ``start``, newest first. Raises
-    ``ValidationError``."""
+    ``ValidationError``.
+    """
     validate_page(limit, start)
     pk = keys.pk_audit(namespace_state.namespace_id, check_subject("entity_id", entity_id))
     behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}

@@ -1,6 +1,7 @@
 """Change many configs at once, in waves of transactions of many changes each.
 
-This module groups and repeats the changes; ``limits`` has the writes of one change."""
+This module groups and repeats the changes; ``limits`` has the writes of one change.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -97,7 +98,8 @@ def _prepare(
     wave: int,
 ) -> Flow[list[_Batch[P]]]:
     """Return the transactions for the changes, by the stored configs; leave out deletes of nothing. Raises
-    ``StoreError``."""
+    ``StoreError``.
+    """
     found = yield from read_all([wanted.change.place.key for wanted in waiting])
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:

@@ -1,7 +1,8 @@
 """Delete an entity with its limits and its buckets.
 
 A process may die between two writes. Before the record is deleted, the entity still exists, with fewer limits;
-afterwards only buckets are left, and these refill. In both cases another delete does the rest."""
+afterwards only buckets are left, and these refill. In both cases another delete does the rest.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate, count

@@ -1,6 +1,7 @@
 """Set, get and delete the stored limits of each level.
 
-``resolution`` says which level wins, ``bulk_configs`` changes many at once, ``listing`` lists them."""
+``resolution`` says which level wins, ``bulk_configs`` changes many at once, ``listing`` lists them.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -59,7 +60,8 @@ class Change(NamedTuple):
     With ``keeps_limits`` the stored limits stay. ``kept`` names the other attributes that stay, unless ``extra`` has
     them. The fingerprint is one of them: the provisioner's last write set it, so stored limits that differ from it show
     a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. An item with neither
-    limits nor a policy nor an override is deleted."""
+    limits nor a policy nor an override is deleted.
+    """
 
     place: Place
     limits: tuple[Limit, ...] | None
@@ -241,7 +243,8 @@ def _action(wanted: Change) -> AuditAction:
 
 def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
     """Return a config item as an audit event has it; ``None`` for one that has nothing but an override that has
-    ended."""
+    ended.
+    """
     if item is None:
         return None
     policy, override, limits = read_on_unavailable(item), read_override(item, now_ms), read_limits(item)

@@ -76,7 +76,8 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
 
 def _behind(query: Query, page: Page, found: list[str]) -> Query:
     """Return the query that follows a page: of the next resource, or, if no row of the page could be used, of the next
-    row."""
+    row.
+    """
     if not found:
         return replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
     return replace(query, after=keys.gsi4_after_resource(found[-1]), start=None, limit=ENTRIES_PER_PAGE)
@@ -102,7 +103,8 @@ def _address(rows: IndexRows, item: Item) -> EntityConfigAddress:
 
 def _checked(rows: IndexRows, address: EntityConfigAddress, item: Item) -> EntityConfigAddress:
     """Return the address in an index, if the row has the key of that config. Raises ``ValueError`` for any other
-    row."""
+    row.
+    """
     check_identifier("entity_id", address.entity_id)
     check_resource("resource", address.resource, allow_default=True)
     if key_of(item) != Key(keys.pk_entity(rows.namespace_id, address.entity_id), keys.sk_config(address.resource)):

@@ -1,7 +1,8 @@
 """Carry out migrations: page by page over the whole table, each item by a write that is conditional on its old form.
 
 Each page replaces the stored progress that it began with. So the next run continues one that was killed, and of two
-runs at once each goes on from the other's progress: none of them needs a lock."""
+runs at once each goes on from the other's progress: none of them needs a lock.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -102,7 +103,8 @@ def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> F
     """Carry out the migrations that the table needs, in order; return the last progress of each.
 
     ``report`` gets the progress before the first page and after each. Every call continues from the stored progress.
-    Raises ``NoUpgradePathError``, ``OlderClientsError``, ``StoreError``."""
+    Raises ``NoUpgradePathError``, ``OlderClientsError``, ``StoreError``.
+    """
     done: dict[int, MigrationProgress] = {}
     while True:
         record = yield from versions.get_version_record(stack)
@@ -167,7 +169,8 @@ def _begin(migration: Migration, stack: str) -> Flow[MigrationProgress]:
 
 def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[MigrationProgress | None]:
     """Store the progress in place of the one before. Return the progress of another run that came first, ``None`` if it
-    ended."""
+    ended.
+    """
     try:
         yield from with_retries(Put(progress_item(further), _unchanged(before)))
     except ConditionFailed as failure:
@@ -179,7 +182,8 @@ def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[Migrat
 
 def _finish(progress: MigrationProgress, record: VersionRecord) -> Flow[None]:
     """Raise the schema of the table, and remove the progress. A run that lost a race finds out by the version
-    record."""
+    record.
+    """
     known = {SCHEMA_VERSION: progress.schema_version, MIN_CLIENT_VERSION: record.min_client_version}
     raised = Update(versions.KEY, set={SCHEMA_VERSION: progress.schema_version + 1}, when=Conditions(equals=known))
     yield from applied(raised, Delete(KEY, _unchanged(progress)))

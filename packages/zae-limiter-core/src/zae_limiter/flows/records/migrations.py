@@ -1,6 +1,7 @@
 """The registry of migrations: each brings the items of a table from one version of the schema to the next.
 
-A migration says what changes; ``migrating`` reads, writes and counts."""
+A migration says what changes; ``migrating`` reads, writes and counts.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -41,7 +41,8 @@ def open_namespace(
 
     A deleted namespace is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
-    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``."""
+    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
+    """
     try:
         found = yield from _find(name, stack=stack, client_version=client_version)
         yield from _agree_on_the_time(doubted)

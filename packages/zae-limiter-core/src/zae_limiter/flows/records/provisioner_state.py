@@ -1,6 +1,7 @@
 """The provisioner's state of a namespace, in a head and as many parts as it takes.
 
-This module orders the writes so that a state stays whole; ``schema`` has the content of the items."""
+This module orders the writes so that a state stays whole; ``schema`` has the content of the items.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -121,7 +122,8 @@ def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int])
 
 def _number(namespace_state: NamespaceState, item: Item) -> int:
     """Return the number of a part, 0 for another record of the system. Raises ``ValueError`` for a row of another
-    kind."""
+    kind.
+    """
     key = key_of(item)
     if key == Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config()):
         return 0

@@ -1,6 +1,7 @@
 """Purge a namespace: remove all its items, then its name; keep its id for two days.
 
-The order of the steps lets an interrupted purge continue."""
+The order of the steps lets an interrupted purge continue.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -85,7 +86,8 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
 
 def _remove_items(rows: IndexRows, removed: _Removed) -> Flow[None]:
     """Remove all items of the namespace that the index shows, page by page. Leave the items of other namespaces
-    alone."""
+    alone.
+    """
     query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=KEYS_PER_PAGE)
     while True:
         page: Page = yield from with_retries(query)

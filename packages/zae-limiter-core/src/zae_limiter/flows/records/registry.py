@@ -64,7 +64,8 @@ def orphans() -> Flow[list[Namespace]]:
     """Return the namespaces that no name leads to, because they were deleted or their name has another id; the oldest
     first.
 
-    A namespace that was purged is one of them only if something was written to it since."""
+    A namespace that was purged is one of them only if something was written to it since.
+    """
     names = yield from _records(keys.NAMESPACE_PREFIX)
     ids = yield from _records(keys.NSID_PREFIX)
     named = {record.name: record for record in names}
@@ -117,7 +118,8 @@ def _is_empty(rows: IndexRows) -> Flow[bool]:
 def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     """Return the namespaces whose purge has begun, or ended within the last two days: nothing may be written there.
 
-    The registry keeps their ids longer than the table's stream keeps its records."""
+    The registry keeps their ids longer than the table's stream keeps its records.
+    """
     found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
     return {record.id for record in map(read_record, found.values()) if record.has(PURGING)}
 
@@ -156,7 +158,8 @@ def recover(namespace_id: str) -> Flow[Namespace]:
 
 def both(namespace_id: str) -> Flow[tuple[RegistryRecord, RegistryRecord | None]]:
     """Return the record of an id, and that of its name, which may be for another id. Raises
-    ``NamespaceNotFoundError``."""
+    ``NamespaceNotFoundError``.
+    """
     by_id = yield from _by_id(namespace_id)
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)

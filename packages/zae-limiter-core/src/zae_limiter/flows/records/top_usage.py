@@ -35,7 +35,8 @@ def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: in
     """Return the ``limit`` entities with the most of ``by``, the first with the most; leave out entities that have
     none.
 
-    Read every requested snapshot, one page at a time; the sums of each entity stay in memory."""
+    Read every requested snapshot, one page at a time; the sums of each entity stay in memory.
+    """
     entities: dict[str, Sums] = {}
     yield from every_snapshot(
         namespace_state, asked, lambda each: entities.setdefault(each.usage.entity_id, Sums()).add(each)

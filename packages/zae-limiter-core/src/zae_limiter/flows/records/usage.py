@@ -1,6 +1,7 @@
 """Usage snapshots of an entity or of a resource, in pages and in sums.
 
-This module has the keys to read and the ends of pages; the aggregator writes snapshots."""
+This module has the keys to read and the ends of pages; the aggregator writes snapshots.
+"""
 
 import re
 from collections import Counter
@@ -93,7 +94,8 @@ def _validate_page(limit: int, behind: str | None) -> None:
 
 def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
     """Return up to ``limit`` snapshots after ``behind``, oldest first; of an entity on all resources by resource
-    first."""
+    first.
+    """
     _validate_page(limit, behind)
     rows = IndexRows(namespace_state.namespace_id)
     page = yield from _page(rows, asked, limit, behind)

@@ -2,7 +2,8 @@
 
 A snapshot has, for each shard of the bucket, the mark of the last record that it counted; the write that adds moves the
 mark. The records of one shard come in order. So those up to the mark are counted, however often and in whatever batches
-they come again."""
+they come again.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class Use:
 def count_usage(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
     """Add the uses of one shard that the snapshot has not counted; return whether there were any.
 
-    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds."""
+    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds.
+    """
     distinct = {use.mark: use for use in uses}
     left = [distinct[mark] for mark in sorted(distinct)]
     while left:
