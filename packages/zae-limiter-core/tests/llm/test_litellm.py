@@ -179,7 +179,7 @@ def test_a_client_that_leaves_a_stream_has_used_its_estimate_at_least(
             next(stream)
     time.sleep(1)
     used = WHOLE - proxy.left(key, "endless")
-    assert used == ESTIMATE if longest == 100 else ESTIMATE - 99 < used < WHOLE
+    assert (ESTIMATE if longest == 100 else ESTIMATE - 98) <= used < WHOLE  # the proxy may have read on meanwhile
 
 
 @pytest.mark.parametrize(("model", "kind"), [("broken", openai.InternalServerError), ("busy", openai.RateLimitError)])
