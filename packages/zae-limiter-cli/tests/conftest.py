@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import Any
@@ -16,6 +17,11 @@ AWS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, which a shell lets the commands ignore that it starts in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

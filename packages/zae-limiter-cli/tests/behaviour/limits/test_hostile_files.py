@@ -66,7 +66,7 @@ def test_the_code_of_a_lambda_is_written_to_no_link_and_over_no_device(tmp_path:
     victim.write_text("precious")
     link.symlink_to(victim)
     os.mkfifo(pipe)
-    for path, told in ((link, "this is a symbolic link"), (pipe, "this is no ordinary file")):
+    for path, told in ((link, "this is a symbolic link"), (pipe, "not an ordinary file")):
         done = CliRunner().invoke(main, ["lambda-export", "provisioner", "-f", str(path)])
         assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr.startswith(f"Error: {path}: {told}")
