@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import format_exception
 from typing import IO, Any, Final, TypeVar
 
 import click
@@ -68,6 +69,7 @@ class Commands(click.Group):
         except Exception as error:
             shown = None if ctx.meta.get(_DEBUG) else _shown(error)
             if shown is None:
+                _exit_if_secret(error)
                 raise
             raise shown from error
 
@@ -99,7 +101,23 @@ def _shown(error: Exception) -> click.ClickException | None:
     if isinstance(error, CommandError):
         return click.ClickException(str(error))
     message = _message(error)
-    return None if message is None else click.ClickException(one_line(message))
+    return None if message is None else click.ClickException(one_line(_without_passwords(message)))
+
+
+def _exit_if_secret(error: Exception) -> None:
+    """Show a traceback that has the password of a proxy without it, and exit."""
+    traceback = "".join(format_exception(error))
+    if (shown := _without_passwords(traceback)) != traceback:
+        click.echo(shown, err=True, nl=False)
+        raise click.exceptions.Exit(1) from None
+
+
+def _without_passwords(text: str) -> str:
+    try:
+        from zae_limiter.maintenance import without_passwords
+    except ImportError:  # a namesake in its place: no request was sent
+        return text
+    return without_passwords(text)
 
 
 def _message(error: Exception) -> str | None:

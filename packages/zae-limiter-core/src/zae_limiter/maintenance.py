@@ -13,6 +13,7 @@ meaning within a minor version of core; what is behind it may move.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
+- **Its errors**: ``without_passwords`` hides those of proxies in a text.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
 
 It is imported by Lambdas, cold: no AWS library is imported before the first request.
@@ -21,6 +22,7 @@ It is imported by Lambdas, cold: no AWS library is imported before the first req
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from .aws.proxy_password import without_passwords
 from .clock.system import SystemClock
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
@@ -117,6 +119,7 @@ __all__ = [
     "split_shard",
     "stream_mark",
     "unrecorded_schema",
+    "without_passwords",
     "writes",
 ]
 

@@ -15,15 +15,20 @@ from ..operations.errors import OutcomeUnknown, StoreError
 
 def raise_without_password(fault: StoreError, error: Exception) -> NoReturn:
     """Raise the store error of an error of a client: from it, unless it shows the password of a proxy."""
-    passwords = sorted({*_passwords()}, key=len, reverse=True)
-    if not passwords or not any(each in text for text in format_exception(error) for each in passwords):
+    traceback = "".join(format_exception(error))
+    if without_passwords(traceback) == traceback:
         raise fault from error
-    text = str(fault)
-    for each in passwords:
-        text = text.replace(each, "***")
+    text = without_passwords(str(fault))
     if text == str(fault):
         raise fault from None
     raise (type(fault) if fault.args == (str(fault),) else OutcomeUnknown)(text) from None
+
+
+def without_passwords(text: str) -> str:
+    """Return the text with ``***`` for every user of the environment's proxies that has a password."""
+    for each in sorted({*_passwords()}, key=len, reverse=True):
+        text = text.replace(each, "***")
+    return text
 
 
 def _passwords() -> Iterator[str]:
