@@ -1,13 +1,16 @@
 """What only Django has: streams of the other kind than the middleware, and middleware inside middleware."""
 
+import asyncio
 import re
 from asyncio import CancelledError
 from collections.abc import AsyncIterator, Iterator
+from threading import Event
 from typing import Any
 
 import pytest
 
 pytest.importorskip("django", reason="django is not installed: `just test-frameworks newest` has it")
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
@@ -84,6 +87,50 @@ def test_a_stream_that_is_closed_early_settles_and_closes_its_parts(limiter: Syn
     assert next(iter(response)) == b"again"
     response.close()
     assert (left(limiter), closed) == (8, ["closed"])
+
+
+def test_a_stream_that_no_server_closes_settles_at_its_end(limiter: SyncRateLimiter) -> None:
+    def view(request: Any) -> Any:
+        lease_of(request).settle(rpd=4)
+        return StreamingHttpResponse(iter([b"one ", b"two"]))
+
+    assert list(RateLimits(limiter, **WHAT)(view)(request())) == [b"one ", b"two"]
+    assert left(limiter) == 6
+
+
+def test_a_stream_that_is_closed_while_a_thread_works_at_it_counts_that_work(limiter: SyncRateLimiter) -> None:
+    def work(lease: Any) -> Iterator[bytes]:
+        yield b"one "
+        response.close()
+        lease.settle(rpd=4)
+        yield b"two"
+
+    response = RateLimits(limiter, **WHAT)(lambda each: StreamingHttpResponse(work(lease_of(each))))(request())
+    list(response)
+    assert left(limiter) == 6
+
+
+async def test_a_sync_stream_whose_client_left_counts_the_work_of_its_thread(async_limiter: RateLimiter) -> None:
+    begun, left_alone = Event(), Event()
+
+    def work(lease: Any) -> Iterator[bytes]:
+        begun.set()
+        left_alone.wait(10)
+        async_to_sync(lease.settle)(rpd=4)
+        yield b"one"
+
+    async def view(request: Any) -> Any:
+        return StreamingHttpResponse(work(async_lease_of(request)))
+
+    response = await AsyncRateLimits(async_limiter, **WHAT)(view)(request())
+    reading = asyncio.ensure_future(anext(aiter(response)))
+    await asyncio.to_thread(begun.wait, 10)
+    reading.cancel()
+    await asyncio.sleep(0)
+    left_alone.set()
+    with pytest.raises(CancelledError):
+        await reading
+    assert await async_limiter.available("ann", "api") == {"rpd": 6}
 
 
 def test_the_fields_are_of_the_middleware_that_is_further_in(limiter: SyncRateLimiter) -> None:

@@ -8,7 +8,7 @@ view has returned, or when the server has sent or closed a stream.
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, Unpack
 
@@ -230,13 +230,31 @@ def _nothing() -> None: ...
 
 
 class _Stream:
-    """Parts of a response, with the ``close`` that Django calls at its end."""
+    """Parts of a response that end leases behind the last one, or with the ``close`` that Django calls.
+
+    Behind an ASGI server a thread makes the parts. If the client leaves, the thread goes on to its end, closed or not.
+    """
 
     def __init__(self, parts: Iterator[bytes], end: Callable[[], None]) -> None:
-        self._parts, self.close = parts, end
+        self._parts, self._end = _ended(parts, end), end
 
     def __iter__(self) -> Iterator[bytes]:
         return self._parts
+
+    def close(self) -> None:
+        """End the leases, unless a thread is at a part: then they end behind it."""
+        try:
+            self._parts.close()
+        except ValueError:  # Python's own of a generator that is at work
+            return
+        self._end()
+
+
+def _ended(parts: Iterator[bytes], end: Callable[[], None]) -> Generator[bytes, None, None]:
+    try:
+        yield from parts
+    finally:
+        end()
 
 
 def _end_with(response: Any, leases: SyncLeases) -> None:
@@ -264,9 +282,18 @@ def _streamed(response: Any, end: Callable[[], Awaitable[None]]) -> AsyncIterato
                 async for part in content:
                     yield part
             else:
-                for part in await sync_to_async(lambda: list(content))():  # as Django itself does
+                for part in await _listed(content):
                     yield part
         finally:
             await end()
 
     return parts()
+
+
+async def _listed(content: Iterator[bytes]) -> list[bytes]:
+    """Return the parts, as Django itself does; one who is cancelled waits for the thread that makes them."""
+    try:
+        return await sync_to_async(lambda: list(content))()
+    except CancelledError:
+        await sync_to_async(_nothing)()
+        raise
