@@ -58,10 +58,17 @@ class Function:
             if refusal := self._out_of_reach(error.response["Error"]):
                 raise refusal from error
             raise
-        told = json.loads(answer["Payload"].read())
+        told = self._read(answer["Payload"].read())
         if "FunctionError" in answer or not isinstance(told, dict):
             raise CommandError(f"{self.name} failed: {_problem(told)}; its log says more")
         return told
+
+    def _read(self, payload: bytes) -> Any:
+        try:
+            return json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            way_out = "check --endpoint-url, and any proxy before it"
+            raise CommandError(f"{self.name}: the answer is no JSON: {way_out}") from error
 
     def _out_of_reach(self, told: Mapping[str, Any]) -> OutOfReach | None:
         """Return the meaning of an error of AWS; ``None`` for any other error."""
