@@ -25,6 +25,8 @@ async def test_what_is_put_is_got_and_listed(world: World) -> None:
     result = await repository.put_configs(CONFIGS)
     assert (set(result.done), result.failed) == (set(CONFIGS), {})
     assert await repository.get_configs([*CONFIGS, (None, "absent")]) == CONFIGS
+    lists: Any = [[*place] for place in CONFIGS]
+    assert await repository.get_configs(lists) == CONFIGS
     assert set(await repository.list_config_places()) == set(CONFIGS)
 
 

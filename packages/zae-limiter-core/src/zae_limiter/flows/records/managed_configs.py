@@ -114,7 +114,7 @@ def _place(namespace_state: NamespaceState, place: ConfigPlace) -> Place:
 def _checked(place: ConfigPlace) -> ConfigPlace:
     match place:
         case (None, None):
-            return place
+            return None, None
         case (None, resource):
             return None, check_resource("resource", resource)
         case (entity, resource):
