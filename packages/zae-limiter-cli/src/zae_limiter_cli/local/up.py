@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
         running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds, credentials)
         state_dir.write(running)
         ready(running)
-        threading.Event().wait()
+        _wait()
     state_dir.forget()
 
 
@@ -82,6 +81,12 @@ def _until_a_signal() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         return
+
+
+def _wait() -> None:
+    """Wait for a signal. The system may give it to another thread: this one hears of it when it wakes."""
+    while True:
+        time.sleep(1)
 
 
 @contextmanager
