@@ -15,6 +15,8 @@ from ..operations.errors import OutcomeUnknown, StoreError
 
 def raise_without_password(fault: StoreError, error: Exception) -> NoReturn:
     """Raise the store error of an error of a client: from it, unless it shows the password of a proxy."""
+    if next(_passwords(), None) is None:  # an outage has many errors, and formatting one costs more than its call
+        raise fault from error
     traceback = "".join(format_exception(error))
     if without_passwords(traceback) == traceback:
         raise fault from error
