@@ -200,7 +200,7 @@ localstack-host port="4566":
 
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`

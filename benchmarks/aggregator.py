@@ -7,12 +7,12 @@ from functools import partial
 from statistics import median
 
 from zae_limiter.clock.system import SystemClock
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.marshal import write_item
+from zae_limiter.engines.dynamodb.marshal import write_item
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter_aggregator.aggregation import Aggregator
 from zae_limiter_aggregator.archive import open_archive
 from zae_limiter_aggregator.records import Record

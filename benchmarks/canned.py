@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.marshal import write_item
-from zae_limiter.operations.render import render
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.marshal import write_item
+from zae_limiter.engines.dynamodb.render import render
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import TTL, bucket_attributes
 from zae_limiter.schema.items import WRITES
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
 TABLE = "zae-limiter-benchmarks"
 RESOURCE = "gpt-4"

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.meter import Meter
 
 from .report import DOCS
 

@@ -22,9 +22,9 @@ import boto3
 from attrs import evolve
 
 from zae_limiter import Options, SyncRepository
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.meter import Meter
 from zae_limiter.schema.table import create_table_request
-from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter_manifest import Answer, LimitsManifest, Request, next_page, pack, unpack
 
 from .emulator import dynoxide

@@ -8,9 +8,9 @@ import time
 import tracemalloc
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Scan
-from zae_limiter.sync.store import SyncMemoryStore
 
 from .report import Row
 

@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 
 from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 
 from .virtual import Distant, VirtualClock, run
 

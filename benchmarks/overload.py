@@ -11,8 +11,8 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRepository
-from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 
 from .emulator import dynoxide
 from .overload_simulated import PROCESSES, RATE, SECONDS, due, press

@@ -7,7 +7,7 @@ import asyncio
 import random
 
 from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 
 from .report import Row
 from .virtual import Distant, VirtualClock, run

@@ -286,7 +286,7 @@ async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
 
 async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
     from zae_limiter import Options, RateLimiter, Repository
-    from zae_limiter.aio.store import DynamoDBStore
+    from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
     from zae_limiter.settings import NEVER_SPLIT
 
     from . import canned
@@ -316,8 +316,8 @@ def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
 
 def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
     from zae_limiter import Options, SyncRateLimiter, SyncRepository
+    from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
     from zae_limiter.settings import NEVER_SPLIT
-    from zae_limiter.sync.store import SyncDynamoDBStore
 
     from . import canned
 

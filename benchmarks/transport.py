@@ -130,7 +130,7 @@ def connections() -> list[Row]:
 
 
 async def _calls(url: str) -> None:
-    from zae_limiter.aio.store import DynamoDBStore
+    from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
     from zae_limiter.operations.values import Get, Key
 
     store = DynamoDBStore("t", endpoint_url=url, region="us-east-1", read_timeout=30, max_connections=POOL_MOST)
@@ -145,8 +145,8 @@ async def _calls(url: str) -> None:
 
 
 def _calls_sync(url: str) -> None:
+    from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
     from zae_limiter.operations.values import Get, Key
-    from zae_limiter.sync.store import SyncDynamoDBStore
 
     store = SyncDynamoDBStore("t", endpoint_url=url, region="us-east-1", read_timeout=30, max_connections=POOL_MOST)
     left = iter(range(POOL_CALLS))

@@ -25,7 +25,7 @@ from .stub import TARGET, Connection, Stub
 
 if TYPE_CHECKING:  # a case settles which JSON `zae_limiter` finds before it imports it
     from zae_limiter import RateLimiter
-    from zae_limiter.memory.table import MemoryTable
+    from zae_limiter.engines.memory.table import MemoryTable
 
 OPENED = "connections"
 
@@ -70,7 +70,7 @@ class Served:
 
 def table_and_answer(buckets: int) -> tuple["MemoryTable", dict[str, Any]]:
     """A table with so many buckets, and the answer to a write to any of them."""
-    from zae_limiter.operations.marshal import write_item
+    from zae_limiter.engines.dynamodb.marshal import write_item
     from zae_limiter.schema.items import WRITES
 
     from .canned import _with_buckets
@@ -83,7 +83,7 @@ def table_and_answer(buckets: int) -> tuple["MemoryTable", dict[str, Any]]:
 async def limiter_of(table: "MemoryTable", url: str, profile: str | None = None) -> AsyncIterator["RateLimiter"]:
     """A limiter that reads in memory, and updates at a server."""
     from zae_limiter import Options, RateLimiter, Repository
-    from zae_limiter.aio.store import DynamoDBStore
+    from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 
     from .canned import TABLE, Split
 

@@ -9,7 +9,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
 
 T = TypeVar("T")

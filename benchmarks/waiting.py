@@ -14,10 +14,10 @@ from multiprocessing.synchronize import Barrier
 from typing import NamedTuple
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import Meter
-from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 
 from . import virtual, waiting_families
 from .emulator import dynoxide

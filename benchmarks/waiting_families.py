@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, Repository
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.steps import Log, Sleep, play
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import Meter
 from zae_limiter.schema.items import BucketId
 
 from . import virtual

@@ -20,7 +20,7 @@ from support.integration.names import own_name, run_prefix
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
 from support.integration.targets import REAL, TARGETS, Ability, Session, Target, able, apart
-from zae_limiter.operations.client import TRANSPORTS
+from zae_limiter.engines.dynamodb.options import TRANSPORTS
 
 BEGUN = pytest.StashKey[float]()
 FASTER, SLOWER = "dynoxide", "dynamodb-local"

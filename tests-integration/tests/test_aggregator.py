@@ -18,10 +18,10 @@ from support.integration.load import Job, Load
 from support.integration.stream_reader import Record, records_of
 from support.integration.targets import Target
 from zae_limiter import Limit, Options, SyncRepository
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
-from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.usage import UsageSnapshot, Window, window_start
+from zae_limiter.values.usage import UsageSnapshot, Window, window_start
 from zae_limiter_aggregator.handler import on_event
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]

@@ -16,11 +16,11 @@ from support.integration.harness import REGION, Harness
 from support.integration.stream_reader import Record
 from support.integration.targets import Target
 from zae_limiter import Repository
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import Operation, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.usage import Window
+from zae_limiter.values.usage import Window
 from zae_limiter_aggregator.aggregation import Aggregator
 from zae_limiter_aggregator.handler import on_event
 from zae_limiter_aggregator.settings import Settings

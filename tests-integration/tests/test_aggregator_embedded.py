@@ -17,10 +17,10 @@ from support.integration.consumers import ENTITIES, Ledger, consume, prepare
 from support.integration.embedded import Embedded, local_stack
 from support.integration.stream_reader import Record, records_of
 from zae_limiter import Options, SyncRepository
-from zae_limiter.audit import AuditEvent
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.schema.audit import audit_item
-from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.usage import WINDOW_SECONDS, Window
+from zae_limiter.values.audit import AuditEvent
+from zae_limiter.values.usage import WINDOW_SECONDS, Window
 
 ACQUIRES = 60  # moto does some twenty a second; test_aggregator has more on faster stores
 TIMEOUT_SECONDS = 180

@@ -16,9 +16,9 @@ from moto.server import ThreadedMotoServer
 from support.integration.stream_reader import records_of
 from support.integration.targets import Target
 from zae_limiter import Limit, Options, SyncRepository
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import EnableTtl
 from zae_limiter.schema.table import create_table_request
-from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_aggregator.handler import on_event
 

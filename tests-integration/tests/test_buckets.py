@@ -12,11 +12,11 @@ from support.integration.harness import Harness
 from support.integration.proxy import Fault, Proxy
 from support.integration.targets import Target
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
-from zae_limiter.buckets import BucketLimit, LimitCapacity
 from zae_limiter.operations.values import BatchWrite, Put
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.testing import ManualClock
-from zae_limiter.usage import LimitUsage, UsageSnapshot, Window
+from zae_limiter.values.buckets import BucketLimit, LimitCapacity
+from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
 DAY = datetime(2026, 9, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from support.integration.harness import Harness
 from support.integration.names import own_name
 from support.integration.stacks import drop
 from support.integration.targets import Target, apart
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.meter import Meter
 
 CASES = [pytest.param(case, id=f"{case.method} {case.when}".strip()) for cases in SECTIONS.values() for case in cases]
 

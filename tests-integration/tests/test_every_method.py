@@ -15,7 +15,7 @@ from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, between
 from zae_limiter import RateLimiter
-from zae_limiter.operations.capacity import COUNTED
+from zae_limiter.engines.dynamodb.consumed import COUNTED
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.testing import ManualClock
 

@@ -27,14 +27,14 @@ from zae_limiter import (
     ValidationError,
     VersionRecord,
 )
-from zae_limiter.operations.capacity import projected
-from zae_limiter.operations.marshal import read_item
+from zae_limiter.engines.dynamodb.marshal import read_item
+from zae_limiter.operations.sizes import projected
 from zae_limiter.operations.values import BatchWrite, Item, Key, Put
 from zae_limiter.schema.attributes import PURGED
 from zae_limiter.schema.table import INDEXES, create_table_request
 from zae_limiter.schema.usage import usage_item
-from zae_limiter.usage import UsageSnapshot
-from zae_limiter.versions import core_version
+from zae_limiter.values.usage import UsageSnapshot
+from zae_limiter.values.versions import core_version
 
 RPM = Limit.per_minute("rpm", 100)
 PER_BATCH = 25

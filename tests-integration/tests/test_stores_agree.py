@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.integration.targets import Target
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.engine import SyncStore
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, StoreError, TransactionCancelled
 from zae_limiter.operations.values import (
     BatchGet,
@@ -35,7 +38,6 @@ from zae_limiter.operations.values import (
     Transact,
     Update,
 )
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
 pytestmark = pytest.mark.needs("endpoint")
 

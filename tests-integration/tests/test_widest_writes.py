@@ -7,8 +7,8 @@ import pytest
 
 from support.core.widest import CASES, Case
 from support.integration.targets import Target
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import CreateTable, Delete, DescribeTable, Get, Key, Put, Transact, Update
-from zae_limiter.sync.store import SyncDynamoDBStore
 
 pytestmark = pytest.mark.needs("endpoint")
 

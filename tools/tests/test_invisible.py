@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from zae_limiter import printing
+from zae_limiter.runtime import printing
 from zae_limiter_manifest import problems
 
 

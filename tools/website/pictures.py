@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from zae_limiter import Limit
-from zae_limiter.limits import MILLI
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit, calculate_available, refill_bucket, try_consume
+from zae_limiter.values.limits import MILLI
 
 from .charts import charts
 from .loop import loop

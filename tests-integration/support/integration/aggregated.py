@@ -21,7 +21,7 @@ from zae_limiter.operations.values import Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import read_usage
-from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
+from zae_limiter.values.usage import WINDOW_SECONDS, Window, window_start
 from zae_limiter_aggregator.batch import read_batch
 from zae_limiter_aggregator.batch_jobs import jobs_of
 from zae_limiter_aggregator.jobs import Job

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import boto3
 
-from zae_limiter.operations.marshal import read_item
+from zae_limiter.engines.dynamodb.marshal import read_item
 from zae_limiter.schema.items import BucketId
 
 PAUSE_SECONDS = 0.005  # between two looks, so that those who are looked at have the processor

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from zae_limiter import Lease, Limit, Options, RateLimiter, Repository
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 
 from .harness import REGION
 

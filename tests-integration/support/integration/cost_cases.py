@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from zae_limiter import Limit, ProvisionerState, StoredConfig, VersionRecord
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.meter import Meter
 from zae_limiter.testing import ManualClock
-from zae_limiter.versions import core_version
+from zae_limiter.values.versions import core_version
 
 from . import cost_setup as at
 from .awaited import Variant

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from zae_limiter import Options, SyncRateLimiter, SyncRepository
-from zae_limiter.operations.capacity import Meter
-from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.meter import Meter
 from zae_limiter_manifest import Answer, LimitsManifest, Request, next_page, pack, unpack
 from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.handler import on_event

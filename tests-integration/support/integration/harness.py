@@ -7,14 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from zae_limiter import Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
 from zae_limiter.clock.system import SystemClock
-from zae_limiter.memory import table as memory
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.engine import Store, SyncStore
+from zae_limiter.engines.memory import table as memory
+from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
+from zae_limiter.engines.meter import Meter
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Query
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
 from .awaited import Awaited, Variant
 from .targets import Target

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from threading import Barrier
 
 from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 
 from .awaited import Variant
 

@@ -5,9 +5,9 @@ What never does: what the table has to be like.
 from multiprocessing.connection import Connection
 
 from support.core.rehearsal import REHEARSED
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.flows.records import migrating
 from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.store import SyncDynamoDBStore
 
 from .split_processes import ADMITTED, TIMEOUT, Ledger, MortalStore, Place
 

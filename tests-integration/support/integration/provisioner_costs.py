@@ -4,9 +4,9 @@ What never does: a time.
 
 from collections.abc import Iterator
 
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import Meter
-from zae_limiter.sync.store import SyncMemoryStore
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 from zae_limiter_manifest import LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.table import Table

@@ -15,11 +15,11 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from zae_limiter import Options, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.operations.values import Operation, Put, Transact, Update
 from zae_limiter.schema.items import BucketId
-from zae_limiter.sync.store import SyncDynamoDBStore
 
 from .awaited import Awaited, Variant
 

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from zae_limiter import Options, RateLimiter, Repository
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 
 CALLERS = 10
 

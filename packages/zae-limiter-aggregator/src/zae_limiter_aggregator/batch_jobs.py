@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from zae_limiter.maintenance import BucketId, SnapshotId, Use, count_usage, reanchor
-from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
+from zae_limiter.values.usage import WINDOW_SECONDS, Window, window_start
 
 from .batch import Batch, by_bucket
 from .jobs import Job

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from zae_limiter.audit import AuditEvent
 from zae_limiter.maintenance import (
     AuditAddress,
     BucketId,
@@ -24,6 +23,7 @@ from zae_limiter.maintenance import (
     shard_count_of,
     stream_mark,
 )
+from zae_limiter.values.audit import AuditEvent
 
 Record = Mapping[str, Any]
 Image = dict[str, Any]

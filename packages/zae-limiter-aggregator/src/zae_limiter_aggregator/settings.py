@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from zae_limiter import ValidationError
-from zae_limiter.usage import Window
+from zae_limiter.values.usage import Window
 
 STACK: Final = "ZAEL_STACK"
 REFILL_AFTER: Final = "ZAEL_REFILL_AFTER_SECONDS"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support.aggregator.damage import WITH_QUEUE, among_sound_ones, damaged_records, image, used
 from support.aggregator.lives import SETTINGS, START_MS, Life, MortalStore
 from support.aggregator.streams import ARN, LABEL, Record, record
-from zae_limiter.audit import AuditEvent
 from zae_limiter.operations.errors import Denied, Invalid, NotApplied, StoreError, TableMissing, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Key, Operation, Put, Update
 from zae_limiter.schema.audit import audit_item
+from zae_limiter.values.audit import AuditEvent
 
 
 def counted(life: Life, entity: str = "good") -> list[tuple[dict[str, int], int]]:

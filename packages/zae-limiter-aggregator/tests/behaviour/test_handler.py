@@ -14,9 +14,9 @@ from support.aggregator.damage import WITH_QUEUE
 from support.aggregator.lives import Life
 from support.aggregator.streams import record
 from zae_limiter import ValidationError
-from zae_limiter.audit import AuditEvent
 from zae_limiter.maintenance import log_as_json
 from zae_limiter.schema.audit import audit_item
+from zae_limiter.values.audit import AuditEvent
 from zae_limiter_aggregator import handler
 from zae_limiter_aggregator.handler import on_event
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import Record, record
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.operations.errors import NotApplied, Throttled
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.store import SyncMemoryStore
-from zae_limiter.usage import WINDOW_SECONDS, UsageSnapshot, Window, window_start
+from zae_limiter.values.usage import WINDOW_SECONDS, UsageSnapshot, Window, window_start
 from zae_limiter_aggregator.aggregation import Aggregator
 from zae_limiter_aggregator.settings import Settings
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.aggregator.streams import record
-from zae_limiter.audit import AuditEvent
 from zae_limiter.schema.audit import audit_item, check_subject
 from zae_limiter.schema.keys import AuditAddress
+from zae_limiter.values.audit import AuditEvent
 from zae_limiter_aggregator.archive import archive_event, object_body, object_key
 from zae_limiter_aggregator.records import ExpiredEvent, Position, UnreadableRecord, read_record
 from zae_limiter_aggregator.settings import Settings

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from support.aggregator.streams import ARN, LABEL, record
-from zae_limiter.audit import AuditEvent
 from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.items import BucketId
+from zae_limiter.values.audit import AuditEvent
 from zae_limiter_aggregator.records import BucketChange, DeletedEvent, ExpiredEvent, UnreadableRecord, read_record
 
 BUCKET = {"PK": "ns/BUCKET#key-abc#openai/gpt-4#1", "SK": "#STATE", "rf": 1_600_000_000_000, "shard_count": 2}

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support.aggregator.lives import START_MS, Life
 from support.aggregator.streams import Record, record
 from zae_limiter import Options, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.operations.values import Delete, Get, Item, Key, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.keys import sk_state
-from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter_aggregator.batch import read_batch
 from zae_limiter_aggregator.shards import write_rate
 

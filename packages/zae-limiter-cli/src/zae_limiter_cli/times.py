@@ -12,7 +12,7 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def parse_instant(option: str, text: str, now: datetime) -> datetime:
     """Return an ISO time (UTC without a zone), or a time before ``now``: 30m, 24h, 7d. Raises ``CommandError``."""
-    from zae_limiter.usage import EARLIEST
+    from zae_limiter.values.usage import EARLIEST
 
     try:
         instant = _instant(text, now)

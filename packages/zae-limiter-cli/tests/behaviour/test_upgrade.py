@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from support.core.rehearsal import REHEARSED, SHORTER
-from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord, maintenance, versions
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord, maintenance
 from zae_limiter.flows.records import migrating
-from zae_limiter.versions import core_version
+from zae_limiter.values import versions
+from zae_limiter.values.versions import core_version
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main

@@ -14,15 +14,9 @@ if TYPE_CHECKING:
     from .aio.limiter import RateLimiter as RateLimiter
     from .aio.repository import Repository as Repository
     from .aio.repository import RepositoryBuilder as RepositoryBuilder
-    from .aio.store import Store as Store
-    from .audit import AuditEvent as AuditEvent
-    from .audit import AuditPage as AuditPage
-    from .buckets import Bucket as Bucket
-    from .buckets import BucketLimit as BucketLimit
-    from .buckets import LimitCapacity as LimitCapacity
-    from .buckets import ResourceCapacity as ResourceCapacity
     from .clock.system import Clock as Clock
-    from .entities import Entity as Entity
+    from .engines.engine import Store as Store
+    from .engines.engine import SyncStore as SyncStore
     from .exceptions import CertificateError as CertificateError
     from .exceptions import ClientTooOldError as ClientTooOldError
     from .exceptions import ContentionError as ContentionError
@@ -51,70 +45,76 @@ if TYPE_CHECKING:
     from .exceptions import ValidationError as ValidationError
     from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
-    from .limits import BulkResult as BulkResult
-    from .limits import Limit as Limit
-    from .limits import LimitStatus as LimitStatus
-    from .limits import OnUnavailable as OnUnavailable
-    from .namespaces import Namespace as Namespace
-    from .overrides import Override as Override
-    from .provisioner import HandledEvent as HandledEvent
-    from .provisioner import ProvisionerLock as ProvisionerLock
-    from .provisioner import ProvisionerState as ProvisionerState
-    from .provisioner import StoredConfig as StoredConfig
     from .settings import Options as Options
-    from .stats import CacheStats as CacheStats
-    from .stats import StoreStats as StoreStats
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
     from .sync.repository import SyncRepositoryBuilder as SyncRepositoryBuilder
-    from .sync.store import SyncStore as SyncStore
-    from .usage import EntityUsage as EntityUsage
-    from .usage import LimitUsage as LimitUsage
-    from .usage import UsagePage as UsagePage
-    from .usage import UsageSnapshot as UsageSnapshot
-    from .usage import UsageSummary as UsageSummary
-    from .versions import VersionRecord as VersionRecord
+    from .values.audit import AuditEvent as AuditEvent
+    from .values.audit import AuditPage as AuditPage
+    from .values.buckets import Bucket as Bucket
+    from .values.buckets import BucketLimit as BucketLimit
+    from .values.buckets import LimitCapacity as LimitCapacity
+    from .values.buckets import ResourceCapacity as ResourceCapacity
+    from .values.entities import Entity as Entity
+    from .values.limits import BulkResult as BulkResult
+    from .values.limits import Limit as Limit
+    from .values.limits import LimitStatus as LimitStatus
+    from .values.limits import OnUnavailable as OnUnavailable
+    from .values.namespaces import Namespace as Namespace
+    from .values.overrides import Override as Override
+    from .values.provisioner import HandledEvent as HandledEvent
+    from .values.provisioner import ProvisionerLock as ProvisionerLock
+    from .values.provisioner import ProvisionerState as ProvisionerState
+    from .values.provisioner import StoredConfig as StoredConfig
+    from .values.stats import CacheStats as CacheStats
+    from .values.stats import StoreStats as StoreStats
+    from .values.usage import EntityUsage as EntityUsage
+    from .values.usage import LimitUsage as LimitUsage
+    from .values.usage import UsagePage as UsagePage
+    from .values.usage import UsageSnapshot as UsageSnapshot
+    from .values.usage import UsageSummary as UsageSummary
+    from .values.versions import VersionRecord as VersionRecord
 
 _HOMES = {
-    "AuditEvent": "audit",
-    "AuditPage": "audit",
-    "Bucket": "buckets",
-    "BucketLimit": "buckets",
-    "BulkResult": "limits",
-    "CacheStats": "stats",
+    "AuditEvent": "values.audit",
+    "AuditPage": "values.audit",
+    "Bucket": "values.buckets",
+    "BucketLimit": "values.buckets",
+    "BulkResult": "values.limits",
+    "CacheStats": "values.stats",
     "CertificateError": "exceptions",
     "ClientTooOldError": "exceptions",
     "Clock": "clock.system",
     "ContentionError": "exceptions",
-    "Entity": "entities",
+    "Entity": "values.entities",
     "EntityError": "exceptions",
     "EntityExistsError": "exceptions",
     "EntityHasChildrenError": "exceptions",
     "EntityNotFoundError": "exceptions",
-    "EntityUsage": "usage",
+    "EntityUsage": "values.usage",
     "EventLoopError": "exceptions",
-    "HandledEvent": "provisioner",
+    "HandledEvent": "values.provisioner",
     "InfrastructureError": "exceptions",
     "InfrastructureNotFoundError": "exceptions",
     "InvalidIdentifierError": "exceptions",
     "InvalidNameError": "exceptions",
     "Lease": "aio.lease",
     "LeaseExpiredError": "exceptions",
-    "Limit": "limits",
-    "LimitCapacity": "buckets",
-    "LimitStatus": "limits",
-    "LimitUsage": "usage",
-    "Namespace": "namespaces",
+    "Limit": "values.limits",
+    "LimitCapacity": "values.buckets",
+    "LimitStatus": "values.limits",
+    "LimitUsage": "values.usage",
+    "Namespace": "values.namespaces",
     "NamespaceNotFoundError": "exceptions",
     "NamespaceStateError": "exceptions",
     "NoUpgradePathError": "exceptions",
     "OlderClientsError": "exceptions",
-    "OnUnavailable": "limits",
+    "OnUnavailable": "values.limits",
     "Options": "settings",
-    "Override": "overrides",
-    "ProvisionerLock": "provisioner",
-    "ProvisionerState": "provisioner",
+    "Override": "values.overrides",
+    "ProvisionerLock": "values.provisioner",
+    "ProvisionerState": "values.provisioner",
     "RateLimitError": "exceptions",
     "RateLimitExceeded": "exceptions",
     "RateLimiter": "aio.limiter",
@@ -122,25 +122,25 @@ _HOMES = {
     "Repository": "aio.repository",
     "RepositoryBuilder": "aio.repository",
     "RepositoryClosedError": "exceptions",
-    "ResourceCapacity": "buckets",
+    "ResourceCapacity": "values.buckets",
     "StackTooOldError": "exceptions",
     "StaleEntityError": "exceptions",
     "StaleStateError": "exceptions",
-    "Store": "aio.store",
+    "Store": "engines.engine",
     "StoreRefusedError": "exceptions",
-    "StoreStats": "stats",
-    "StoredConfig": "provisioner",
+    "StoreStats": "values.stats",
+    "StoredConfig": "values.provisioner",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",
     "SyncRepositoryBuilder": "sync.repository",
-    "SyncStore": "sync.store",
-    "UsagePage": "usage",
-    "UsageSnapshot": "usage",
-    "UsageSummary": "usage",
+    "SyncStore": "engines.engine",
+    "UsagePage": "values.usage",
+    "UsageSnapshot": "values.usage",
+    "UsageSummary": "values.usage",
     "ValidationError": "exceptions",
     "VersionError": "exceptions",
-    "VersionRecord": "versions",
+    "VersionRecord": "values.versions",
     "ZAELimiterError": "exceptions",
 }
 
@@ -149,7 +149,7 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605 - the names are those of _HOMES, and o
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value = import_module(".versions", __name__).core_version()
+        value = import_module(".values.versions", __name__).core_version()
     elif name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:

@@ -39,7 +39,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .limits import LimitStatus
+    from .values.limits import LimitStatus
 
 
 LONGEST_SHOWN: Final = 12  # of a wrong name; "Bearer" and a token are longer

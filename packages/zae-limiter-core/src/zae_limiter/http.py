@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from .exceptions import RateLimitExceeded
-from .limits import LimitStatus
+from .values.limits import LimitStatus
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"

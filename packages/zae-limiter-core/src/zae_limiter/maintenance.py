@@ -22,8 +22,11 @@ It is imported by Lambdas, cold: no AWS library is imported before the first req
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from .aws.proxy_password import without_passwords
 from .clock.system import SystemClock
+from .engines.dynamodb.aws.proxy_password import without_passwords
+from .engines.dynamodb.images import check_bucket, read_bucket_image
+from .engines.dynamodb.marshal import read_item
+from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
@@ -35,8 +38,6 @@ from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
-from .operations.images import check_bucket, read_bucket_image
-from .operations.marshal import read_item
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.attributes import TTL
@@ -59,7 +60,6 @@ from .schema.table import INDEXES, create_table_request
 from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
 from .sync.driver import SyncDriver
-from .sync.store import SyncDynamoDBStore
 from .wiring import clock_over, namespace_state_of
 
 if TYPE_CHECKING:

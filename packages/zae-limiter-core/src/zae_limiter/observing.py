@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Protocol
 
+from .engines.meter import Meter
 from .exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from .flows.acquire.claims import AcquireRequest, Grant
 from .flows.acquire.statuses import shadowed
 from .flows.process.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState
-from .limits import MILLI, LimitStatus
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
-from .operations.capacity import Meter
 from .runtime import forks
 from .runtime.callables import is_awaited, yields
 from .runtime.log_throttle import LogThrottle
+from .values.limits import MILLI, LimitStatus
 
 log = logging.getLogger(__name__)
 

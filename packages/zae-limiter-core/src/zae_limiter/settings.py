@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
+from .engines.dynamodb.options import TRANSPORTS, Transport, transport_of
+from .engines.meter import Meter
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
-from .limits import Limit, OnUnavailable, check_on_unavailable
-from .naming import check_namespace
-from .operations.capacity import Meter
-from .operations.client import TRANSPORTS, Transport, transport_of
+from .values.limits import Limit, OnUnavailable, check_on_unavailable
+from .values.naming import check_namespace
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.

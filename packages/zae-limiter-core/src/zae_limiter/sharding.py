@@ -8,8 +8,8 @@ millitoken, also while only some of the shards have been split.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .limits import MILLI, Limit
 from .token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
+from .values.limits import MILLI, Limit
 
 MAX_SHARDS: Final = 64
 SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_length()))

@@ -5,11 +5,14 @@
 counts requests and capacity units.
 """
 
-from .aio.store import DynamoDBStore, MemoryStore, Store
-from .memory.table import MemoryTable
-from .operations.capacity import Meter
+from .engines.dynamodb.aio.store import DynamoDBStore
+from .engines.dynamodb.sync.store import SyncDynamoDBStore
+from .engines.engine import Store, SyncStore
+from .engines.memory.store import MemoryStore, SyncMemoryStore
+from .engines.memory.table import MemoryTable
+from .engines.meter import Meter
+from .engines.time_left import time_left
 from .operations.values import Operation
-from .sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
 __all__ = [
     "DynamoDBStore",
@@ -21,4 +24,5 @@ __all__ = [
     "SyncDynamoDBStore",
     "SyncMemoryStore",
     "SyncStore",
+    "time_left",
 ]

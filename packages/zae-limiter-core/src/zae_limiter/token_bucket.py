@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from .limits import MILLI, Limit, LimitStatus
+from .values.limits import MILLI, Limit, LimitStatus
 
 NEVER: Final = math.inf
 

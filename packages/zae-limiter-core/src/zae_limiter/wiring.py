@@ -10,21 +10,21 @@ from itertools import count
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .audit import Cause, iso_instant
 from .clock.system import Clock, SystemClock
 from .exceptions import RateLimiterUnavailable, StoreRefusedError, ValidationError
 from .flows.process.late_opening import open_later
 from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
-from .namespaces import Namespace
-from .naming import check_namespace, check_principal
 from .runtime.callables import is_awaited, yields
 from .settings import Options
-from .versions import core_version
+from .values.audit import Cause, iso_instant
+from .values.namespaces import Namespace
+from .values.naming import check_namespace, check_principal
+from .values.versions import core_version
 
 if TYPE_CHECKING:
-    from .memory.table import MemoryTable
+    from .engines.memory.table import MemoryTable
 
 NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600

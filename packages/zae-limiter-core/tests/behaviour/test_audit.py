@@ -14,10 +14,10 @@ from zae_limiter import (
     StoreRefusedError,
     ValidationError,
 )
-from zae_limiter.audit import AuditEvent
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, Reason, TransactionCancelled
 from zae_limiter.operations.values import Query, Transact
 from zae_limiter.schema import keys
+from zae_limiter.values.audit import AuditEvent
 
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.custom("tpm", 100, refill_amount=10, refill_period=2, burst=300)
 RPM_PLAIN = {"capacity": 60, "burst": 60, "refill_amount": 60, "refill_period": 60}

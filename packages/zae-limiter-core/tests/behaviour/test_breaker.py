@@ -20,7 +20,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, NotApplied, OutcomeUnknown, StoreError, TableMissing, Unreachable
 from zae_limiter.operations.probing import LONGEST_PAUSE
 from zae_limiter.operations.values import Get, Update

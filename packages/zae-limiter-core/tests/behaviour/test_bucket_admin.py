@@ -9,7 +9,6 @@ import pytest
 from support.core.shards import shard_items, split, split_into
 from support.core.worlds import World, drain, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
-from zae_limiter.audit import AuditEvent
 from zae_limiter.flows.records.bucket_admin import credit_bucket, reset_bucket
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
@@ -17,6 +16,7 @@ from zae_limiter.operations.values import Delete, Key, Operation, Transact, Upda
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import ONE_WRITE, WRITES
+from zae_limiter.values.audit import AuditEvent
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)

@@ -8,11 +8,11 @@ import pytest
 from support.core.shards import split
 from support.core.worlds import World, take
 from zae_limiter import Limit, ValidationError
-from zae_limiter.buckets import BucketLimit, LimitCapacity
 from zae_limiter.flows.bucket.reading import get_buckets, get_resource_capacity
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Query
 from zae_limiter.schema import keys
+from zae_limiter.values.buckets import BucketLimit, LimitCapacity
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)

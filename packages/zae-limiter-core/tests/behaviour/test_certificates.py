@@ -23,9 +23,10 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
 from zae_limiter.operations.values import Operation
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
 pytestmark = pytest.mark.usefixtures("nothing_of_this_computer")
 RPM = Limit.per_hour("rpm", 100)

@@ -12,7 +12,7 @@ import pytest
 
 from support.core.authority import Authority
 from support.core.echoes import PATIENCE, STORE, Caller, Peer, get, serving
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
 
 pytestmark = pytest.mark.usefixtures("nothing_of_this_computer")
@@ -32,7 +32,9 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Autho
 @pytest.fixture
 def blind(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client looks whether a connection is closed just before it is."""
-    monkeypatch.setattr(f"zae_limiter.{'aio' if variant == 'async' else 'sync'}.http.is_readable", lambda *_: False)
+    monkeypatch.setattr(
+        f"zae_limiter.engines.dynamodb.{'aio' if variant == 'async' else 'sync'}.http.is_readable", lambda *_: False
+    )
 
 
 def close_behind_each_answer(peer: Peer, name: str) -> None:

@@ -22,14 +22,15 @@ from processes.signals import points
 from support.core.transports import ASYNC_TRANSPORTS, CLIENTS
 from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Repository, SyncRepository
 from zae_limiter.aio.driver import Driver
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.options import TRANSPORTS, Transport
+from zae_limiter.engines.dynamodb.sync.http import Connection
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.flows.steps import Flow
-from zae_limiter.operations.client import TRANSPORTS, Transport
 from zae_limiter.operations.errors import BudgetSpent, Denied, NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.http import Connection
-from zae_limiter.sync.store import SyncDynamoDBStore
 
 GET = Get(Key("p", "s"))
 BODY = json.dumps({"Item": {"PK": {"S": "p"}, "SK": {"S": "s"}}}).encode()
@@ -312,7 +313,7 @@ def test_a_repository_does_not_open_for_ever_while_its_credentials_do_not_come(
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, os.devnull)
     for module in ("aio.transport", "sync.store"):
-        monkeypatch.setattr(f"zae_limiter.{module}.OPENING_SECONDS", TIMEOUT)
+        monkeypatch.setattr(f"zae_limiter.engines.dynamodb.{module}.OPENING_SECONDS", TIMEOUT)
     options: dict[str, Any] = {"region": "eu-west-1", "endpoint_url": "http://127.0.0.1:9", "transport": transport}
     with serving(silent) as provider:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", provider)

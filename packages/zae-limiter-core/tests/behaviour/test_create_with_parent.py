@@ -8,7 +8,7 @@ import pytest
 
 from support.core.turns import TurningStore, turn
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 
 RPM = Limit.per_hour("rpm", 1000)
 

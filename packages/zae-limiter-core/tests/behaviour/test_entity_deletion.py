@@ -9,16 +9,16 @@ from support.core.shards import split
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
 from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError, Limit
-from zae_limiter.audit import Cause
+from zae_limiter.engines.memory.effects import MAX_ITEM_BYTES, key_of
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.entity_deletion import delete_entity
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Parallel, play
-from zae_limiter.limits import MAX_LIMITS
-from zae_limiter.memory.effects import MAX_ITEM_BYTES, key_of
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import item_size
+from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Item, Put, Transact, Update
 from zae_limiter.schema.attributes import CHILDREN
+from zae_limiter.values.audit import Cause
+from zae_limiter.values.limits import MAX_LIMITS
 
 RPM = Limit.per_minute("rpm", 60)
 CONFIGS, BUCKETS = 130, 30

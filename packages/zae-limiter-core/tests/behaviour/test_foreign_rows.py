@@ -9,11 +9,11 @@ import pytest
 
 from support.core.worlds import Process, World, take
 from zae_limiter import EntityNotFoundError, Limit, ProvisionerState, Repository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import usage_item
-from zae_limiter.usage import UsageSnapshot
+from zae_limiter.values.usage import UsageSnapshot
 
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)
 SECRET = "a-value-of-the-intruder"

@@ -48,10 +48,15 @@ thread.join()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 HELD = {
-    ("sync", "http"): ("importlib.metadata", "botocore.session", "zae_limiter.sync.http", "encodings.idna"),
-    ("async", "http"): ("botocore.session", "zae_limiter.aio.http"),
-    ("sync", "sdk"): ("zae_limiter.sync.sdk",),
-    ("async", "sdk"): ("zae_limiter.aio.sdk",),
+    ("sync", "http"): (
+        "importlib.metadata",
+        "botocore.session",
+        "zae_limiter.engines.dynamodb.sync.http",
+        "encodings.idna",
+    ),
+    ("async", "http"): ("botocore.session", "zae_limiter.engines.dynamodb.aio.http"),
+    ("sync", "sdk"): ("zae_limiter.engines.dynamodb.sync.sdk",),
+    ("async", "sdk"): ("zae_limiter.engines.dynamodb.aio.sdk",),
 }
 
 

@@ -19,8 +19,8 @@ from zae_limiter import (
     SyncRepository,
     ZAELimiterError,
 )
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.render import read_answer
+from zae_limiter.engines.dynamodb.render import read_answer
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key, Operation, Put, Update
 from zae_limiter.schema import keys
 

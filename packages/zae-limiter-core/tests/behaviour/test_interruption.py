@@ -9,7 +9,7 @@ import pytest
 
 from support.core.wires import SyncWireStore, Wire
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 

@@ -6,7 +6,7 @@ import pytest
 
 from support.core.worlds import World, passes, take, until
 from zae_limiter import Limit
-from zae_limiter.limits import ConfigSource
+from zae_limiter.values.limits import ConfigSource
 
 ENTITY, ENTITY_DEFAULT, RESOURCE, SYSTEM, DEFAULT = (Limit.per_minute("rpm", n) for n in (5, 4, 3, 2, 1))
 

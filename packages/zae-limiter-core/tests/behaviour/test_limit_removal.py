@@ -8,15 +8,15 @@ from support.core.plays import NOW, RPM, bucket_item, play_script, stage
 from support.core.shards import aim_at, shard_items, split_into
 from support.core.worlds import Process, World, drain, passes, take, until
 from zae_limiter import Limit, OnUnavailable, RateLimiterUnavailable, ValidationError
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
 from zae_limiter.flows.bucket.serving import serve
-from zae_limiter.limits import MAX_LIMITS
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Conditions, Item, Put, Update
-from zae_limiter.resolution import Config
 from zae_limiter.schema.changes import Consumption, consumption
 from zae_limiter.schema.items import read_bucket
+from zae_limiter.values.limits import MAX_LIMITS
+from zae_limiter.values.resolution import Config
 
 MINUTE_RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6000)

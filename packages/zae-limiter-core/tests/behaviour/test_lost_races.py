@@ -7,7 +7,7 @@ import pytest
 
 from support.core.turns import TurningStore
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema import keys
 

@@ -8,7 +8,7 @@ from support.core.worlds import Process, World
 from zae_limiter import Limit, StoredConfig, ValidationError
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Operation, Put, Transact
-from zae_limiter.provisioner import ConfigPlace
+from zae_limiter.values.provisioner import ConfigPlace
 
 RPM = (Limit.per_minute("rpm", 10),)
 SYSTEM: ConfigPlace = (None, None)

@@ -9,10 +9,12 @@ import pytest
 from zae_limiter import Lease, RateLimiter, Repository, SyncLease, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.aio.repository import RepositoryBuilder
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.engine import Store, SyncStore
+from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
 from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.sync.repository import SyncRepositoryBuilder
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
 PAIRS: list[tuple[type, type]] = [
     (RateLimiter, SyncRateLimiter),

@@ -28,7 +28,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 
@@ -297,7 +297,7 @@ def test_daemon_threads_over_a_slow_store_keep_no_interpreter_alive() -> None:
     program = """
 import random, threading, time
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.sync.store import SyncMemoryStore
+from zae_limiter.engines.memory.store import SyncMemoryStore
 class Slow(SyncMemoryStore):
     def perform(self, operation):
         time.sleep(0.05)

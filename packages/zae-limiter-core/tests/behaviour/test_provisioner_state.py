@@ -14,8 +14,8 @@ from zae_limiter import (
     StaleStateError,
     ValidationError,
 )
-from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
+from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.provisioner import parse_part_sk, part_numbers, serial_of

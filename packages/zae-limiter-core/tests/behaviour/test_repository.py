@@ -18,7 +18,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import OutcomeUnknown, TableMissing, TransactionCancelled, Unreachable
 from zae_limiter.operations.values import DescribeTable, EnableTtl, Query, Transact, Update
 from zae_limiter.schema import keys

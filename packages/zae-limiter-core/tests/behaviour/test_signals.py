@@ -15,8 +15,8 @@ import pytest
 
 from support.core.authority import make_authority, openssl_is_here
 from support.core.echoes import Peer, SyncCaller, serving
+from zae_limiter.engines.dynamodb.sync import http
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
-from zae_limiter.sync import http
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no SIGALRM")
 MINE = "my job took too long"

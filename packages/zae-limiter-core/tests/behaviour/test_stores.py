@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from support.core.transports import CLIENTS
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.clock.system import SystemClock
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
+from zae_limiter.engines.meter import Meter
 from zae_limiter.operations.errors import (
     Closed,
     ConditionFailed,
@@ -30,7 +32,6 @@ from zae_limiter.operations.errors import (
     Unreachable,
 )
 from zae_limiter.operations.values import Conditions, EnableTtl, Get, Key, Operation, Put, Update
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
 KEY = Key("p", "s")
 DAY_NS = 24 * 3600 * 10**9

@@ -16,17 +16,17 @@ import pytest
 from support.core.shards import played, split
 from support.core.worlds import World
 from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.operations.values import Item, Operation
-from zae_limiter.provisioner import HandledEvent, ProvisionerLock, StoredConfig
 from zae_limiter.schema import keys
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
+from zae_limiter.values.naming import RESERVED_LIMIT_NAMES
+from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig
 
 DOCS = Path(__file__).parents[4] / "docs"
 if not DOCS.is_dir():

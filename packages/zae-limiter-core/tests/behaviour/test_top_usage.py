@@ -9,7 +9,7 @@ from support.core.worlds import Process, World
 from zae_limiter import EntityUsage, Repository, ValidationError
 from zae_limiter.operations.values import Put
 from zae_limiter.schema.usage import rest_attribute, usage_item
-from zae_limiter.usage import UsageSnapshot, Window
+from zae_limiter.values.usage import UsageSnapshot, Window
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 

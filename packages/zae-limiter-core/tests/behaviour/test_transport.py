@@ -29,8 +29,8 @@ from support.core.echoes import (
     serving,
     wait_for,
 )
-from zae_limiter.aio.connecting import _connect_socket
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.aio.connecting import _connect_socket
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable, Untrusted
 
 Open = Callable[..., Caller]
@@ -116,7 +116,9 @@ def test_a_connection_that_the_server_closes_is_replaced_before_the_next_call(op
 def test_a_connection_that_was_idle_for_long_is_not_used_again(
     opening: Open, variant: str, monkeypatch: pytest.MonkeyPatch, idle_seconds: float, opened: int
 ) -> None:
-    monkeypatch.setattr(f"zae_limiter.{'aio' if variant == 'async' else 'sync'}.http.IDLE_SECONDS", idle_seconds)
+    monkeypatch.setattr(
+        f"zae_limiter.engines.dynamodb.{'aio' if variant == 'async' else 'sync'}.http.IDLE_SECONDS", idle_seconds
+    )
     with serving() as server:
         caller = opening(server.url)
         caller.get("first")
@@ -128,7 +130,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(
 def test_connections_that_nobody_uses_any_more_are_closed_by_the_calls_of_others(
     opening: Open, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = f"zae_limiter.{'aio' if variant == 'async' else 'sync'}.http"
+    module = f"zae_limiter.engines.dynamodb.{'aio' if variant == 'async' else 'sync'}.http"
     monkeypatch.setattr(f"{module}.IDLE_SECONDS", 0.2)
     if variant == "sync":
         monkeypatch.setattr(f"{module}.LOOK_SECONDS", 0.01)
@@ -158,7 +160,9 @@ def test_an_address_that_does_not_answer_leaves_time_for_the_next_one(
     with serving() as server, mute() as dead:
         found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", place) for place in (dead, ("127.0.0.1", server.port))]
         for module in ("aio", "sync"):
-            monkeypatch.setattr(f"zae_limiter.{module}.connecting.addresses_of", lambda _host, _port: found)
+            monkeypatch.setattr(
+                f"zae_limiter.engines.dynamodb.{module}.connecting.addresses_of", lambda _host, _port: found
+            )
         assert opening(server.url, connect_timeout=1.0).get("name") == "name"
 
 

@@ -15,7 +15,14 @@ from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import NOTHING, BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute, usage_item
-from zae_limiter.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
+from zae_limiter.values.usage import (
+    LimitUsage,
+    UsageSnapshot,
+    Window,
+    parse_window_key,
+    window_key,
+    window_start,
+)
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 

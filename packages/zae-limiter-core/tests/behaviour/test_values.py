@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from zae_limiter import Entity, ProvisionerState, StoredConfig
-from zae_limiter.audit import AuditEvent, AuditPage
-from zae_limiter.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
-from zae_limiter.limits import BulkResult, Limit, LimitStatus
-from zae_limiter.usage import LimitUsage, UsagePage, UsageSnapshot, UsageSummary
+from zae_limiter.values.audit import AuditEvent, AuditPage
+from zae_limiter.values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
+from zae_limiter.values.limits import BulkResult, Limit, LimitStatus
+from zae_limiter.values.usage import LimitUsage, UsagePage, UsageSnapshot, UsageSummary
 
 RPM = Limit.per_minute("rpm", 60)
 EVENT = AuditEvent("1", "e", "limits_set", None, "", None, None, {"limits": {"rpm": {"capacity": 60}}})

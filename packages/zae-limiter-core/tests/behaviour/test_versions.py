@@ -13,11 +13,11 @@ from zae_limiter import (
     ValidationError,
     VersionError,
     VersionRecord,
-    versions,
 )
 from zae_limiter.operations.values import Put
 from zae_limiter.schema.registry import version_item
-from zae_limiter.versions import (
+from zae_limiter.values import versions
+from zae_limiter.values.versions import (
     OLDEST_CLIENT,
     SCHEMA_VERSION,
     check_compatible,

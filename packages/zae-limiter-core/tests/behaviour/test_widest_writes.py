@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from support.core.widest import CASES, Case
+from zae_limiter.engines.dynamodb.render import render
+from zae_limiter.engines.memory.effects import MAX_ITEM_BYTES
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.process.refusals import MOST_IN_A_WRITE
-from zae_limiter.memory.effects import MAX_ITEM_BYTES
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import item_size
-from zae_limiter.operations.render import render
+from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Put, Transact, Update
 from zae_limiter.schema.attributes import refusals_of
 

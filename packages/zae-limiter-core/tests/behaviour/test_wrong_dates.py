@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.aio.store import MemoryStore
 from zae_limiter.clock.system import SystemClock
-from zae_limiter.memory import table as memory
+from zae_limiter.engines.memory import table as memory
+from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.operations.values import Operation
 from zae_limiter.settings import Options
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from simulation.kernel import Violation
 from zae_limiter import Limit
-from zae_limiter.limits import MAX_PERIOD, MAX_TOKENS, MILLI
 from zae_limiter.operations.values import Item, Operation, Put, Transact, Update
+from zae_limiter.values.limits import MAX_PERIOD, MAX_TOKENS, MILLI
 
 BASE = 8  # a lease holds at most 3, a write changes it by 3 at most
 DIGITS = 16

@@ -22,11 +22,11 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.time_left import time_left
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import jitter
-from zae_limiter.sync.time_left import time_left
 
 from .loops import VirtualLoop, end
 from .patching import replaced, virtual_time

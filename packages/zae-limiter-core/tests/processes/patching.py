@@ -17,7 +17,7 @@ from zae_limiter.sync.guarded_store import THREAD_NAME
 
 from .timeline import EPOCH_MS, Timeline
 
-EXEMPT = ("zae_limiter.memory.table", "zae_limiter.operations.capacity")  # the table's side
+EXEMPT = ("zae_limiter.engines.memory.table", "zae_limiter.engines.meter")  # the table's side
 
 
 def virtual_time(timeline: Timeline, sleep: Any) -> dict[int, Any]:

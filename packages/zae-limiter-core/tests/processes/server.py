@@ -11,7 +11,7 @@ from typing import Any
 from simulation.kernel import Violation
 from simulation.network import bucket_keys
 from simulation.oracle import Oracle
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations import errors
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Operation

@@ -29,7 +29,7 @@ from .timeline import Stuck
 from .world import ALL_ENTITIES, DEADLINE, GRACE, QUIET, RESOURCE, World
 
 try:
-    from zae_limiter.sync.time_left import time_left
+    from zae_limiter.engines.time_left import time_left
 except ImportError:
 
     def time_left() -> float:

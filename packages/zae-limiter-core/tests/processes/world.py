@@ -8,7 +8,7 @@ from random import Random
 
 from simulation.kernel import Violation
 from simulation.oracle import Oracle
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Item
 from zae_limiter.settings import NEVER_SPLIT
 

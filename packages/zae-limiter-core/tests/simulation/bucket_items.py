@@ -6,9 +6,9 @@ Lives here: rules, shares and balances of items; ``LimitState`` is one limit of 
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.items import read_bucket
+from zae_limiter.values.limits import Limit
 
 from .kernel import Violation
 

@@ -21,7 +21,7 @@ from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
-from zae_limiter.limits import LimitStatus
+from zae_limiter.values.limits import LimitStatus
 
 from .accounts import Account
 from .driver import Driver

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from zae_limiter.audit import Cause
 from zae_limiter.flows.process.config_cache import config_keys
-from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Key, Operation, Put, Transact
+from zae_limiter.values.audit import Cause
+from zae_limiter.values.limits import Limit
 
 Limits = tuple[Limit, ...]
 

@@ -28,13 +28,13 @@ from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
-from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.resolution import Config
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 from .kernel import Violation
 from .override_faults import MADE_AGAIN, OVERRIDE_FAULTS

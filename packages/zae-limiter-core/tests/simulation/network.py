@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 

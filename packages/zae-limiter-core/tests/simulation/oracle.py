@@ -6,7 +6,7 @@ Lives here: what must be true of each write by itself. Never: intervals of write
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import NOTHING, Get, Item, Key
 
 from .application import Application, Change

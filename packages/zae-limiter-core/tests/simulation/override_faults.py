@@ -7,11 +7,11 @@ from unittest.mock import patch
 from zae_limiter.flows.process import config_cache
 from zae_limiter.flows.process.config_cache import ConfigItems
 from zae_limiter.flows.records import limits as stored
-from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Conditions, Item
-from zae_limiter.overrides import Override
-from zae_limiter.resolution import Level
 from zae_limiter.schema import configs
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.overrides import Override
+from zae_limiter.values.resolution import Level
 
 
 def _endless(item: Any, now_ms: int) -> Any:

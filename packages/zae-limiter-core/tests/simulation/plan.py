@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from zae_limiter.flows.process.namespace_state import Settings
-from zae_limiter.limits import Limit
+from zae_limiter.values.limits import Limit
 
 from .network import NetworkConditions
 

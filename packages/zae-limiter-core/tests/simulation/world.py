@@ -12,7 +12,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from zae_limiter.audit import Cause
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.bucket.splitting import split_shard
@@ -21,13 +21,13 @@ from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
 from zae_limiter.flows.records.entities import create_entity
 from zae_limiter.flows.steps import Flow, play
-from zae_limiter.limits import Limit
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.values import NOTHING, Conditions, Delete, Key, Operation, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sharding import MAX_SHARDS
+from zae_limiter.values.audit import Cause
+from zae_limiter.values.limits import Limit
 
 from .accounts import Account
 from .callers import Caller, Refusal

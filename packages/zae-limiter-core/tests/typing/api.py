@@ -35,11 +35,12 @@ from zae_limiter import (
     UsagePage,
     UsageSummary,
 )
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
 from zae_limiter.observers import AcquireEvent, Event
 from zae_limiter.observers.emf import EmbeddedMetricsObserver
 from zae_limiter.settings import InMemoryOptions, OpenOptions
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 from zae_limiter.testing import ManualClock
 
 LIMITS = [Limit.per_minute("rpm", 10), Limit.custom("tpm", 100, burst=200, refill_amount=50, refill_period=60)]

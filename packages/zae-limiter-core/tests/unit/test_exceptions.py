@@ -36,7 +36,7 @@ from zae_limiter.exceptions import (
     VersionError,
     ZAELimiterError,
 )
-from zae_limiter.limits import Limit, LimitStatus
+from zae_limiter.values.limits import Limit, LimitStatus
 
 
 def status(name: str, *, retry_after: float, available: int = 0, requested: int = 1) -> LimitStatus:

@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.limits import Limit
 from zae_limiter.sharding import (
     Part,
     allocate,
@@ -18,6 +17,7 @@ from zae_limiter.sharding import (
     unseen_shards,
 )
 from zae_limiter.token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
+from zae_limiter.values.limits import Limit
 
 NOW = 1_700_000_000_000
 LIMITS = st.builds(

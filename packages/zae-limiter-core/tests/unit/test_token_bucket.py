@@ -3,7 +3,6 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.limits import MILLI, Limit
 from zae_limiter.token_bucket import (
     NEVER,
     ShardLimit,
@@ -17,6 +16,7 @@ from zae_limiter.token_bucket import (
     try_consume,
     would_refill_satisfy,
 )
+from zae_limiter.values.limits import MILLI, Limit
 
 START = 1_700_000_000_000
 

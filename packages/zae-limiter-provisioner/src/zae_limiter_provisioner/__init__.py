@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .handler import on_event as on_event
+    from .handler import on_event
 
 __all__ = ["on_event"]
 

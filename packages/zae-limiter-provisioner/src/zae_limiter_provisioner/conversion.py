@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
-from zae_limiter.provisioner import ConfigPlace
+from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter_manifest import (
     Address,
     Decl,

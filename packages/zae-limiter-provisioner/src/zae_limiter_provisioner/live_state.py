@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from zae_limiter import ProvisionerState, StoredConfig, SyncRepository
-from zae_limiter.provisioner import ConfigPlace
+from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, settle_intended
 
 from .conversion import address_of, address_set, live_item, live_override, place_of

@@ -2,7 +2,7 @@ import time
 from typing import Any
 
 from support.provisioner.provisions import World, manifest
-from zae_limiter.sync.time_left import time_left
+from zae_limiter.engines.time_left import time_left
 from zae_limiter_provisioner.deadline import Deadline
 
 

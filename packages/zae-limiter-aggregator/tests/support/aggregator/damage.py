@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from support.aggregator.lives import SETTINGS, START_MS, Life
 from support.aggregator.streams import Record, record
-from zae_limiter.audit import AuditEvent
 from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.items import BucketId
+from zae_limiter.values.audit import AuditEvent
 
 WITH_QUEUE = replace(SETTINGS, dead_letters_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead")
 

@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation, Update
 from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter.testing import ManualClock
-from zae_limiter.usage import UsageSnapshot, Window
+from zae_limiter.values.usage import UsageSnapshot, Window
 from zae_limiter_aggregator.aggregation import Aggregator, BatchResult
 from zae_limiter_aggregator.settings import Settings
 

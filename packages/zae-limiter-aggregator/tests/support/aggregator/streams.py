@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.marshal import write_item
+from zae_limiter.engines.dynamodb.marshal import write_item
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Key, Operation, Put, Transact, Update
 
 LABEL = "2024-01-01T00:00:00.000"

@@ -6,7 +6,7 @@ from typing import Final
 
 from zae_limiter import InfrastructureError, OlderClientsError, SyncRepository, VersionRecord, maintenance
 from zae_limiter.maintenance import Forecast, Migration
-from zae_limiter.versions import MigrationProgress, check_admits, parse_version
+from zae_limiter.values.versions import MigrationProgress, check_admits, parse_version
 
 from ..columns import counted
 from ..connection import Connection

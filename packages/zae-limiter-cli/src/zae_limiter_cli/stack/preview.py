@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
-from zae_limiter.versions import record_of_this_release, record_over
+from zae_limiter.values.versions import record_of_this_release, record_over
 
 from ..connection import Connection
 from . import cloudformation, record

@@ -14,7 +14,7 @@ from zae_limiter import (
     VersionRecord,
     maintenance,
 )
-from zae_limiter.versions import core_version, parse_version, record_of_this_release, record_over
+from zae_limiter.values.versions import core_version, parse_version, record_of_this_release, record_over
 
 from ..connection import Connection
 from ..errors import CommandError

@@ -5,7 +5,13 @@ from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from zae_limiter import VersionError, VersionRecord
-from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, record_of_this_release, record_over
+from zae_limiter.values.versions import (
+    SCHEMA_VERSION,
+    check_compatible,
+    core_version,
+    record_of_this_release,
+    record_over,
+)
 
 from ..artifacts.builder import LambdaName, distribution_name
 from ..connection import Connection

@@ -8,7 +8,7 @@ from ..errors import CommandError
 from ..times import parse_instant, shown
 
 if TYPE_CHECKING:
-    from zae_limiter.usage import Window
+    from zae_limiter.values.usage import Window
 
 USUALLY_BACK: Final = {"hourly": timedelta(hours=24), "daily": timedelta(days=30)}
 
@@ -42,7 +42,7 @@ def usage_query(
 
 
 def _checked_subject(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:
-    from zae_limiter.naming import check_identifier, check_resource
+    from zae_limiter.values.naming import check_identifier, check_resource
 
     if entity is None and resource is None:
         raise CommandError("usage needs a subject: pass --entity, --resource, or both")
@@ -53,7 +53,7 @@ def _checked_subject(entity: str | None, resource: str | None) -> tuple[str | No
 
 
 def _period(window: "Window", since: str | None, until: str | None, now: datetime) -> tuple[datetime, datetime | None]:
-    from zae_limiter.usage import EARLIEST, window_start
+    from zae_limiter.values.usage import EARLIEST, window_start
 
     end = None if until is None else parse_instant("--until", until, now)
     usually = max(EARLIEST, (end or now) - USUALLY_BACK[window])

@@ -13,7 +13,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from support.cli.tables import Table
-from zae_limiter.usage import Window
+from zae_limiter.values.usage import Window
 from zae_limiter_cli.main import main
 
 DOCS = Path(__file__).resolve().parents[5] / "docs"

@@ -11,9 +11,9 @@ import pytest
 from botocore.client import BaseClient
 
 from support.cli.iam import Request, is_allowed
-from zae_limiter.operations.render import render
+from zae_limiter.engines.dynamodb.render import render
+from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.operations.values import Operation
-from zae_limiter.sync.store import SyncMemoryStore
 
 TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 

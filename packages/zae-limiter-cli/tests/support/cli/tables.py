@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from zae_limiter import Options, SyncRepository, UsageSnapshot
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import NOTHING, Put
 from zae_limiter.schema.usage import usage_item
-from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.usage import Window
+from zae_limiter.values.usage import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The async repository's methods for audit events."""
 
-from ..audit import AuditPage
 from ..flows.records import audit
+from ..values.audit import AuditPage
 from .flow_runner import FlowRunner
 
 

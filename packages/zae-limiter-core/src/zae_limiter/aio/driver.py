@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..clock.system import Clock
+from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
+from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
-from .background import background_task, discard
-from .deadlines import Deadlines
+from ..runtime.tasks import background_task, discard
 from .guarded_store import GuardedStore
-from .store import Store
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

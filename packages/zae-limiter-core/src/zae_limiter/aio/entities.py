@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from ..entities import UNCHANGED, Entity, Json, Unchanged
 from ..flows.records import entities, entity_deletion
+from ..values.entities import UNCHANGED, Entity, Json, Unchanged
 from .flow_runner import FlowRunner
 
 

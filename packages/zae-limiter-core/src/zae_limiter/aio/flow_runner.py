@@ -2,12 +2,12 @@
 
 from typing import TypeVar
 
-from ..audit import Cause
 from ..clock.system import Clock
 from ..flows.process.late_opening import in_namespace
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..settings import Options
+from ..values.audit import Cause
 from ..wiring import cause_of
 from .driver import Driver
 

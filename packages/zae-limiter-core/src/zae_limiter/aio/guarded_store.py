@@ -10,13 +10,14 @@ from functools import partial
 from typing import TypeVar
 
 from ..clock.system import Clock
+from ..engines.engine import Store
+from ..engines.in_time import in_time
 from ..flows.records.opening import PROBE
 from ..operations.errors import StoreError
 from ..operations.health import Health
 from ..operations.probing import Probing
 from ..operations.values import Operation
-from .background import background_task, discard, in_time
-from .store import Store
+from ..runtime.tasks import background_task, discard
 
 R = TypeVar("R")
 log = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
-from ..limits import MILLI, LimitStatus
 from ..runtime import forks
 from ..runtime.unused import Place, Unentered
+from ..values.limits import MILLI, LimitStatus
 from .driver import Driver
 
 T = TypeVar("T")

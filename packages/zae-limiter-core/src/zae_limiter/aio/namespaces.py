@@ -3,7 +3,7 @@
 from ..clock.system import Clock
 from ..flows.records import purge, registry
 from ..flows.records.purge import Progress
-from ..namespaces import Namespace
+from ..values.namespaces import Namespace
 from ..wiring import iso_time, new_namespace
 from .flow_runner import FlowRunner
 

@@ -5,16 +5,19 @@ from functools import partial
 from typing import Self, Unpack
 
 from ..clock.system import Clock
+from ..engines.dynamodb.aio.store import DynamoDBStore
+from ..engines.engine import Store
+from ..engines.memory.store import MemoryStore
+from ..engines.meter import Meter
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
 from ..flows.process.late_opening import known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
-from ..operations.capacity import Meter
 from ..operations.errors import Unreachable
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
-from ..stats import CacheStats, StoreStats
+from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
     connecting,
@@ -31,7 +34,6 @@ from .entities import EntityMethods
 from .limits import LimitMethods
 from .namespaces import NamespaceMethods
 from .state import StateMethods
-from .store import DynamoDBStore, MemoryStore, Store
 from .usage import UsageMethods
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from ..flows.records import top_usage, usage
-from ..usage import EntityUsage, UsagePage, UsageSummary, Window
+from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
 from .flow_runner import FlowRunner
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ..audit import Cause
 from ..operations.errors import TransactionCancelled
 from ..operations.values import Check, Conditions, Delete, Item, Put, Transact, Update
 from ..schema.attributes import EVENT_ID
+from ..values.audit import Cause
 from .retry import ATTEMPTS, RACE_PAUSES, RaceLost, with_retries
 from .steps import Flow, Sleep
 

@@ -5,10 +5,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..entities import UNCHANGED
 from ..exceptions import ValidationError
-from ..limits import Limit, OnUnavailable, check_limits, check_on_unavailable
-from ..naming import check_identifier, check_resource
+from ..values.entities import UNCHANGED
+from ..values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
+from ..values.naming import check_identifier, check_resource
 
 LARGEST_PAGE = 1000
 LONGEST_NAME = 256

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..limits import MAX_TOKENS
+from ..values.limits import MAX_TOKENS
 
 CHARACTERS_PER_TOKEN: Final = 4
 MOST_PARTS: Final = 1_000_000

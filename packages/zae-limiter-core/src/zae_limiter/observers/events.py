@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from ..limits import LimitStatus
+from ..values.limits import LimitStatus
 
 Call = Literal["acquire", "consume"]
 Outcome = Literal["admitted", "refused", "degraded", "failed", "cancelled"]

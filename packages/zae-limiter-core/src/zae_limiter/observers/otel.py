@@ -6,7 +6,7 @@ from typing import Final
 from opentelemetry import metrics, trace
 from opentelemetry.util.types import AttributeValue
 
-from ..versions import core_version
+from ..values.versions import core_version
 from .events import AcquireEvent, Event, LeaseEvent
 
 NAME: Final = "zae_limiter"

@@ -1,1 +1,1 @@
-"""Operations: one request to the store as a frozen value, its answer, its errors, and their DynamoDB form."""
+"""Operations: one request to a store as a frozen value, its answer, its errors, its size."""

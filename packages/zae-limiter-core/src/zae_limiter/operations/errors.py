@@ -27,7 +27,7 @@ An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever
 
 from typing import Final, NamedTuple
 
-from ..store_errors import StoreError, Unreadable
+from ..schema.store_errors import StoreError, Unreadable
 from .values import Item
 
 __all__ = [

@@ -9,7 +9,7 @@ import logging
 from threading import Lock
 from typing import Final
 
-from ..stats import BreakerState, StoreStats
+from ..values.stats import BreakerState, StoreStats
 from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, TrustLost, Unreachable, Untrusted
 
 FAILURES: Final = 3

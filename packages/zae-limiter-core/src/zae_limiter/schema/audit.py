@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-from ..audit import AuditEvent
-from ..naming import check_identifier, check_resource
+from ..values.audit import AuditEvent
+from ..values.naming import check_identifier, check_resource
 from . import keys
 from .attributes import (
     ACTION,

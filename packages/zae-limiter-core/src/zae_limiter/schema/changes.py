@@ -6,7 +6,7 @@ These are pure functions of images; the aggregator reads the stream and writes t
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ..limits import MILLI
+from ..values.limits import MILLI
 from .attributes import (
     ACQUIRES,
     ANCHOR,

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ..limits import Limit, OnUnavailable, check_on_unavailable
-from ..naming import check_identifier, check_resource
-from ..overrides import Override
-from ..provisioner import StoredConfig
+from ..values.limits import Limit, OnUnavailable, check_on_unavailable
+from ..values.naming import check_identifier, check_resource
+from ..values.overrides import Override
+from ..values.provisioner import StoredConfig
 from .attributes import (
     CONFIG_VERSION,
     ENTITY_ID,

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..entities import Entity
-from ..naming import check_identifier
+from ..values.entities import Entity
+from ..values.naming import check_identifier
 from . import keys
 from .attributes import (
     CASCADE,

@@ -7,9 +7,9 @@ from math import fsum, inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from ..limits import MILLI, Limit
 from ..sharding import MAX_SHARDS, SHARD_COUNTS, Part, full_part
 from ..token_bucket import ShardLimit, reached_at, refill_bucket
+from ..values.limits import MILLI, Limit
 from . import keys
 from .attributes import (
     ACQUIRES,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from unicodedata import is_normalized
 from urllib.parse import quote, unquote
 
-from ..naming import RESOURCE_SUBJECT, SYSTEM_SUBJECT
+from ..values.naming import RESOURCE_SUBJECT, SYSTEM_SUBJECT
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 

@@ -6,7 +6,7 @@ This module divides the content into parts; ``flows`` orders the writes.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..provisioner import HandledEvent, ProvisionerLock, ProvisionerState
+from ..values.provisioner import HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
 from .attributes import (
     APPLIED_HASH,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from ..store_errors import Unreadable
 from .attributes import PK, SK
+from .store_errors import Unreadable
 
 Item = dict[str, Any]
 I = TypeVar("I", bound=Item | None)  # noqa: E741  an item, or none where a record may be missing

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from ..namespaces import Namespace
-from ..naming import check_namespace, check_namespace_id
-from ..versions import MigrationProgress, VersionRecord
+from ..values.namespaces import Namespace
+from ..values.naming import check_namespace, check_namespace_id
+from ..values.versions import MigrationProgress, VersionRecord
 from . import keys
 from .attributes import (
     BEHIND_PK,

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ..audit import AuditEvent
 from ..exceptions import ValidationError
-from ..naming import check_namespace_id
-from ..store_errors import Unreadable
+from ..values.audit import AuditEvent
+from ..values.naming import check_namespace_id
 from .attributes import PK, SK
 from .audit import check_subject, read_audit_event
 from .items import BucketId
 from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_audit, sk_state
+from .store_errors import Unreadable
 
 Key = Mapping[str, Any]
 

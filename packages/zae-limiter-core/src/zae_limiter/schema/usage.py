@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
-from ..limits import MILLI
-from ..naming import RESERVED_LIMIT_NAMES
-from ..usage import UsageSnapshot, Window, check_window, parse_window_key, window_key
+from ..values.limits import MILLI
+from ..values.naming import RESERVED_LIMIT_NAMES
+from ..values.usage import UsageSnapshot, Window, check_window, parse_window_key, window_key
 from . import keys
 from .attributes import (
     ENTITY_ID,

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from ..buckets import Bucket, ResourceCapacity
 from ..flows.bucket import reading as buckets
 from ..flows.records import bucket_admin
+from ..values.buckets import Bucket, ResourceCapacity
 from .flow_runner import SyncFlowRunner
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..clock.system import Clock
+from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, play_late
@@ -24,7 +25,6 @@ from ..operations.values import Operation
 from ..runtime import forks
 from ..runtime.jitter import jittered
 from .guarded_store import THREAD_NAME, GuardedStore
-from .store import SyncStore
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from ..clock.system import Clock
+from ..engines.engine import SyncStore
+from ..engines.time_left import set_deadline
 from ..flows.records.opening import PROBE
 from ..operations.errors import BudgetSpent, StoreError
 from ..operations.health import Health
 from ..operations.probing import Probing
 from ..operations.values import Operation
-from .store import SyncStore
-from .time_left import set_deadline
 
 R = TypeVar("R")
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace
-from ..limits import BulkResult, Limit, OnUnavailable
-from ..overrides import Override
+from ..values.limits import BulkResult, Limit, OnUnavailable
+from ..values.overrides import Override
 from .flow_runner import SyncFlowRunner
 
 

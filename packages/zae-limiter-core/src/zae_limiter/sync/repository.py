@@ -5,17 +5,20 @@ from functools import partial
 from typing import Self, Unpack
 
 from ..clock.system import Clock
+from ..engines.dynamodb.sync.store import SyncDynamoDBStore
+from ..engines.engine import SyncStore
+from ..engines.memory.store import SyncMemoryStore
+from ..engines.meter import Meter
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
 from ..flows.process.late_opening import known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
-from ..operations.capacity import Meter
 from ..operations.errors import Unreachable
 from ..runtime.callables import is_awaited
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
-from ..stats import CacheStats, StoreStats
+from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
     connecting,
@@ -32,7 +35,6 @@ from .entities import SyncEntityMethods
 from .limits import SyncLimitMethods
 from .namespaces import SyncNamespaceMethods
 from .state import SyncStateMethods
-from .store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 from .usage import SyncUsageMethods
 
 

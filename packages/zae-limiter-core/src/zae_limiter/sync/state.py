@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from ..clock.system import Clock
 from ..flows.records import managed_configs, versions
 from ..flows.records import provisioner_state as provisioner
-from ..limits import BulkResult
-from ..provisioner import ConfigPlace, ProvisionerState, StoredConfig
-from ..versions import VersionRecord
+from ..values.limits import BulkResult
+from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig
+from ..values.versions import VersionRecord
 from ..wiring import iso_time
 from .flow_runner import SyncFlowRunner
 

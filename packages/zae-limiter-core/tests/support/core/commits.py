@@ -5,10 +5,10 @@ Lives here: the player, and a table that answers. Never: a claim.
 
 from typing import Any
 
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.process.bucket_queue import BucketRequest, Verdict
 from zae_limiter.flows.steps import Step
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Item, Put
 
 from .plays import Stage, play_script

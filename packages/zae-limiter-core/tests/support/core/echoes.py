@@ -20,11 +20,11 @@ from typing import Any, Protocol
 import pytest
 
 from support.core.authority import Authority
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.time_left import set_deadline
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key
-from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.sync.time_left import set_deadline
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 PATIENCE = 5.0  # seconds for what happens soon

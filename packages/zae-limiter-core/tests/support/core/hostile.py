@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.dynamodb.faults import read_fault
+from zae_limiter.engines.dynamodb.marshal import write_item
+from zae_limiter.engines.dynamodb.protocol.answers import ErrorAnswer, read_response
+from zae_limiter.engines.dynamodb.protocol.responses import Response
+from zae_limiter.engines.dynamodb.render import read_answer, render_body
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, StoreError, TransactionCancelled
-from zae_limiter.operations.faults import read_fault
-from zae_limiter.operations.marshal import write_item
-from zae_limiter.operations.render import read_answer, render_body
 from zae_limiter.operations.values import BatchGet, BatchWrite, DescribeTable, Get, Item, Operation, Query, Scan, Update
-from zae_limiter.protocol.answers import ErrorAnswer, read_response
-from zae_limiter.protocol.responses import Response
 
 MOST_REQUESTS: Final = 300  # of one call
 DAMAGES: Final = 3

@@ -25,7 +25,7 @@ from zae_limiter import (
     UsageSnapshot,
     VersionRecord,
 )
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Item, Put, Scan
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.testing import ManualClock

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from zae_limiter import Entity
-from zae_limiter.audit import AuditEvent
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.records.limits import Place, entity_place, resource_place
 from zae_limiter.operations.values import Item
@@ -16,7 +15,8 @@ from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.entities import entity_item
 from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import usage_item
-from zae_limiter.usage import UsageSnapshot
+from zae_limiter.values.audit import AuditEvent
+from zae_limiter.values.usage import UsageSnapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

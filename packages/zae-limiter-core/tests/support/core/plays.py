@@ -10,12 +10,12 @@ from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Step, Wait
-from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item
-from zae_limiter.resolution import Config
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import WRITES, BucketId, rule_attributes
 from zae_limiter.testing import ManualClock
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 T = TypeVar("T")
 NOW = 1_700_000_000_000

@@ -6,18 +6,18 @@ Lives here: what they change, a table for them, and processes that carry them ou
 from collections.abc import Callable
 from typing import Any
 
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Change, Migration
 from zae_limiter.flows.records.versions import get_version_record
 from zae_limiter.flows.steps import Parallel, Sleep, Step, Wait, play
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Delete, Item, Key, Operation, Put, Scan, Transact, Update
 from zae_limiter.schema.attributes import CASCADE, PK, SK
 from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.keys import sk_state
 from zae_limiter.schema.registry import version_item
-from zae_limiter.versions import MigrationProgress, VersionRecord
+from zae_limiter.values.versions import MigrationProgress, VersionRecord
 
 SHORT = "cc"
 SHORTER = "c"

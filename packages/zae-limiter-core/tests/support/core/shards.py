@@ -6,10 +6,10 @@ Lives here: how a test has one split, and how it looks at the shards. Never: a c
 from typing import Any
 
 from zae_limiter import RateLimiter
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Log, Sleep, play
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema.items import BucketId, BucketState, read_bucket
 

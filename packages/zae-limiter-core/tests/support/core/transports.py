@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from zae_limiter.operations.client import TRANSPORTS
+from zae_limiter.engines.dynamodb.options import TRANSPORTS
 
 needs_aioboto3 = pytest.mark.skipif(
     find_spec("aioboto3") is None, reason="aioboto3 is not installed: zae-limiter-core[aioboto3]"

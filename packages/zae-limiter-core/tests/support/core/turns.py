@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
 
 

@@ -13,10 +13,10 @@ from zae_limiter.flows.bucket.reanchoring import reanchored
 from zae_limiter.flows.bucket.splitting import _halving
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.records.bucket_admin import _credited, _filled
-from zae_limiter.limits import MAX_LIMITS, MAX_TOKENS, Limit
 from zae_limiter.operations.values import Item, Operation, Put, Update
-from zae_limiter.resolution import Config
 from zae_limiter.schema.items import WRITES, read_bucket
+from zae_limiter.values.limits import MAX_LIMITS, MAX_TOKENS, Limit
+from zae_limiter.values.resolution import Config
 
 from .plays import NOW, Stage, bucket_item, stage
 

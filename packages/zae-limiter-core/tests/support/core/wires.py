@@ -7,10 +7,10 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.time_left import time_left
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
-from zae_limiter.sync.time_left import time_left
 
 Kinds = type | tuple[type, ...]
 WRITES = (Put, Update, Delete, Transact, BatchWrite)

@@ -22,9 +22,9 @@ from zae_limiter import (
     SyncRepository,
 )
 from zae_limiter.aio.observed_lease import ObservedLease
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
 from zae_limiter.observers import Observer
-from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema import keys
 from zae_limiter.sync.observed_lease import SyncObservedLease

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from zae_limiter.integrations.tokens import Usage, estimate
-from zae_limiter.limits import MAX_TOKENS
+from zae_limiter.values.limits import MAX_TOKENS
 
 PROMPT = [{"role": "user", "content": "x" * 41}]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.naming import RESERVED_LIMIT_NAMES, check_identifier, check_limit_name, check_resource
 from zae_limiter.schema import attributes, keys
 from zae_limiter.schema.items import BucketId
+from zae_limiter.values.naming import RESERVED_LIMIT_NAMES, check_identifier, check_limit_name, check_resource
 
 nfc = partial(normalize, "NFC")
 ns_ids = st.from_regex(r"[A-Za-z0-9_\-]{11}", fullmatch=True)

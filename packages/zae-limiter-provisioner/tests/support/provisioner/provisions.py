@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Any
 
 from zae_limiter import Limit, SyncRepository
-from zae_limiter.memory.table import MemoryTable
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import BatchWrite, Delete, Item, Operation, Put, Query, Transact, Update
-from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import Answer, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform

@@ -58,7 +58,7 @@ def list_events(
 def _subject(entity: str | None, resource: str | None, *, system: bool) -> str:
     """Return the subject of the change as core names it."""
     from zae_limiter.maintenance import audit_resource, audit_system
-    from zae_limiter.naming import check_identifier, check_resource
+    from zae_limiter.values.naming import check_identifier, check_resource
 
     if (entity is not None) + (resource is not None) + system != 1:
         raise CommandError("`audit list` needs one subject: pass --entity, --resource or --system")

@@ -12,9 +12,9 @@ from ...paging import open_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
-    from zae_limiter.limits import ConfigSource
-    from zae_limiter.provisioner import ConfigPlace
-    from zae_limiter.resolution import Level
+    from zae_limiter.values.limits import ConfigSource
+    from zae_limiter.values.provisioner import ConfigPlace
+    from zae_limiter.values.resolution import Level
 
     from ...connection import Connection
 
@@ -32,7 +32,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
 
     The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
     """
-    from zae_limiter.resolution import Level, winner
+    from zae_limiter.values.resolution import Level, winner
 
     places = places_of(entity_id, resource)
     with open_namespace(connection, namespace) as repository:
@@ -112,7 +112,7 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
 
 def places_of(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
     """Return the place of each level, in the order in which they win."""
-    from zae_limiter.naming import DEFAULT_RESOURCE
+    from zae_limiter.values.naming import DEFAULT_RESOURCE
 
     return {
         "entity": (entity_id, resource),

@@ -74,8 +74,8 @@ def set_limits(
 
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
     """Warn of the limits that an override lacks: calls that consume them fail while it holds."""
-    from zae_limiter.naming import DEFAULT_RESOURCE
-    from zae_limiter.resolution import Level, winner
+    from zae_limiter.values.naming import DEFAULT_RESOURCE
+    from zae_limiter.values.resolution import Level, winner
 
     places = places_of(entity_id, resource)
     if resource == DEFAULT_RESOURCE:

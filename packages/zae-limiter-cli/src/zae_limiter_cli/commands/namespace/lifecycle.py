@@ -123,7 +123,7 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
 @contextmanager
 def _registry(connection: "Connection") -> "Iterator[SyncRepository]":
     """Open the table without a namespace: even `default` may be deleted."""
-    from zae_limiter.versions import check_compatible, core_version
+    from zae_limiter.values.versions import check_compatible, core_version
 
     from ...stack.record import open_table
 

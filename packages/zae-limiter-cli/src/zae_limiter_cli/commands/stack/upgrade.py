@@ -14,7 +14,7 @@ from .options import errors_only_option
 
 if TYPE_CHECKING:
     from zae_limiter.maintenance import Forecast
-    from zae_limiter.versions import MigrationProgress
+    from zae_limiter.values.versions import MigrationProgress
 
     from ...connection import Connection
     from ...stack.deploy import Deployed, Plan

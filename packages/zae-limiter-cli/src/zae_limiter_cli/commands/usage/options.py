@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from zae_limiter.usage import Window
+    from zae_limiter.values.usage import Window
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -52,7 +52,7 @@ def top(
 
     The command reads the usage of every entity on the resource. Daily windows take the fewest reads.
     """
-    from zae_limiter.naming import check_limit_name
+    from zae_limiter.values.naming import check_limit_name
 
     from ...usage.showing import plain_top, say_top
 

@@ -82,7 +82,7 @@ def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"]) -> None:
     from datetime import timedelta
     from shutil import get_terminal_size
 
-    from zae_limiter.usage import WINDOW_SECONDS
+    from zae_limiter.values.usage import WINDOW_SECONDS
 
     from ...terminal import Terminal
     from ...usage.chart import charts

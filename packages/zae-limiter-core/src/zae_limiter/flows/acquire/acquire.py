@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
-from ...limits import OnUnavailable
 from ...operations.errors import BudgetSpent, RaceLost, StoreError
-from ...resolution import Config, Resolved
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
+from ...values.limits import OnUnavailable
+from ...values.resolution import Config, Resolved
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
 from ..process.bucket_queue import Waiter

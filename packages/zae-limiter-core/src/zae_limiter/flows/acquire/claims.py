@@ -6,11 +6,11 @@ from threading import RLock
 from typing import NamedTuple
 
 from ...exceptions import InfrastructureError
-from ...limits import Limit, OnUnavailable
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
-from ...resolution import Config, Resolved
 from ...schema.items import BucketState
+from ...values.limits import Limit, OnUnavailable
+from ...values.resolution import Config, Resolved
 from ..process.bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn

@@ -7,9 +7,9 @@ This module chooses the buckets, and says when a separate write is due. ``proces
 from typing import Final
 
 from ...exceptions import RateLimitExceeded
-from ...limits import MAX_LIMITS
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, parse_refused_by_parent, refused_by_parent
+from ...values.limits import MAX_LIMITS
 from ..bucket.serving import cached_bucket
 from ..process.bucket_queue import RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
-from ...limits import MILLI, LimitStatus, check_amounts
 from ...operations.errors import BudgetSpent, StoreError
-from ...resolution import Config
+from ...values.limits import MILLI, LimitStatus, check_amounts
+from ...values.resolution import Config
 from ..process.bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...exceptions import ValidationError
-from ...limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
-from ...naming import check_identifier, check_resource
+from ...values.limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
+from ...values.naming import check_identifier, check_resource
 from ..validation import validate_bucket, validate_flag
 from .claims import AcquireRequest
 

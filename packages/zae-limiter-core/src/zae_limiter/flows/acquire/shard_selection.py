@@ -5,11 +5,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...limits import Limit
 from ...operations.errors import StoreError
 from ...schema.items import BucketState
 from ...sharding import Amounts, allocate, calculate_balance
 from ...token_bucket import refill_bucket
+from ...values.limits import Limit
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState

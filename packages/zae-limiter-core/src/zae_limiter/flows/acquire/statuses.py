@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import RateLimitExceeded
-from ...limits import MILLI, Limit, LimitStatus
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
 from ...sharding import (
@@ -22,6 +21,7 @@ from ...sharding import (
     unseen_parts,
 )
 from ...token_bucket import force_consume
+from ...values.limits import MILLI, Limit, LimitStatus
 from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import AcquireRequest, Claim, Seen

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
-from ...resolution import Config
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
+from ...values.resolution import Config
 from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES

@@ -7,8 +7,8 @@ process that lost a few reshapes, or finds its own undone at once, follows the b
 from collections.abc import Sequence
 from typing import Final
 
-from ...resolution import Config
 from ...schema.items import BucketState
+from ...values.resolution import Config
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
 

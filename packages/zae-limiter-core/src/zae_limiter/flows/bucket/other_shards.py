@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...limits import Limit
 from ...operations.values import NOTHING
 from ...sharding import calculate_balance, unseen_parts
+from ...values.limits import Limit
 from ..process.namespace_state import CachedBucket, NamespaceState
 
 

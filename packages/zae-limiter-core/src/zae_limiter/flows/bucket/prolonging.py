@@ -1,8 +1,8 @@
 """Postpone a ``ttl`` that comes before the bucket is full, because other processes have consumed meanwhile."""
 
 from ...operations.errors import StoreError
-from ...resolution import Config
 from ...schema.attributes import ANCHOR, TTL
+from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..steps import Flow, call
 from .batch import Batch, UpdateDraft

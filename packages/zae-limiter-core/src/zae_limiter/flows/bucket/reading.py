@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
-from ...limits import MILLI
-from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import (
@@ -16,6 +13,9 @@ from ...schema.attributes import (
 )
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...token_bucket import refill_bucket, share
+from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
+from ...values.limits import MILLI
+from ...values.naming import check_identifier, check_resource
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries

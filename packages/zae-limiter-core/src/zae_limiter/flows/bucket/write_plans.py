@@ -7,12 +7,12 @@ reads the outcome.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...limits import Limit
 from ...operations.values import NOTHING, Conditions, Put, Update
-from ...resolution import Config
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHADOWED, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
 from ...token_bucket import ShardLimit, share
+from ...values.limits import Limit
+from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket
 from .batch import Batch, UpdateDraft
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
-from ...resolution import Config
 from ...schema.items import BucketState
+from ...values.resolution import Config
 from ..steps import Flow
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import NamedTuple
 
-from ...limits import OnUnavailable
 from ...operations.values import Item, Key
-from ...resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.configs import limits_in_force, override_end, read_config, read_limits, read_on_unavailable
 from ...schema.entities import read_parent_link
-from ...stats import CacheStats
+from ...values.limits import OnUnavailable
+from ...values.resolution import OWN_LEVELS, Config, Level, Resolved, winner
+from ...values.stats import CacheStats
 
 
 class Record(NamedTuple):

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...limits import Limit, OnUnavailable
 from ...operations.errors import Unreachable
 from ...operations.values import Item, Key
-from ...resolution import Config, Resolved
 from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.attributes import CASCADE
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
+from ...values.limits import Limit, OnUnavailable
+from ...values.resolution import Config, Resolved
 from .bucket_queue import BucketQueue
 from .config_cache import ConfigCache
 from .refusals import PendingRefusals

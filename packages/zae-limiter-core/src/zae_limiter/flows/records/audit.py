@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...audit import AuditAction, AuditEvent, AuditPage, Cause
 from ...operations.values import Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import PK, SK
 from ...schema.audit import audit_item, check_subject, read_audit_event
+from ...values.audit import AuditAction, AuditEvent, AuditPage, Cause
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import with_retries

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...audit import AuditAction, Cause
 from ...exceptions import ValidationError
-from ...limits import MILLI, Limit, check_amounts
-from ...naming import check_limit_name
 from ...operations.values import Conditions, Put, Update
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
 from ...token_bucket import share
+from ...values.audit import AuditAction, Cause
+from ...values.limits import MILLI, Limit, check_amounts
+from ...values.naming import check_limit_name
 from ..bucket.anchor_repair import repair
 from ..bucket.reading import bucket_of, read_whole
 from ..optimistic import Write, optimistic

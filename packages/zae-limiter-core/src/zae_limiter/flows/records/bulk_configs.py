@@ -6,11 +6,11 @@ This module groups and repeats the changes; ``limits`` has the writes of one cha
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from ...audit import Cause
 from ...exceptions import InfrastructureError
-from ...limits import BulkResult, Limit, P
 from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Transact
+from ...values.audit import Cause
+from ...values.limits import BulkResult, Limit, P
 from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...audit import Cause
-from ...entities import Entity, Json
 from ...exceptions import EntityExistsError, EntityNotFoundError, StaleEntityError, ValidationError
-from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import CHILDREN, EVENT_ID, METADATA, PARENT_ID, PK, VERSION
 from ...schema.entities import entity_item, read_child_count, read_entity, read_parent_link, write_metadata
+from ...values.audit import Cause
+from ...values.entities import Entity, Json
+from ...values.naming import check_identifier
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState

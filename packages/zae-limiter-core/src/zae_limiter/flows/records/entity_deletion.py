@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from itertools import accumulate, count
 from typing import Any
 
-from ...audit import Cause
 from ...exceptions import EntityHasChildrenError, EntityNotFoundError
-from ...naming import check_identifier
-from ...operations.capacity import item_size
+from ...operations.sizes import item_size
 from ...operations.values import Delete, Item, Query
 from ...schema import keys
 from ...schema.attributes import CHILDREN, CONFIG_VERSION, SK, VERSION
 from ...schema.configs import read_own_place
 from ...schema.entities import read_child_count, read_entity
 from ...schema.items import BucketId
+from ...values.audit import Cause
+from ...values.naming import check_identifier
 from ..bucket.reading import bucket_of_row
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, optimistic

@@ -7,12 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...audit import AuditAction, Cause
-from ...entities import UNCHANGED, Unchanged
-from ...limits import Limit, OnUnavailable, check_limits
-from ...naming import check_resource
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
-from ...overrides import Override, new_override
 from ...schema import keys
 from ...schema.attributes import (
     CONFIG_VERSION,
@@ -37,6 +32,11 @@ from ...schema.configs import (
     read_on_unavailable,
     read_override,
 )
+from ...values.audit import AuditAction, Cause
+from ...values.entities import UNCHANGED, Unchanged
+from ...values.limits import Limit, OnUnavailable, check_limits
+from ...values.naming import check_resource
+from ...values.overrides import Override, new_override
 from ..optimistic import Write, as_read, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import read

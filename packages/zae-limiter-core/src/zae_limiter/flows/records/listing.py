@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK
 from ...schema.keys import EntityConfigAddress
+from ...values.naming import check_identifier, check_resource
 from ..index_rows import IndexRows, query_rows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import key_of, with_retries

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ...audit import Cause
 from ...exceptions import ValidationError
-from ...limits import BulkResult
-from ...naming import check_resource
 from ...operations.values import BatchGet, Found, Item, Key
-from ...provisioner import ConfigPlace, StoredConfig
 from ...schema.configs import other_attributes, read_config
+from ...values.audit import Cause
+from ...values.limits import BulkResult
+from ...values.naming import check_resource
+from ...values.provisioner import ConfigPlace, StoredConfig
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all

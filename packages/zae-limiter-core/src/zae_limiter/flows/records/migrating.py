@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...exceptions import NoUpgradePathError
-from ...operations.capacity import index_units, item_size, read_units, write_units
 from ...operations.errors import ConditionFailed, Invalid, OutcomeUnknown, RaceLost, StoreError, Throttled
+from ...operations.sizes import index_units, item_size, read_units, write_units
 from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update
 from ...schema import keys
 from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
 from ...schema.reading import UNREADABLE, reads, unreadable
 from ...schema.registry import progress_item, read_namespace, read_progress
-from ...versions import MigrationProgress, VersionRecord, check_admits
+from ...values.versions import MigrationProgress, VersionRecord, check_admits
 from ..pages import PAUSES
 from ..retry import ATTEMPTS, read, with_retries
 from ..steps import Flow, Sleep, call_all

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Item, Update, Value
 from ...schema.attributes import PK
-from ...versions import SCHEMA_VERSION
+from ...values.versions import SCHEMA_VERSION
 from ..retry import key_of
 
 

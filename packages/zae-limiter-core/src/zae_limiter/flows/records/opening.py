@@ -5,11 +5,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable, ZAELimiterError
-from ...namespaces import Namespace
 from ...operations.errors import StoreError, TableExists, TableMissing
 from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get
 from ...schema.registry import read_namespace
-from ...versions import check_compatible
+from ...values.namespaces import Namespace
+from ...values.versions import check_compatible
 from ..process.late_opening import opened
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error

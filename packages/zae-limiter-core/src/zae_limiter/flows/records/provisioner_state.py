@@ -9,7 +9,6 @@ from dataclasses import replace
 from ...exceptions import RateLimiterUnavailable, StaleStateError, ValidationError
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Item, Key, Put, Query, Update
-from ...provisioner import ProvisionerState
 from ...schema import keys
 from ...schema.attributes import LAST_APPLIED, PK, SERIAL
 from ...schema.provisioner import (
@@ -22,6 +21,7 @@ from ...schema.provisioner import (
     state_items,
     torn,
 )
+from ...values.provisioner import ProvisionerState
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all
 from ..process.namespace_state import NamespaceState

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...exceptions import NamespaceStateError
-from ...naming import check_namespace_id
 from ...operations.errors import ConditionFailed
 from ...operations.values import Delete, Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import PURGING
 from ...schema.registry import purged_item
+from ...values.naming import check_namespace_id
 from ..index_rows import IndexRows, report
 from ..pages import delete_all
 from ..retry import ATTEMPTS, RaceLost, key_of, with_retries

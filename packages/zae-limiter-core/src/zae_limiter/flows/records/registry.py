@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError
-from ...namespaces import Namespace
-from ...naming import check_namespace, check_namespace_id
 from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Key, Page, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import DELETED, NAMESPACE_ID, PK, PURGED, PURGING
 from ...schema.registry import MARKS, RegistryRecord, namespace_items, read_record
+from ...values.namespaces import Namespace
+from ...values.naming import check_namespace, check_namespace_id
 from ..index_rows import IndexRows, report
 from ..pages import query_all
 from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries

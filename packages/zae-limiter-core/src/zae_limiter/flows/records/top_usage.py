@@ -5,10 +5,10 @@ from datetime import datetime
 from functools import partial
 from heapq import nsmallest
 
-from ...limits import MILLI
-from ...naming import check_limit_name, check_resource
 from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED
-from ...usage import EntityUsage
+from ...values.limits import MILLI
+from ...values.naming import check_limit_name, check_resource
+from ...values.usage import EntityUsage
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_page_size

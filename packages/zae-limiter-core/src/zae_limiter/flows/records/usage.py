@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
-from ...limits import MILLI
-from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Page, Query
 from ...schema import keys
 from ...schema.usage import SnapshotId, read_milli, read_usage
-from ...usage import (
+from ...values.limits import MILLI
+from ...values.naming import check_identifier, check_resource
+from ...values.usage import (
     LimitUsage,
     UsagePage,
     UsageSnapshot,

@@ -8,7 +8,7 @@ from ...operations.values import Conditions, Item, Key, Put
 from ...schema import keys
 from ...schema.attributes import PK
 from ...schema.registry import read_version, version_item
-from ...versions import VersionRecord
+from ...values.versions import VersionRecord
 from ..retry import ATTEMPTS, RaceLost, read, with_retries
 from ..steps import Flow
 

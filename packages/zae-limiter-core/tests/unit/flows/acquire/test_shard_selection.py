@@ -4,7 +4,7 @@ from support.core.plays import NOW, RPM, bucket_item, stage
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.acquire.shard_selection import cached_shards
 from zae_limiter.flows.process.namespace_state import CachedBucket
-from zae_limiter.resolution import Config, Resolved
+from zae_limiter.values.resolution import Config, Resolved
 
 
 def test_a_bucket_that_was_forgotten_and_seen_again_is_not_judged_by_a_part_of_its_shards() -> None:

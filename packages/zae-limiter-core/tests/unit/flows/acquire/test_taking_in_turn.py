@@ -7,8 +7,8 @@ from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue
-from zae_limiter.resolution import Config, Resolved
 from zae_limiter.schema.items import BucketId, BucketState, read_bucket
+from zae_limiter.values.resolution import Config, Resolved
 
 CONFIG = Config((RPM,), 0)
 

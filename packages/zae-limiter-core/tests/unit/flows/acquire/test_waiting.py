@@ -10,7 +10,7 @@ from zae_limiter.flows.process.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue, Flow, Wait
 from zae_limiter.operations.errors import BudgetSpent
-from zae_limiter.resolution import Config, Resolved
+from zae_limiter.values.resolution import Config, Resolved
 
 
 def in_line(it: Stage, before: Turn, max_wait: float = 30.0) -> Flow[Grant]:

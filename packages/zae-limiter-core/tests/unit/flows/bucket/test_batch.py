@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from support.core.plays import RPM, stage
 from zae_limiter.flows.bucket.batch import fit_batch
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.limits import Limit
-from zae_limiter.resolution import Config
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 QUEUE = stage().cached.queue
 CONFIG = Config((RPM, Limit.per_minute("tpm", 1000)), 0)

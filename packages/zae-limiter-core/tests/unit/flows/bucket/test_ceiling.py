@@ -6,9 +6,9 @@ from support.core.commits import applied_to, run, table_of, verdicts
 from support.core.plays import MINUTE, RPM, bucket_item, stage
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.steps import play
-from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import Get, Update
+from zae_limiter.values.limits import Limit
 
 CEILING = RPM.ceiling_milli
 

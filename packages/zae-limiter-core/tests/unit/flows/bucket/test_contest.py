@@ -6,10 +6,10 @@ from support.core.commits import applied_to, run, verdicts
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.contest import FOLLOW_MS, RESHAPES_LOST
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import Item, Update
-from zae_limiter.resolution import Config
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 THEIRS, TPM = Limit.per_minute("rpm", 30), Limit.per_minute("tpm", 60)
 

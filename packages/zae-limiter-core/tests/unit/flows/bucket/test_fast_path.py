@@ -13,10 +13,10 @@ from zae_limiter.flows.bucket.fast_path import fast_path_update
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import NOTHING, Update
-from zae_limiter.resolution import Config
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 TPM = Limit.custom("tpm", 7, burst=11, refill_amount=3, refill_period=13)
 LIMITS = (RPM, TPM)

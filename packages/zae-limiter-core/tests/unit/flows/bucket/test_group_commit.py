@@ -5,10 +5,10 @@ from support.core.plays import MINUTE, NOW, RPM, bucket_item, stage
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.retry import ATTEMPTS, PAUSES, RaceLost
 from zae_limiter.flows.steps import Sleep, Step, play
-from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Get, Put, Update
-from zae_limiter.resolution import Config
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 CEILING = RPM.ceiling_milli
 TPM = Limit.per_minute("tpm", 60)

@@ -8,10 +8,10 @@ import pytest
 from support.core.plays import MINUTE, NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.process.bucket_queue import BucketRequest, RefusalCount
-from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Conditions, Put, Update
-from zae_limiter.resolution import Config
 from zae_limiter.schema.items import rule_attributes
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 TPM = Limit.per_minute("tpm", 6000, burst=9000)
 CEILING = RPM.ceiling_milli

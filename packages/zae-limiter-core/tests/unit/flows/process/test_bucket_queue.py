@@ -1,8 +1,8 @@
 from support.core.plays import RPM, stage
 from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, broken, fail
-from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import StoreError
-from zae_limiter.resolution import Config
+from zae_limiter.values.limits import Limit
+from zae_limiter.values.resolution import Config
 
 NOBODY = BucketQueue(lambda batch: iter(()))  # type: ignore[arg-type, return-value]
 ONE, SAME, OTHER = Config((RPM,), 1), Config((RPM,), 2), Config((Limit.per_minute("rpm", 61),), 3)

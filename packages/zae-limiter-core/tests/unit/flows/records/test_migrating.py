@@ -22,17 +22,17 @@ from support.core.rehearsal import (
     record,
     record_item,
 )
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.exceptions import NoUpgradePathError, OlderClientsError
 from zae_limiter.flows.records import migrating
 from zae_limiter.flows.records.migrating import KEY, forecast, migrate
 from zae_limiter.flows.records.migrations import Change, Migration
 from zae_limiter.flows.steps import play
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled, Unreadable
 from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Transact, Update
 from zae_limiter.schema.attributes import CASCADE, SERIAL
 from zae_limiter.schema.registry import progress_item
-from zae_limiter.versions import MigrationProgress, VersionRecord
+from zae_limiter.values.versions import MigrationProgress, VersionRecord
 
 COUNT = 41
 PAGE = 7

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from support.core.rehearsal import FIRST, REHEARSED, SECOND, Life, all_items, bucket, old_table, record, record_item
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.exceptions import NoUpgradePathError
 from zae_limiter.flows.records import migrating
 from zae_limiter.flows.records.migrating import forecast, pending, unrecorded_schema
@@ -12,10 +13,9 @@ from zae_limiter.flows.records.migrations import MIGRATIONS, newest_schema, olde
 from zae_limiter.flows.records.versions import KEY as VERSION_KEY
 from zae_limiter.flows.records.versions import change_version_record
 from zae_limiter.flows.steps import play
-from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Key, Operation, Put
 from zae_limiter.schema.registry import namespace_items
-from zae_limiter.versions import SCHEMA_VERSION, VersionRecord, parse_version
+from zae_limiter.values.versions import SCHEMA_VERSION, VersionRecord, parse_version
 
 COUNT = 41
 PAGE = 7

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
-from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
+from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Key, Operation, Update
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark, usage_item

@@ -1,0 +1,1 @@
+"""DynamoDB: operations as its requests, its answers, and the clients that send them."""

@@ -1,0 +1,1 @@
+"""The async store over DynamoDB, and its clients."""

@@ -1,0 +1,154 @@
+"""Requests over aioboto3: the client, and its errors. Only a process that uses it imports this module."""
+
+import socket
+from collections.abc import Awaitable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import aioboto3
+import aiohttp
+from botocore import exceptions as errors
+from botocore.config import Config
+from botocore.httpsession import get_cert_path
+
+from ....operations.errors import NotApplied, OutcomeUnknown, StoreError, Unreachable
+from ....operations.values import Operation
+from ....runtime.callables import is_awaited
+from ...in_time import in_time
+from ..aws.endpoint import refuse_credentials
+from ..aws.opening import tls_context
+from ..aws.trust import untrusted
+from ..checksum import check_crc32
+from ..faults import no_client, read_fault, unsent
+from ..options import ClientOptions
+
+
+class SdkClient:
+    """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
+
+    takes_bodies = False
+    errors = (Exception,)
+
+    def __init__(self, sdk: Any, closing: AsyncExitStack, operation_timeout: float) -> None:
+        self._sdk = sdk
+        self._host = urlsplit(sdk.meta.endpoint_url).netloc
+        self._closing = closing
+        self._operation_timeout = operation_timeout
+        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
+
+    async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """Send one request. Raises what the SDK raises, and ``OutcomeUnknown`` if the answer does not come in time."""
+        answer: Mapping[str, Any] = await in_time(self._calls[name](**request), self._operation_timeout)
+        return answer
+
+    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+        """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
+        if isinstance(error, errors.ClientError):
+            return read_fault(operation, error.response)
+        return (
+            unsent(error)
+            or untrusted(error, self._host)
+            or (Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__))
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._closing.aclose()
+
+    def abandon(self) -> None:
+        """Close the connections without the event loop, which may be gone."""
+        for session in self._sessions():
+            if session.connector is not None:
+                _complete(session.connector.close())
+            session.detach()
+
+    def leave_to_parent(self) -> None:
+        """Leave the connections open in a child process: closing them would end those of the parent."""
+        for session in self._sessions():
+            if session.connector is not None:
+                session.connector._closed = True  # so that nothing closes it when this process ends
+            session.detach()
+        _inherited.append(self)
+
+    def _sessions(self) -> list[Any]:
+        """Return the aiohttp sessions of the SDK's client, which has no public name for them."""
+        http = getattr(getattr(self._sdk, "_endpoint", None), "http_session", None)
+        sessions = getattr(http, "_sessions", None)
+        return list(sessions.values()) if isinstance(sessions, dict) else []
+
+
+_inherited: list[SdkClient] = []
+
+
+def _complete(closing: Awaitable[None]) -> None:
+    """Finish an awaitable that has done its work already, or never can."""
+    steps = closing.__await__()
+    try:
+        next(steps)
+    except (StopIteration, RuntimeError):  # RuntimeError: no event loop runs
+        return
+    if hasattr(steps, "close"):
+        steps.close()
+
+
+async def open_sdk(options: ClientOptions) -> SdkClient:
+    """Return a new client. Raises ``StoreError`` if none can be made."""
+    closing = AsyncExitStack()
+    try:
+        session = aioboto3.Session(**options.session())
+        config = Config(**options.config())
+        client = await closing.enter_async_context(
+            session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+        )
+    except Exception as error:
+        raise no_client(error) from error
+    try:
+        _verify_hosts(client._endpoint.http_session)
+        refuse_credentials("endpoint_url", client.meta.endpoint_url)
+    except NotApplied:
+        await closing.aclose()
+        raise
+    client.meta.events.register("response-received.dynamodb", check_crc32)
+    _call_without_context(client)
+    return SdkClient(client, closing, options.operation_timeout)
+
+
+def _verify_hosts(http: Any) -> None:
+    """Make an older aiobotocore verify certificates as boto3 does: for their host, and behind a proxy, too.
+
+    Its own TLS context checks no host, because botocore leaves that to urllib3; behind a proxy it verifies nothing.
+    Versions whose connectors are created asynchronously do both.
+    """
+    create = http._create_connector
+    if is_awaited(create):
+        return
+    context = tls_context(get_cert_path(http._verify))
+
+    def create_verifying(proxy_url: str | None) -> aiohttp.TCPConnector:
+        connector: aiohttp.TCPConnector = create(proxy_url)
+        connector._ssl = context
+        return connector
+
+    http._create_connector = create_verifying
+
+
+def _call_without_context(sdk: Any) -> None:
+    """Take aiobotocore's context off the calls of a client.
+
+    The context only collects features for the user agent. It is an asynchronous generator, which prints an error when
+    an event loop ends during a call: the loop closes it in another context than its own.
+    """
+    call = getattr(type(sdk)._make_api_call, "__wrapped__", None)
+    if call is not None:  # older versions have no context
+        sdk._make_api_call = partial(call, sdk)
+
+
+def _never_left(error: Exception) -> bool:
+    if isinstance(error, errors.ConnectTimeoutError):
+        return True
+    # aiobotocore also raises these for a connection that broke during a request: the inner error decides.
+    if isinstance(error, (errors.EndpointConnectionError, errors.SSLError, errors.ProxyConnectionError)):
+        return isinstance(error.kwargs.get("error"), (aiohttp.ClientConnectorError, socket.gaierror))
+    return False

@@ -1,0 +1,144 @@
+"""Async stores: over DynamoDB, or in memory."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ....clock.system import SystemClock
+from ....operations.errors import Closed, StoreError
+from ....operations.values import Operation
+from ....runtime import forks
+from ...meter import Meter
+from ..aws.proxy_password import raise_without_password
+from ..options import ClientOptions, Transport
+from ..render import read_answer, read_date, render, render_body
+from .transport import Client, Opener, Send, counted
+
+
+class DynamoDBStore:
+    """A DynamoDB table, through one client, which the first operation on an event loop opens.
+
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``meter`` counts requests and units; it
+    may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
+    """
+
+    ends_in_time = True
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        region: str | None = None,
+        endpoint_url: str | None = None,
+        profile: str | None = None,
+        connect_timeout: float = 1.0,
+        read_timeout: float = 2.0,
+        max_connections: int = 100,
+        transport: Transport | None = None,
+        meter: Meter | None = None,
+        clock: SystemClock | None = None,
+    ) -> None:
+        self.table_name: str = table_name
+        """The name of the table."""
+        self.meter: Meter | None = meter
+        """Counts requests and units, if there is one."""
+        self.clock = clock or SystemClock()
+        """The time, which the store corrects by its answers."""
+        options = ClientOptions(
+            transport=transport,
+            region=region,
+            endpoint_url=endpoint_url,
+            profile=profile,
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            max_connections=max_connections,
+        )
+        self._opener = Opener(options)
+        self._send: Send | None = None
+        self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
+        self._client: Client | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._lock = asyncio.Lock()
+        forks.register(self)
+
+    async def perform(self, operation: Operation[Any]) -> Any:
+        """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
+        name, request = self._render(operation, self.table_name)
+        if self._send is None or self._loop is not asyncio.get_running_loop():
+            await self.connect()
+        send, client = self._send, self._client
+        if send is None or client is None:
+            raise Closed("the store is closed")
+        sent = time.monotonic()
+        try:
+            answer = await send(name, request)
+        except StoreError:
+            raise
+        except client.errors as error:
+            self._note_date(getattr(error, "response", None) or {}, sent)
+            fault = client.fault_of(operation, error)
+            if fault is None:
+                return None
+            raise_without_password(fault, error)
+        self._note_date(answer, sent)
+        return read_answer(operation, answer)
+
+    def _note_date(self, answer: Mapping[str, Any], sent: float) -> None:
+        """Correct the clock by the date of an answer, good or bad."""
+        date = read_date(answer)
+        if date is not None:
+            self.clock.on_answer(date, sent * 1000, time.monotonic() * 1000)
+
+    async def close(self) -> None:
+        """Close the client; an operation after it is ``Closed``."""
+        self._closed, self._send = True, None
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+        elif client is not None:
+            client.abandon()
+
+    def forget(self) -> None:
+        """Open another client in a child process, and leave the parent's connections alone."""
+        if self._client is not None:
+            self._client.leave_to_parent()
+        self._client = self._send = self._loop = None
+        self._lock = asyncio.Lock()
+
+    def __del__(self) -> None:
+        """Abandon an open client, so that the SDK does not complain about a program that ends without closing."""
+        if getattr(self, "_client", None) is not None:
+            self._client.abandon()  # type: ignore[union-attr]
+
+    async def connect(self) -> None:
+        """Open a client if there is none. Raises ``StoreError``."""
+        loop = asyncio.get_running_loop()
+        if self._send is not None and self._loop is loop:
+            return
+        if self._loop is not loop:
+            self._move_to(loop)
+        lock = self._lock
+        await lock.acquire()
+        try:
+            if self._closed:
+                raise Closed("the store is closed")
+            if self._send is None:
+                self._client = client = await self._opener.open()
+                if self.meter is None:
+                    self._render = render_body if client.takes_bodies else render
+                    self._send = client.send
+                else:
+                    self._send = counted(client.send, self.meter)
+        finally:
+            with suppress(RuntimeError):  # the loop is closed, so that nobody waits
+                lock.release()
+
+    def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Drop the client of a loop that no longer runs: a connection cannot change its loop."""
+        if self._client is not None:
+            self._client.abandon()
+        self._client = self._send = None
+        self._loop, self._lock = loop, asyncio.Lock()

@@ -1,0 +1,195 @@
+"""Find the URL of DynamoDB and the region to sign for, as a client of botocore does.
+
+This module repeats botocore's endpoint rules for DynamoDB, because a client would read the description of the whole
+service for them. A test compares the two. It sends no request.
+"""
+
+import os
+import re
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from ....operations.errors import NotApplied
+from ..faults import no_client
+from ..options import ClientOptions
+
+_LOCAL: Final = "local"  # DynamoDB Local, whatever the partition
+_LOCAL_SIGNS_FOR: Final = "us-east-1"
+_WITHOUT_FIPS_NAME: Final = "aws-us-gov"  # the plain endpoint of this partition is a FIPS endpoint
+
+
+class Endpoint(NamedTuple):
+    """The place of DynamoDB.
+
+    ``url`` is ``http:`` or ``https:`` with a host, as configured or resolved. ``region`` is the one to sign with.
+    ``ca_bundle`` is the path of the authorities to trust, ``None`` for the system's. ``proxy`` is the host of the proxy
+    that the environment names for ``url``: its URL, which may have a password, is the SDK's to read.
+    """
+
+    url: str
+    region: str
+    ca_bundle: str | None
+    proxy: str | None
+
+
+def open_session(options: ClientOptions) -> Any:
+    """Return a botocore session for the profile and the region. Raises ``NotApplied`` for a profile that is missing."""
+    from botocore.exceptions import BotoCoreError
+    from botocore.session import Session
+
+    try:
+        session = Session(profile=options.profile)
+        session.get_scoped_config()  # reads the files
+    except (BotoCoreError, OSError, ValueError) as error:
+        raise no_client(error) from error
+    if region := _chosen_region(options):
+        session.set_config_variable("region", region)  # also for the roles that its credentials assume
+    return session
+
+
+def find_endpoint(session: Any, options: ClientOptions) -> Endpoint:
+    """Return the endpoint that botocore uses. Raises ``NotApplied`` if a setting is missing or wrong."""
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        return _found(session, options)
+    except (BotoCoreError, OSError, ValueError) as error:
+        raise no_client(error) from error
+
+
+def _found(session: Any, options: ClientOptions) -> Endpoint:
+    region, fips = _plain(_region(session, options))
+    source, url = _configured(session, options)
+    if not source:  # FIPS and dual stack do not apply to a configured one
+        fips = fips or bool(session.get_config_variable("use_fips_endpoint"))
+        dual_stack = bool(session.get_config_variable("use_dualstack_endpoint"))
+        url = _default_url(_partition(session, region), region, fips=fips, dual_stack=dual_stack)
+        region = _LOCAL_SIGNS_FOR if region == _LOCAL else region
+    _check(source, url)
+    bundle = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or None
+    return Endpoint(url, region, bundle, _proxy(url))
+
+
+# the region
+
+
+def _chosen_region(options: ClientOptions) -> str | None:
+    return options.region or os.environ.get("AWS_REGION") or None
+
+
+def _region(session: Any, options: ClientOptions) -> str:
+    from botocore.exceptions import InvalidRegionError, NoRegionError
+    from botocore.utils import validate_region_name
+
+    region: str | None = _chosen_region(options) or session.get_config_variable("region")
+    if not region:
+        raise NoRegionError
+    validate_region_name(region)
+    if region.endswith("\n"):  # which a ``$`` lets pass
+        raise InvalidRegionError(region_name=region)
+    return region
+
+
+def _plain(region: str) -> tuple[str, bool]:
+    """Return the region without FIPS in its name, and whether it was there."""
+    plain = region.replace("fips-", "").replace("-fips", "")
+    return plain, plain != region
+
+
+# the URL
+
+
+def _configured(session: Any, options: ClientOptions) -> tuple[str, str]:
+    """Return the URL that is configured, after the name of the setting; two empty ones if there is none."""
+    if options.endpoint_url is not None:
+        return "endpoint_url", options.endpoint_url
+    if session.get_config_variable("ignore_configured_endpoint_urls"):
+        return "", ""
+    for name in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"):
+        if os.environ.get(name):
+            return name, os.environ[name]
+    profile = session.get_scoped_config()
+    of_service = _services(session, profile).get("dynamodb")
+    for name, section in (
+        ("endpoint_url of the profile's services", of_service),
+        ("endpoint_url of the profile", profile),
+    ):
+        if isinstance(section, dict) and section.get("endpoint_url"):
+            return name, section["endpoint_url"]
+    return "", ""
+
+
+def _services(session: Any, profile: Any) -> Any:
+    from botocore.exceptions import InvalidConfigError
+
+    if "services" not in profile:
+        return {}
+    name = profile["services"]
+    section = session.full_config.get("services", {}).get(name)
+    if not section:
+        raise InvalidConfigError(error_msg=f"the profile names the services section {name!r}, which does not exist")
+    return section
+
+
+def _partition(session: Any, region: str) -> Any:
+    """Return what botocore knows of the partition of a region, by default of the first one, ``aws``."""
+    partitions = session.get_component("data_loader").load_data("partitions")["partitions"]
+    for partition in partitions:
+        if region in partition["regions"] or re.match(partition["regionRegex"], region):
+            return partition["outputs"]
+    return partitions[0]["outputs"]
+
+
+def _default_url(partition: Any, region: str, *, fips: bool, dual_stack: bool) -> str:
+    for setting, wanted, support in (("FIPS", fips, "supportsFIPS"), ("DUALSTACK", dual_stack, "supportsDualStack")):
+        if wanted and (region == _LOCAL or not partition[support]):
+            raise NotApplied(f"no client: region {region} has no such endpoint; unset AWS_USE_{setting}_ENDPOINT")
+    if region == _LOCAL:
+        return "http://localhost:8000"
+    suffix = partition["dualStackDnsSuffix" if dual_stack else "dnsSuffix"]
+    named = fips and (dual_stack or partition["name"] != _WITHOUT_FIPS_NAME)
+    return f"https://dynamodb{'-fips' if named else ''}.{region}.{suffix}"
+
+
+def _check(source: str, url: str) -> None:
+    """Raise ``NotApplied`` unless ``url`` is ``http:`` or ``https:`` with a host, and no more than a path."""
+    if not _is_endpoint(url):
+        shown = "(not shown: it may have a password)" if "@" in url else repr(url)
+        raise NotApplied(f"no client: {source}: {shown} is no http:// or https:// URL with a host; see endpoint_url")
+    refuse_credentials(source, url)
+
+
+def refuse_credentials(source: str, url: str) -> None:
+    """Raise ``NotApplied`` if a URL has a user or a password, which messages would show."""
+    if "@" in urlsplit(url).netloc:
+        raise NotApplied(f"no client: {source} has credentials (not shown: it may have a password); put none into it")
+
+
+def _is_endpoint(url: str) -> bool:
+    from botocore.utils import is_valid_endpoint_url, is_valid_ipv6_endpoint_url
+
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in {"http", "https"} and not parts.query and not parts.fragment and parts.port != 0
+        return fits and bool(is_valid_endpoint_url(url) or is_valid_ipv6_endpoint_url(url))
+    except ValueError:  # a port that is no number, a bracket that stays open
+        return False
+
+
+def _proxy(url: str) -> str | None:
+    from botocore.utils import get_environ_proxies
+
+    proxy: str | None = get_environ_proxies(url).get(urlsplit(url).scheme)
+    if not proxy:
+        return None
+    if not proxy.startswith(("http:", "https:")):
+        proxy = f"http:{proxy}" if proxy.startswith("//") else f"http://{proxy}"
+    try:
+        host = urlsplit(proxy).hostname
+    except ValueError:  # a bracket that stays open
+        host = None
+    if not host:
+        raise NotApplied("no client: HTTPS_PROXY or HTTP_PROXY is no URL with a host; unset it, or use NO_PROXY")
+    return host

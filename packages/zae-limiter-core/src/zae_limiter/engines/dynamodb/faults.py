@@ -1,0 +1,188 @@
+"""Translate DynamoDB's error answers, and errors before anything is sent, into store errors.
+
+Errors of connections differ in each client, and are read there.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from ...operations.errors import (
+    ConditionFailed,
+    Conflict,
+    Denied,
+    Invalid,
+    NotApplied,
+    OutcomeUnknown,
+    Reason,
+    StoreError,
+    TableExists,
+    TableMissing,
+    Throttled,
+    TransactionCancelled,
+    Unreadable,
+)
+from ...operations.values import (
+    Check,
+    CreateTable,
+    Delete,
+    EnableTtl,
+    Item,
+    Key,
+    Operation,
+    Put,
+    Transact,
+    Update,
+)
+from ...schema.attributes import PK, SK
+from ...schema.reading import UNREADABLE
+from .stored import read_one
+
+_THROTTLED: Final = frozenset(
+    ("ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded")
+)
+_CONFLICTS: Final = frozenset(
+    (
+        "ResourceInUseException",  # a table that is being changed
+        "TransactionConflictException",
+        "TransactionInProgressException",
+        "ReplicatedWriteConflictException",
+    )
+)
+_DENIED: Final = frozenset(
+    (
+        "AccessDenied",
+        "AccessDeniedException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "IncompleteSignatureException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "InvalidSignatureException",  # also for a clock that is too far off
+        "InvalidToken",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "NotAuthorized",
+        "OptInRequired",
+        "RequestExpired",
+        "RequestInTheFuture",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    )
+)
+_CLOCK_IS_OFF: Final = frozenset(("RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"))
+_CLOCK_MESSAGES: Final = ("Signature expired", "Signature not yet current")
+_NO_CREDENTIALS: Final = frozenset(
+    ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOError")
+)
+_UNUSABLE: Final = frozenset(("NoRegionError", "InvalidRegionError", "ProfileNotFound", "ParamValidationError"))
+_HINTS: Final = {
+    "NoRegionError": "pass region=, or set AWS_REGION",
+    "NoCredentialsError": "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role",
+}
+_CONFLICT_REASON: Final = "TransactionConflict"
+_UNKNOWN_REASON: Final = "Unknown"
+_THROTTLED_REASONS: Final = frozenset((_CONFLICT_REASON, "ThrottlingError", "ProvisionedThroughputExceeded"))
+
+Response = Mapping[str, Any]
+
+
+def read_fault(operation: Operation[Any], response: Response) -> StoreError | None:
+    """Return the store error of an error ``response``, ``None`` if the operation had nothing to do."""
+    code, message = _code(response), response.get("Error", {}).get("Message", "")
+    try:
+        return _known(operation, response, code, message)
+    except Unreadable as error:
+        return error
+    except (OutcomeUnknown, *UNREADABLE) as error:  # its code is certain, its details are damaged
+        return _of_status(response)(f"{code}: {message}; its details cannot be read: {error}")
+
+
+def _known(operation: Operation[Any], response: Response, code: str, message: str) -> StoreError | None:
+    match code:
+        case "ConditionalCheckFailedException":
+            return ConditionFailed(_item(operation, response))
+        case "TransactionCanceledException" if isinstance(operation, Transact):
+            return _cancelled(operation, response, message)
+        case "ResourceNotFoundException":
+            return TableMissing(message)
+        case "ResourceInUseException" if isinstance(operation, CreateTable):
+            return TableExists(message)
+        case "ValidationException" if isinstance(operation, EnableTtl) and "already enabled" in message:
+            return None
+        case "ValidationException":
+            return Invalid(f"{code}: {message}")
+        case _ if _is_of_the_clock(code, message):
+            why = "this machine's clock is too far off: the store refuses its signatures; set the clock"
+            return Denied(f"{why}: {code}: {message}")
+    return _of_status(response)(f"{code}: {message}")
+
+
+def _is_of_the_clock(code: str, message: str) -> bool:
+    return code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES))
+
+
+def _of_status(response: Response) -> type[StoreError]:
+    if _code(response) in _THROTTLED:
+        return Throttled
+    if _code(response) in _CONFLICTS:
+        return Conflict
+    if _code(response) in _DENIED:
+        return Denied
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:  # without a code it comes from something before DynamoDB, as the next
+        return Throttled
+    return NotApplied if 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT else OutcomeUnknown
+
+
+def _cancelled(transact: Transact, response: Response, message: str) -> StoreError:
+    """Return the error of a cancelled transaction, with a reason for each write, whatever the store says."""
+    given = response.get("CancellationReasons", ())
+    if len(given) != len(transact.writes):
+        return TransactionCancelled((Reason(_UNKNOWN_REASON),) * len(transact.writes))
+    reasons = tuple(map(_reason, transact.writes, given))
+    codes = {reason.code for reason in reasons} - {None}
+    # No condition of the caller failed: the same transaction may pass later.
+    if codes and codes <= _THROTTLED_REASONS:
+        return (Conflict if codes == {_CONFLICT_REASON} else Throttled)(message)
+    return TransactionCancelled(reasons)
+
+
+def _reason(write: Put | Update | Delete | Check, reason: Response) -> Reason:
+    code = reason.get("Code")
+    if not isinstance(code, str | None):
+        raise TypeError("a reason is no text")
+    if code in {None, "None"}:
+        return Reason(None)
+    return Reason(code, _item(write, reason))
+
+
+def _item(write: Operation[Any] | Check, holder: Response) -> Item | None:
+    """Return the stored item in an answer to a write. Raises ``OutcomeUnknown`` for another item, ``Unreadable``."""
+    if not holder.get("Item") or not isinstance(write, Put | Update | Delete | Check):
+        return None
+    return read_one(Key(write.item[PK], write.item[SK]) if isinstance(write, Put) else write.key, holder["Item"])
+
+
+def _code(response: Response) -> str:
+    code: str = response.get("Error", {}).get("Code", "")
+    return code
+
+
+def unsent(error: Exception) -> StoreError | None:
+    """Return the store error of an SDK error that comes before anything is sent, ``None`` for any other error."""
+    names = {cls.__name__ for cls in type(error).__mro__}  # by name, without an import of the SDK
+    hint = next((f"; {_HINTS[name]}" for name in _HINTS if name in names), "")
+    if names & _NO_CREDENTIALS:
+        return Denied(f"{error}{hint}")
+    return NotApplied(f"{error}{hint}") if names & _UNUSABLE else None
+
+
+def no_client(error: Exception) -> StoreError:
+    """Return the error for a client that cannot be made, because of credentials, region, profile or endpoint."""
+    fault = unsent(error) or NotApplied(str(error))
+    return type(fault)(f"no client: {fault}")

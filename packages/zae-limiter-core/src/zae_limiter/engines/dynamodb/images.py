@@ -1,0 +1,96 @@
+"""Images of a bucket item, as the table's stream has them, read strictly.
+
+Whoever may write a bucket may damage it. A problem names the attribute, never its value, because it is logged.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...exceptions import ValidationError
+from ...schema.attributes import (
+    ACQUIRES,
+    ANCHOR,
+    REFUSED,
+    SHADOWED,
+    SHARD_COUNT,
+    WCU,
+    parse_bucket_attribute,
+    parse_refused_by_parent,
+)
+from ...schema.items import BucketId, Item
+from ...sharding import MAX_SHARDS, SHARD_COUNTS
+from ...values.limits import MAX_LIMITS
+from ...values.naming import check_identifier, check_limit_name, check_namespace_id, check_resource
+from .marshal import read_item
+
+MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
+
+_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, ACQUIRES, REFUSED, SHADOWED))
+_WHOLE: Final = re.compile(r"-?[0-9]{1,38}")
+
+
+def check_bucket(bucket: BucketId) -> BucketId:
+    """Return the id, if core could have written it. Raises ``ValueError``."""
+    try:
+        check_namespace_id("namespace id", bucket.namespace_id)
+        check_identifier("entity", bucket.entity_id)
+        check_resource("resource", bucket.resource)
+    except ValidationError as error:
+        raise ValueError(f"the key has no valid {error.field}") from None
+    if not 0 <= bucket.shard < MAX_SHARDS:
+        raise ValueError(f"the key has no shard from 0 to {MAX_SHARDS - 1}")
+    return bucket
+
+
+def read_bucket_image(image: object) -> Item:
+    """Return the item in an image: its numbers are whole and within bounds, its limits have valid names.
+
+    Raises ``ValueError``.
+    """
+    if not isinstance(image, Mapping):
+        raise ValueError("the image is not a map")
+    item = {name: _read(name, value) for name, value in image.items()}
+    for name in (ANCHOR, SHARD_COUNT):
+        if name not in item:
+            raise ValueError(f"{name} is missing")
+    if item[SHARD_COUNT] not in SHARD_COUNTS:
+        raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
+    limits = {attribute.limit for attribute in map(parse_bucket_attribute, item) if attribute is not None}
+    if len(limits - {WCU}) > MAX_LIMITS:
+        raise ValueError(f"there are more than {MAX_LIMITS} limits")
+    if sum(parse_refused_by_parent(name) is not None for name in item) > 2 * MAX_LIMITS:  # processes add some at once
+        raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of parents")
+    return item
+
+
+def _read(name: str, value: Any) -> Any:
+    attribute, of_parent = parse_bucket_attribute(name), parse_refused_by_parent(name)
+    if of_parent is not None:
+        _check_limit(of_parent)
+    elif attribute is None and name not in _NUMBERS:
+        return _any(name, value)
+    if attribute is not None and attribute.limit != WCU:
+        _check_limit(attribute.limit)
+    return _number(name, value)
+
+
+def _check_limit(limit: str) -> None:
+    try:
+        check_limit_name("limit", limit)
+    except ValidationError:
+        raise ValueError(f"{limit[:64]!r} is no name of a limit") from None
+
+
+def _number(name: str, value: Any) -> int:
+    digits = value.get("N") if isinstance(value, Mapping) else None
+    if not isinstance(digits, str) or not _WHOLE.fullmatch(digits) or abs(int(digits)) > MOST:
+        raise ValueError(f"{name} is not a whole number from -10^30 to 10^30")
+    return int(digits)
+
+
+def _any(name: str, value: Any) -> Any:
+    try:
+        return read_item({name: value})[name]
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        raise ValueError(f"{name[:64]!r} cannot be read") from None

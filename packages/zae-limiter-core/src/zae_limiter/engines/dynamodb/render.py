@@ -1,0 +1,244 @@
+"""Render operations as DynamoDB's requests, and read its answers as values.
+
+``expressions`` writes the texts, ``faults`` reads errors, clients send.
+"""
+
+from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, Final
+
+from ...operations.errors import OutcomeUnknown, StoreError
+from ...operations.values import (
+    BatchGet,
+    BatchWrite,
+    Check,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    EnableTtl,
+    Found,
+    Get,
+    Item,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    Unwritten,
+    Update,
+)
+from ...schema.attributes import PK, SK, TTL
+from ...schema.reading import UNREADABLE
+from ...schema.table import INDEXES, TABLE_KEYS, create_table_request
+from .expressions import condition_parameters, query_parameters, update_json, update_parameters
+from .marshal import read_item, write_item
+from .stored import read_key, read_one, read_row
+
+Request = dict[str, Any]
+Answer = Mapping[str, Any]
+
+
+def render(operation: Operation[Any], table_name: str) -> tuple[str, Request]:
+    """Return DynamoDB's name of the operation, and its request. Raises ``TypeError`` for an unstorable value."""
+    name, build = _RENDERERS[type(operation)]
+    return name, build(operation, table_name)
+
+
+def render_body(operation: Operation[Any], table_name: str) -> tuple[str, Request | bytes]:
+    """Return what ``render`` does; the commonest request, an update of numbers, as its JSON body at once."""
+    if type(operation) is Update and (parameters := update_json(operation)) is not None:
+        pk, sk = quoted(operation.key.pk), quoted(operation.key.sk)
+        body = (
+            f'{{"TableName":{quoted(table_name)},"Key":{{"{PK}":{{"S":{pk}}},"{SK}":{{"S":{sk}}}}},{parameters},'
+            f'"ReturnValues":"ALL_NEW"}}'
+        )
+        return "UpdateItem", body.encode()
+    return render(operation, table_name)
+
+
+def read_answer(operation: Operation[Any], answer: Answer) -> Any:
+    """Return the answer in the type of ``operation``.
+
+    Raises ``OutcomeUnknown`` for a damaged answer, and ``Unreadable`` for an item that no record can be.
+    """
+    reader = _READERS.get(type(operation))
+    try:
+        return None if reader is None else reader(operation, answer)
+    except StoreError:
+        raise
+    except KeyError as error:
+        raise OutcomeUnknown(f"the answer has no {error}") from error
+    except UNREADABLE as error:
+        raise OutcomeUnknown(f"the answer cannot be read: {error}") from error
+
+
+def read_date(answer: Answer) -> str | None:
+    """Return the HTTP ``Date`` header of an answer, good or bad; ``None`` without headers."""
+    date: str | None = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    return date
+
+
+def _update(update: Update, table: str) -> Request:
+    return {**_update_write(update, table), "ReturnValues": "ALL_NEW"}
+
+
+def _update_write(update: Update, table: str) -> Request:
+    return {"TableName": table, "Key": _key(update.key), **update_parameters(update)}
+
+
+def _put(put: Put, table: str) -> Request:
+    return {"TableName": table, "Item": write_item(put.item), **condition_parameters(put.when)}
+
+
+def _delete_or_check(write: Delete | Check, table: str) -> Request:
+    return {"TableName": table, "Key": _key(write.key), **condition_parameters(write.when)}
+
+
+def _get(get: Get, table: str) -> Request:
+    return {"TableName": table, "Key": _key(get.key), "ConsistentRead": True}
+
+
+def _batch_get(batch: BatchGet, table: str) -> Request:
+    return {"RequestItems": {table: {"Keys": [_key(key) for key in batch.keys], "ConsistentRead": True}}}
+
+
+def _query(query: Query, table: str) -> Request:
+    request: Request = {"TableName": table}
+    if query.index is None:
+        request |= {**query_parameters(query, *TABLE_KEYS), "ConsistentRead": True}
+    else:
+        index = INDEXES[query.index]
+        request |= {"IndexName": query.index, **query_parameters(query, index.pk, index.sk)}
+    if query.limit is not None:
+        request["Limit"] = query.limit
+    if query.descending:
+        request["ScanIndexForward"] = False
+    if query.start is not None:
+        request["ExclusiveStartKey"] = write_item(query.start)
+    return request
+
+
+def _scan(scan: Scan, table: str) -> Request:
+    start = {} if scan.start is None else {"ExclusiveStartKey": write_item(scan.start)}
+    return {"TableName": table, "Limit": scan.limit, "ConsistentRead": True, **start}
+
+
+def _transact(transact: Transact, table: str) -> Request:
+    request: Request = {"TransactItems": [_transact_item(write, table) for write in transact.writes]}
+    if transact.request_token is not None:
+        request["ClientRequestToken"] = transact.request_token
+    return request
+
+
+def _transact_item(write: Put | Update | Delete | Check, table: str) -> Request:
+    match write:
+        case Put():
+            return {"Put": _put(write, table)}
+        case Update():
+            return {"Update": _update_write(write, table)}
+        case Delete():
+            return {"Delete": _delete_or_check(write, table)}
+        case Check():
+            return {"ConditionCheck": _delete_or_check(write, table)}
+
+
+def _batch_write(batch: BatchWrite, table: str) -> Request:
+    return {"RequestItems": {table: [_batch_item(write) for write in batch.writes]}}
+
+
+def _batch_item(write: Put | Delete) -> Request:
+    if isinstance(write, Put):
+        return {"PutRequest": {"Item": write_item(write.item)}}
+    return {"DeleteRequest": {"Key": _key(write.key)}}
+
+
+def _create_table(_: CreateTable, table: str) -> Request:
+    return create_table_request(table)
+
+
+def _describe_table(_: DescribeTable, table: str) -> Request:
+    return {"TableName": table}
+
+
+def _enable_ttl(_: EnableTtl, table: str) -> Request:
+    specification = {"Enabled": True, "AttributeName": TTL}
+    return {"TableName": table, "TimeToLiveSpecification": specification}
+
+
+def _read_item(get: Get, answer: Answer) -> Item | None:
+    return read_one(get.key, answer["Item"]) if "Item" in answer else None
+
+
+def _read_attributes(update: Update, answer: Answer) -> Item:
+    return read_one(update.key, answer["Attributes"], read_item)
+
+
+def _read_found(batch: BatchGet, answer: Answer) -> Found:
+    # One table, called by its name or by its ARN.
+    items = [read_row(item) for rows in answer["Responses"].values() for item in rows]
+    found = {Key(item[PK], item[SK]): item for item in items}
+    unread = [read_key(key) for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
+    if not {*found, *unread} <= set(batch.keys):
+        raise OutcomeUnknown("the answer has keys that were not asked for")
+    return Found(found, tuple(unread))
+
+
+def _read_page(query: Query | Scan, answer: Answer) -> Page:
+    last = answer.get("LastEvaluatedKey")
+    following = read_row(last) if last else None
+    if following is not None and following == query.start:
+        raise OutcomeUnknown("the answer leads to itself as the next page")
+    items = [read_row(item) for item in answer["Items"]]
+    if isinstance(query, Query) and query.index is None and any(item[PK] != query.pk for item in items):
+        raise OutcomeUnknown("the answer has items of another partition")
+    return Page(items, following)
+
+
+def _read_unwritten(batch: BatchWrite, answer: Answer) -> Unwritten:
+    """Return the writes of the batch that the answer names; ignore any other that it names."""
+    rest = {_write_key(write) for writes in answer.get("UnprocessedItems", {}).values() for write in writes}
+    return Unwritten(tuple(write for write in batch.writes if _key_of(write) in rest))
+
+
+def _write_key(write: Answer) -> Key:
+    return read_key(write["PutRequest"]["Item"] if "PutRequest" in write else write["DeleteRequest"]["Key"])
+
+
+def _key_of(write: Put | Delete) -> Key:
+    return Key(write.item[PK], write.item[SK]) if isinstance(write, Put) else write.key
+
+
+def _read_status(_: DescribeTable, answer: Answer) -> str:
+    return str(answer["Table"]["TableStatus"])
+
+
+def _key(key: Key) -> Request:
+    return {PK: {"S": key.pk}, SK: {"S": key.sk}}
+
+
+_RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
+    Get: ("GetItem", _get),
+    BatchGet: ("BatchGetItem", _batch_get),
+    Query: ("Query", _query),
+    Scan: ("Scan", _scan),
+    Put: ("PutItem", _put),
+    Update: ("UpdateItem", _update),
+    Delete: ("DeleteItem", _delete_or_check),
+    Transact: ("TransactWriteItems", _transact),
+    BatchWrite: ("BatchWriteItem", _batch_write),
+    CreateTable: ("CreateTable", _create_table),
+    DescribeTable: ("DescribeTable", _describe_table),
+    EnableTtl: ("UpdateTimeToLive", _enable_ttl),
+}
+
+_READERS: Final[dict[type, Callable[[Any, Answer], Any]]] = {
+    Get: _read_item,
+    BatchGet: _read_found,
+    Query: _read_page,
+    Scan: _read_page,
+    Update: _read_attributes,
+    BatchWrite: _read_unwritten,
+    DescribeTable: _read_status,
+}

@@ -1,0 +1,1 @@
+"""The blocking store over DynamoDB, and its clients."""

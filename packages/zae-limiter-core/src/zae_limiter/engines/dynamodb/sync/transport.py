@@ -1,0 +1,81 @@
+"""The clients that send requests to DynamoDB, and a count of what they cost."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ....operations.errors import StoreError
+from ....operations.values import Operation
+from ....runtime.forks import without_forks
+from ...meter import Meter
+from ..aws.opening import Service, log_proxy, open_service
+from ..consumed import COUNTED, count_answer, count_refusal
+from ..options import ClientOptions, transport_of
+
+Send = Callable[[str, Any], Mapping[str, Any]]
+
+
+class Client(Protocol):
+    """A client of one transport. ``takes_bodies``: a request may also be given as its JSON body."""
+
+    takes_bodies: bool
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """The errors of ``send`` that ``fault_of`` reads; all others are raised on."""
+
+    def send(self, name: str, request: Any) -> Mapping[str, Any]:
+        """Send one request, and return its answer as botocore does."""
+
+    def fault_of(self, operation: Operation[Any], error: Any) -> StoreError | None:
+        """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class Opener:
+    """Opens clients by the same options; the configuration of AWS is read once."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._service: Service | None = None
+
+    def find(self) -> Service | None:
+        """Return what the HTTP transport needs, ``None`` if the SDK serves. Raises ``StoreError`` for a bad setting."""
+        if transport_of(self._options.transport) == "sdk":
+            return None
+        if self._service is None:
+            self._service = open_service(self._options)
+            if self._service.proxy is not None:
+                log_proxy(self._service.proxy)
+        return self._service if self._service.proxy is None else None
+
+    def open(self, service: Service | None) -> Client:
+        """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
+        if service is None:
+            with without_forks():
+                from .sdk import open_sdk
+
+            return open_sdk(self._options)
+        with without_forks():
+            from .http import HttpClient
+
+        return HttpClient(service, self._options)
+
+
+def counted(send: Send, meter: Meter) -> Send:
+    """Return ``send`` with its requests and units counted on ``meter``."""
+
+    def counted_send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        if name in COUNTED:
+            request["ReturnConsumedCapacity"] = "INDEXES"
+        meter.count_request(name)
+        try:
+            answer = send(name, request)
+        except Exception as error:
+            count_refusal(meter, getattr(error, "response", None) or {})
+            raise
+        count_answer(meter, name, answer)
+        return answer
+
+    return counted_send

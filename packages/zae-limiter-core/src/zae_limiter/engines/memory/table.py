@@ -1,0 +1,279 @@
+"""A table in memory, with DynamoDB's outcome for every operation.
+
+The items are in a dict, behind one lock. ``effects`` has the effect of a write, ``metering`` its cost.
+
+What nobody asks for again must go, or the table grows with each id that a client makes up. An update moves a ``ttl`` on
+the path of every acquire, so a heap or a wheel of instants would make that path dearer. Instead a hand goes round all
+keys, like that of the page replacement of this name (Corbato 1968): it removes what has expired and passes the rest.
+It looks at four keys for each new item; so of ``n`` items at most ``n / 4`` have expired, and the table holds at most a
+third more than what lives. Where it finds something it goes on with the next operation, else it rests for 64.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from ...operations.errors import (
+    ConditionFailed,
+    Invalid,
+    NotApplied,
+    Reason,
+    TableExists,
+    TransactionCancelled,
+)
+from ...operations.plain import copy_of, is_flat
+from ...operations.sizes import projected
+from ...operations.values import (
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    EnableTtl,
+    Found,
+    Get,
+    Item,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    Unwritten,
+    Update,
+)
+from ...runtime import forks
+from ...schema.attributes import PK, SK, TTL
+from ...schema.table import INDEXES, TABLE_KEYS
+from ..meter import Meter
+from .effects import Write, after, checked_key, key_of, refuse_malformed
+from .metering import metered
+
+_REMEMBERED_TOKENS: Final = 10_000
+_REST: Final = 64  # operations from one look at the oldest keys to the next
+_LOOKS: Final = 4  # keys that such a look is at
+
+
+class MemoryTable:
+    """A table in memory that answers operations as DynamoDB does. Threads may share it.
+
+    ``meter``, if given, counts the cost of the requests on DynamoDB. Items expire by ``expire``, or after
+    ``expire_by``. A page of a query ends only at its ``limit``, not at 1 MB.
+    """
+
+    def __init__(self, meter: Meter | None = None) -> None:
+        self._items: dict[Key, Item] = {}  # an item is never changed, only replaced
+        self._nested: set[Key] = set()  # keys of items that may have a list or a map, which a shallow copy would share
+        self._round: OrderedDict[Key, None] = OrderedDict()  # all keys; the first is where the hand is
+        self._done = 0  # operations since the last look; a new item counts as many as make one due
+        self._expires_by: Callable[[], int] | None = None
+        self._tokens: dict[str, tuple[Write, ...]] = {}
+        self.meter: Meter | None = meter
+        """Counts requests and units, if there is one."""
+        self._lock = Lock()
+        self._handlers: dict[type, Callable[[Any], Any]] = {
+            Update: self._update,
+            Get: self._get,
+            BatchGet: self._batch_get,
+            Query: self._query,
+            Scan: self._scan,
+            Put: self._put_or_delete,
+            Delete: self._put_or_delete,
+            Transact: self._transact,
+            BatchWrite: self._batch_write,
+            CreateTable: _create_table,
+            DescribeTable: lambda _: "ACTIVE",
+            EnableTtl: lambda _: None,
+        }
+        forks.register(self)
+
+    def forget(self) -> None:
+        """Take a new lock in a child process, which goes on with its own copy of the table."""
+        self._lock = Lock()
+
+    def execute(self, operation: Operation[Any]) -> Any:
+        """Return the answer of ``operation``. Raises the ``StoreError`` of DynamoDB's refusal."""
+        handler = self._handlers[type(operation)]
+        with self._lock:
+            self._done += 1
+            if self._done >= _REST:
+                self._look()
+            if self.meter is None:
+                return handler(operation)
+            return metered(self.meter, operation, self._items.get, handler)
+
+    def expire_by(self, now_ms: Callable[[], int]) -> None:
+        """Remove items soon after their ``ttl`` by ``now_ms``, in epoch milliseconds: a few with each operation."""
+        self._expires_by = now_ms
+
+    def expire(self, now_seconds: int) -> int:
+        """Remove the items whose ``ttl`` has passed, and return their number."""
+        with self._lock:
+            gone = [key for key, item in self._items.items() if _is_expired(item, now_seconds)]
+            for key in gone:
+                self._replace(key, None)
+            return len(gone)
+
+    def _look(self) -> None:
+        """Remove what has expired of the next keys, and pass the others."""
+        looks = min(self._done // _REST * _LOOKS, len(self._round))
+        self._done = 0
+        if self._expires_by is None:
+            return
+        now_seconds = self._expires_by() // 1000
+        for _ in range(looks):
+            key = next(iter(self._round))
+            if _is_expired(self._items[key], now_seconds):
+                self._replace(key, None)
+                self._done = _REST  # there may be more: look again with the next operation
+            else:
+                self._round.move_to_end(key)
+
+    def _add(self, key: Key, item: Item) -> None:
+        self._items[key] = item
+        self._round[key] = None
+        self._done += _REST
+
+    def _update(self, update: Update) -> Item:
+        key = update.key
+        before = self._items.get(key)
+        item = after(update, checked_key(key) if before is None else key, before)
+        assert item is not None  # an update leaves an item
+        if before is None:
+            self._add(key, item)
+        else:
+            self._items[key] = item
+        if not is_flat(update.set):
+            self._nested.add(key)
+        return copy_of(item) if key in self._nested else item.copy()
+
+    def _put_or_delete(self, write: Put | Delete) -> None:
+        key = key_of(write)
+        self._replace(key, after(write, key, self._items.get(key)))
+
+    def _get(self, get: Get) -> Item | None:
+        item = self._items.get(checked_key(get.key))
+        return None if item is None else copy_of(item)
+
+    def _batch_get(self, batch: BatchGet) -> Found:
+        keys = _distinct([checked_key(key) for key in batch.keys], at_most=100)
+        return Found({key: copy_of(self._items[key]) for key in keys if key in self._items})
+
+    def _batch_write(self, batch: BatchWrite) -> Unwritten:
+        keys = _distinct([key_of(write) for write in batch.writes], at_most=25)
+        items = [after(write, key, None) for write, key in zip(batch.writes, keys, strict=True)]
+        for key, item in zip(keys, items, strict=True):
+            self._replace(key, item)
+        return Unwritten()
+
+    def _transact(self, transact: Transact) -> None:
+        keys = _distinct([key_of(write) for write in transact.writes], at_most=100)
+        if transact.request_token in self._tokens:
+            return _check_repeated(self._tokens[transact.request_token], transact)
+        for write in transact.writes:
+            refuse_malformed(write)
+        items = self._outcomes(transact, keys)
+        for key, item in zip(keys, items, strict=True):
+            self._replace(key, item)
+        self._remember(transact)
+        return None
+
+    def _outcomes(self, transact: Transact, keys: Sequence[Key]) -> list[Item | None]:
+        items: list[Item | None] = []
+        reasons: list[Reason] = []
+        for write, key in zip(transact.writes, keys, strict=True):
+            item, reason = _attempt(write, key, self._items.get(key))
+            items.append(item)
+            reasons.append(reason)
+        if any(reason.code for reason in reasons):
+            raise TransactionCancelled(tuple(reasons))
+        return items
+
+    def _remember(self, transact: Transact) -> None:
+        if transact.request_token is None:
+            return
+        self._tokens[transact.request_token] = transact.writes
+        if len(self._tokens) > _REMEMBERED_TOKENS:
+            del self._tokens[next(iter(self._tokens))]
+
+    def _replace(self, key: Key, item: Item | None) -> None:
+        if item is None:
+            self._round.pop(key, None)  # first: a fork between the two leaves no key without an item
+            self._items.pop(key, None)
+            self._nested.discard(key)
+            return
+        if key in self._items:
+            self._items[key] = item
+        else:
+            self._add(key, item)
+        if not is_flat(item):
+            self._nested.add(key)
+
+    def _query(self, query: Query) -> Page:
+        index = INDEXES[query.index] if query.index else None
+        pk, sk = (index.pk, index.sk) if index else TABLE_KEYS
+        items = [item for item in self._items.values() if item.get(pk) == query.pk and _in_range(query, item.get(sk))]
+        items.sort(key=lambda item: _place(item, sk), reverse=query.descending)
+        page = _behind_start(items, sk, query)[: query.limit]
+        # As in DynamoDB, a full page has a ``next``, even if it is the last one.
+        full = query.limit is not None and len(page) == query.limit
+        last = {name: page[-1][name] for name in (*TABLE_KEYS, pk, sk)} if full else None
+        states = (projected(item, index) if index else item for item in page)
+        return Page([copy_of(state) for state in states if state is not None], last)
+
+    def _scan(self, scan: Scan) -> Page:
+        start = _place(dict(scan.start), SK) if scan.start else ()
+        items = sorted(self._items.values(), key=lambda item: _place(item, SK))
+        page = [item for item in items if _place(item, SK) > start][: scan.limit]
+        last = {name: page[-1][name] for name in TABLE_KEYS} if len(page) == scan.limit else None
+        return Page([copy_of(item) for item in page], last)
+
+
+def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:
+    try:
+        return after(write, key, before), Reason(None)
+    except ConditionFailed as failure:
+        return None, Reason("ConditionalCheckFailed", failure.item)
+    except NotApplied:
+        return None, Reason("ValidationError")
+
+
+def _check_repeated(done: tuple[Write, ...], transact: Transact) -> None:
+    if done != transact.writes:
+        raise NotApplied("the token was used for another transaction")
+
+
+def _create_table(_: CreateTable) -> None:
+    raise TableExists("a store in memory has its table from the start")
+
+
+def _distinct(keys: list[Key], *, at_most: int) -> list[Key]:
+    if not 1 <= len(set(keys)) == len(keys) <= at_most:
+        raise Invalid(f"takes 1 to {at_most} different keys")
+    return keys
+
+
+def _in_range(query: Query, sk: str | None) -> bool:
+    if sk is None:
+        return False
+    return sk.startswith(query.begins_with or "") and (query.after is None or sk > query.after)
+
+
+def _place(item: Item, sk: str) -> tuple[str, ...]:
+    return item[sk], item[PK], item[SK]
+
+
+def _behind_start(items: list[Item], sk: str, query: Query) -> list[Item]:
+    if query.start is None:
+        return items
+    start = _place(dict(query.start), sk)
+    if query.descending:
+        return [item for item in items if _place(item, sk) < start]
+    return [item for item in items if _place(item, sk) > start]
+
+
+def _is_expired(item: Item, now_seconds: int) -> bool:
+    ttl = item.get(TTL)
+    return type(ttl) is int and ttl < now_seconds

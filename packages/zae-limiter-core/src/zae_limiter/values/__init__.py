@@ -1,0 +1,1 @@
+"""The public values, checked where they are made."""

@@ -1,0 +1,232 @@
+"""The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from ..exceptions import InfrastructureError, ValidationError
+from .naming import check_limit_name
+
+MILLI: Final = 1000
+MAX_TOKENS: Final = 10**15
+MAX_PERIOD: Final = 100 * 365 * 24 * 3600
+MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
+
+P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
+
+OnUnavailable = Literal["block", "allow"]
+ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
+
+    ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
+    asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody.
+    Amounts are whole tokens, the period whole seconds. Raises ``ValidationError``.
+    """
+
+    name: str
+    """The name, unique among the limits of a bucket."""
+    capacity: int
+    """Whole tokens of a period; 0 blocks."""
+    burst: int
+    """The most tokens that a bucket holds."""
+    refill_amount: int
+    """Whole tokens that come in each period."""
+    refill_period: int
+    """Whole seconds."""
+    shadow: bool = False
+    """Whether it only counts, and refuses nobody."""
+
+    def __post_init__(self) -> None:
+        check_limit_name("limit", self.name)
+        for each, least in (("capacity", 0), ("burst", 0), ("refill_amount", 1)):
+            _check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=least, at_most=MAX_TOKENS)
+        _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
+        if type(self.shadow) is not bool:
+            raise ValidationError(f"shadow of limit {self.name!r}", self.shadow, "must be True or False")
+        if self.burst < self.capacity:
+            problem = f"must be at least the capacity, {self.capacity}"
+            if self.burst:
+                rate = f"capacity={self.burst}, refill_amount={self.refill_amount}, refill_period={self.refill_period}"
+                problem += f"; for at most {self.burst} at once at this rate: Limit.custom({self.name!r}, {rate})"
+            raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
+        if self.capacity == 0 < self.burst:
+            raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the capacity is 0, so that no acquire of its tokens ever passes."""
+        return self.capacity == 0
+
+    @classmethod
+    def per_second(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+        """Return a limit of ``capacity`` tokens a second."""
+        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow)
+
+    @classmethod
+    def per_minute(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+        """Return a limit of ``capacity`` tokens a minute."""
+        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow)
+
+    @classmethod
+    def per_hour(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+        """Return a limit of ``capacity`` tokens an hour."""
+        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow)
+
+    @classmethod
+    def per_day(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+        """Return a limit of ``capacity`` tokens a day (24 hours)."""
+        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow)
+
+    @classmethod
+    def custom(
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        refill_amount: int | None = None,
+        refill_period: int = 60,
+        shadow: bool = False,
+    ) -> "Limit":
+        """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
+        seconds.
+
+        With a capacity of 0, which blocks, the rate means nothing.
+        """
+        return cls(
+            name=name,
+            capacity=capacity,
+            burst=capacity if burst is None else burst,
+            refill_amount=(capacity or 1) if refill_amount is None else refill_amount,
+            refill_period=refill_period,
+            shadow=shadow,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values, for ``from_dict``."""
+        return {each.name: getattr(self, each.name) for each in fields(Limit)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Limit":
+        """Return the limit of ``to_dict``; ``burst``, ``refill_amount`` and ``refill_period`` default as in ``custom``.
+
+        Raises ``ValidationError``, for unknown fields too.
+        """
+        if not isinstance(values, Mapping):
+            raise ValidationError("limit", values, "must map the fields of a limit to values")
+        known = [each.name for each in fields(Limit)]
+        for name in values:
+            if name not in known:
+                raise ValidationError("limit", dict(values), f"has no field {name!r}: there are {', '.join(known)}")
+        for name in ("name", "capacity"):
+            if name not in values:
+                raise ValidationError("limit", dict(values), f"lacks the field {name!r}")
+        return cls.custom(**values)
+
+    @property
+    def ceiling_milli(self) -> int:
+        """The largest balance of a bucket of this limit, in millitokens."""
+        return self.burst * MILLI
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """The status of one limit at a check; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``.
+
+    ``next_token_seconds``: until the next whole token is there; ``math.inf`` if none comes, as at the ceiling.
+    """
+
+    entity_id: str
+    """The entity of the bucket: the caller, or its parent."""
+    resource: str
+    limit_name: str
+    limit: Limit
+    """The limit that was checked."""
+    available: int
+    """Whole tokens in the bucket at the check; negative in debt."""
+    requested: int
+    """Whole tokens that the call asked for."""
+    exceeded: bool
+    """Whether the bucket has less than what was requested."""
+    retry_after_seconds: float
+    """Seconds until the requested tokens are there."""
+    next_token_seconds: float = math.inf
+
+    @property
+    def deficit(self) -> int:
+        """The tokens that the request lacks; 0 if they are there."""
+        return max(0, self.requested - self.available)
+
+
+def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Return the limits sorted by name. Raises ``ValidationError`` for none, too many, wrong types and duplicates."""
+    if isinstance(limits, Limit | str) or not isinstance(limits, Iterable):
+        raise ValidationError(field, limits, "must be a list of limits")
+    checked = tuple(limits)
+    if not checked:
+        raise ValidationError(field, [], "give at least one limit")
+    if len(checked) > MAX_LIMITS:
+        problem = f"a bucket has at most {MAX_LIMITS} limits: leave some out, or put them on a resource of their own"
+        raise ValidationError(f"number of {field}", len(checked), problem)
+    for limit in checked:
+        if not isinstance(limit, Limit):
+            raise ValidationError(field, limit, "is not a Limit: make one with Limit.per_minute(name, capacity)")
+    names = [limit.name for limit in checked]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValidationError(field, name, "is given twice: each name may have one limit")
+    return tuple(sorted(map(_without_class, checked), key=lambda limit: limit.name))
+
+
+def _without_class(limit: Limit) -> Limit:
+    """Return the limit as the store gives it back: an instance of a subclass would equal none of the stored ones."""
+    return limit if type(limit) is Limit else Limit(*(getattr(limit, each.name) for each in fields(Limit)))
+
+
+def check_on_unavailable(value: str) -> OnUnavailable:
+    """Return ``"block"`` or ``"allow"``. Raises ``ValidationError`` for anything else."""
+    if value == "block":
+        return "block"
+    if value == "allow":
+        return "allow"
+    raise ValidationError("on_unavailable", value, "must be 'block' or 'allow'")
+
+
+def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
+    """Return amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, boolean or negative amount."""
+    least = -MAX_TOKENS if signed else 0
+    milli = {}
+    for name, amount in amounts.items():
+        if type(amount) is not int or not least <= amount <= MAX_TOKENS:
+            _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
+        milli[name] = amount * MILLI
+    return milli
+
+
+def _refuse_amount(field: str, amount: object, *, signed: bool) -> None:
+    kind = "a whole number of tokens" if signed else "a whole number of tokens, 0 or more"
+    raise ValidationError(field, amount, f"must be {kind}, at most {MAX_TOKENS}")
+
+
+def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> None:
+    if type(value) is not int:
+        raise ValidationError(field, value, "must be a whole number")
+    if not at_least <= value <= at_most:
+        raise ValidationError(field, value, f"must be from {at_least} to {at_most}")
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult(Generic[P]):
+    """The places, as ``(entity_id, resource)``, that were changed as asked, and those that were not, with the
+    reason.
+    """
+
+    done: tuple[P, ...]
+    """The places that are as they were asked to be."""
+    failed: Mapping[P, InfrastructureError] = field(hash=False)
+    """The error of each other place."""

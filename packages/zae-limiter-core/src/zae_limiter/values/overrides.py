@@ -1,0 +1,46 @@
+"""An override: limits that replace an entity's own for a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from ..exceptions import ValidationError
+from .limits import Limit, check_limits
+
+LONGEST_OVERRIDE: Final = timedelta(days=366)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_END_OF_TIME_MS: Final = 253_402_300_800_000  # the year 10000
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """The limits that hold at a place until an instant (epoch ms); from then on its own limits hold again."""
+
+    limits: tuple[Limit, ...]
+    until_ms: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", check_limits("limits", self.limits))
+        if type(self.until_ms) is not int or not 0 < self.until_ms < _END_OF_TIME_MS:
+            raise ValidationError("until_ms", self.until_ms, "must be an instant in epoch milliseconds")
+
+    @property
+    def until(self) -> datetime:
+        """The instant of its end, in UTC."""
+        return _EPOCH + self.until_ms * _MILLISECOND
+
+
+def new_override(limits: Sequence[Limit], until: datetime, now_ms: int) -> Override:
+    """Return the override of a call made at ``now_ms``. Raises ``ValidationError``, which names ``override_until``."""
+    if not isinstance(until, datetime) or until.utcoffset() is None:
+        problem = "must be a datetime with a time zone, like datetime.now(UTC) + timedelta(hours=2)"
+        raise ValidationError("override_until", until, problem)
+    until_ms = (until - _EPOCH) // _MILLISECOND
+    if until_ms <= now_ms:
+        raise ValidationError("override_until", until.isoformat(), "must be in the future")
+    if until_ms - now_ms > LONGEST_OVERRIDE // _MILLISECOND:
+        raise ValidationError("override_until", until.isoformat(), "must be at most 366 days ahead")
+    return Override(check_limits("limits", limits), until_ms)

@@ -1,0 +1,144 @@
+"""What the provisioner remembers of a namespace between two runs, and what it finds and leaves there, as values.
+
+``schema`` stores them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..exceptions import ValidationError
+from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
+from .naming import check_identifier, check_resource
+from .overrides import Override
+
+ConfigPlace = tuple[str | None, str | None]  # an entity and a resource; no entity: a resource; neither: the system
+
+EVENTS_REMEMBERED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConfig:
+    """What is stored at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
+
+    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
+    it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
+    """
+
+    limits: tuple[Limit, ...]
+    on_unavailable: OnUnavailable | None = None
+    fingerprint: str | None = None
+    override: Override | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_unavailable is not None:
+            check_on_unavailable(self.on_unavailable)
+        if self.override is not None and not isinstance(self.override, Override):
+            raise ValidationError("override", self.override, "must be an Override")
+        if self.limits or (self.on_unavailable is None and self.override is None):
+            object.__setattr__(self, "limits", check_limits("limits", self.limits))
+        if self.fingerprint is not None:
+            _check_text("fingerprint", self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class HandledEvent:
+    """An event that the provisioner has handled, and whether all went well. If it comes again, there is nothing to
+    do.
+    """
+
+    event_id: str
+    ok: bool
+
+    def __post_init__(self) -> None:
+        _check_text("event_id", self.event_id)
+        _check_truth("ok", self.ok)
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionerLock:
+    """The lock of one apply: its id, its owner, and the instant (epoch milliseconds) at which it expires."""
+
+    lock_id: str
+    owner: str
+    expires_at_ms: int
+
+    def __post_init__(self) -> None:
+        _check_text("lock_id", self.lock_id)
+        _check_text("owner", self.owner)
+        _check_count("expires_at_ms", self.expires_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionerState:
+    """What a manifest manages in a namespace; ``serial`` 0 means that no manifest was ever applied.
+
+    ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits. ``intended_…`` is what an
+    apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
+    ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
+    Raises ``ValidationError``.
+    """
+
+    managed_system: bool = False
+    managed_resources: Sequence[str] = ()
+    managed_entities: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    intended_system: bool = False
+    intended_resources: Sequence[str] = ()
+    intended_entities: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    last_applied: str | None = None
+    applied_hash: str | None = None
+    serial: int = 0
+    owner: str | None = None
+    lock: ProvisionerLock | None = None
+    handled: Sequence[HandledEvent] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("last_applied", "applied_hash", "owner"):
+            if getattr(self, name) is not None:
+                _check_text(name, getattr(self, name))
+        _check_count("serial", self.serial)
+        if self.lock is not None and not isinstance(self.lock, ProvisionerLock):
+            raise ValidationError("lock", self.lock, "must be a ProvisionerLock")
+        if not (isinstance(self.handled, Iterable) and all(isinstance(event, HandledEvent) for event in self.handled)):
+            raise ValidationError("handled", self.handled, "must be HandledEvents")
+        object.__setattr__(self, "handled", tuple(self.handled)[-EVENTS_REMEMBERED:])
+        # sorted, so that two states that say the same are equal
+        for kind in ("managed", "intended"):
+            _check_truth(f"{kind}_system", getattr(self, f"{kind}_system"))
+            for name, checked in ((f"{kind}_resources", _resources), (f"{kind}_entities", _entities)):
+                object.__setattr__(self, name, checked(name, getattr(self, name)))
+
+
+def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(entities, Mapping):
+        raise ValidationError(name, entities, "must map entities to resources")
+    checked: dict[str, tuple[str, ...]] = {}
+    pairs = ((check_identifier(name, entity), own) for entity, own in entities.items())
+    for entity, resources in sorted(pairs, key=lambda pair: pair[0]):
+        if entity in checked:
+            raise ValidationError(name, entity, "is there already, in another spelling of Unicode: leave one out")
+        checked[entity] = _resources(name, resources, allow_default=True)
+        if not checked[entity]:
+            raise ValidationError(name, entity, "must name at least one resource")
+    return checked
+
+
+def _resources(name: str, resources: Sequence[str], *, allow_default: bool = False) -> tuple[str, ...]:
+    if isinstance(resources, str) or not isinstance(resources, Iterable):
+        raise ValidationError(name, resources, "must be a list of resources")
+    return tuple(sorted({check_resource(name, each, allow_default=allow_default) for each in resources}))
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= 2048:
+        raise ValidationError(name, value, "must be a string of 1 to 2048 characters")
+
+
+def _check_truth(name: str, value: object) -> None:
+    if type(value) is not bool:
+        raise ValidationError(name, value, "must be true or false")
+
+
+def _check_count(name: str, value: object) -> None:
+    if type(value) is not int or value < 0:
+        raise ValidationError(name, value, "must be a whole number, at least 0")

@@ -1,0 +1,223 @@
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.core.worlds import World, again
+from zae_limiter.exceptions import InvalidNameError, ValidationError
+from zae_limiter.values.limits import (
+    MAX_TOKENS,
+    MILLI,
+    Limit,
+    LimitStatus,
+    check_amounts,
+    check_limits,
+    check_on_unavailable,
+)
+from zae_limiter.values.provisioner import StoredConfig
+
+SHARED = Path(__file__).parents[5] / "testdata" / "limits.json"
+COUNTS = json.loads(SHARED.with_name("counts.json").read_text("utf-8"))
+BAD_WHOLES = [0, -1, 1.5, 2.0, True, False, "10", None, MAX_TOKENS + 1]
+
+
+def shared_limits() -> list[Any]:
+    rows = json.loads(SHARED.read_text()) if SHARED.exists() else []
+    return [pytest.param(row["limit"], row["ok"], id=row["why"]) for row in rows]
+
+
+@pytest.mark.parametrize(("fields", "ok"), shared_limits())
+def test_core_and_manifest_agree_on_every_shared_limit(fields: dict[str, Any], *, ok: bool) -> None:
+    try:
+        Limit.custom("rpm", **fields)
+    except (ValidationError, TypeError):
+        assert not ok
+    else:
+        assert ok
+
+
+@pytest.mark.parametrize(
+    ("limit", "period"),
+    [
+        (Limit.per_second("l", 5), 1),
+        (Limit.per_minute("l", 5), 60),
+        (Limit.per_hour("l", 5), 3600),
+        (Limit.per_day("l", 5), 86400),
+        (Limit.custom("l", 5), 60),
+    ],
+)
+def test_burst_and_refill_default_to_the_capacity(limit: Limit, period: int) -> None:
+    assert limit == Limit("l", capacity=5, burst=5, refill_amount=5, refill_period=period)
+
+
+def test_the_ceiling_is_the_burst_not_the_capacity() -> None:
+    assert Limit.per_minute("l", 5, burst=9).ceiling_milli == 9 * MILLI
+
+
+@pytest.mark.parametrize("field", ["capacity", "burst", "refill_amount", "refill_period"])
+@pytest.mark.parametrize("value", [value for value in BAD_WHOLES if value is not None])
+def test_a_limit_of_anything_but_whole_positive_numbers_is_refused(field: str, value: Any) -> None:
+    fields: dict[str, Any] = {"capacity": 1, "burst": 1, "refill_amount": 1, "refill_period": 1, field: value}
+    named = (
+        "burst" if field == "capacity" and value == 0 and value is not False else field
+    )  # a capacity of 0 blocks, without a burst
+    with pytest.raises(ValidationError, match=f"{named} of limit 'l'"):
+        Limit("l", **fields)
+
+
+@pytest.mark.parametrize("value", [1, "true", None])
+def test_shadow_is_true_or_false(value: Any) -> None:
+    with pytest.raises(ValidationError, match=r"shadow of limit 'l' .*: must be True or False"):
+        Limit.per_minute("l", 5, shadow=value)
+
+
+def test_a_burst_below_the_capacity_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"burst of limit 'l' 4: must be at least the capacity, 5"):
+        Limit.per_minute("l", 5, burst=4)
+
+
+def test_what_a_burst_below_the_capacity_means_can_be_said() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Limit.custom("rpm", 60, burst=1)
+    said = str(refused.value).partition("at this rate: ")[2]
+    assert eval(said) == Limit("rpm", capacity=1, burst=1, refill_amount=60, refill_period=60)
+
+
+@pytest.mark.parametrize("name", ["wcu", "rf", "ttl", "PK", "name", "", "a#b", "1st", "x" * 65, 7, None])
+def test_a_limit_is_not_named_like_an_attribute_nor_anything_odd(name: Any) -> None:
+    with pytest.raises(InvalidNameError):
+        Limit.per_minute(name, 5)
+
+
+def test_limits_are_values() -> None:
+    limit = Limit.per_minute("l", 5, burst=9)
+    assert {limit: 1}[Limit.per_minute("l", 5, burst=9)] == 1
+    assert pickle.loads(pickle.dumps(limit)) == limit
+    with pytest.raises(AttributeError):
+        limit.capacity = 6  # type: ignore[misc]
+
+
+def test_checked_limits_are_sorted_by_name() -> None:
+    tpm, rpm = Limit.per_minute("tpm", 5), Limit.per_minute("rpm", 5)
+    assert check_limits("limits", [tpm, rpm]) == (rpm, tpm)
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ([], "give at least one limit"),
+        ([Limit.per_minute("l", 1), Limit.per_day("l", 2)], "is given twice"),
+        (["l"], "is not a Limit"),
+        ([{"name": "l", "capacity": 1}], "is not a Limit"),
+    ],
+)
+def test_no_limits_double_limits_and_other_things_are_refused(limits: Any, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        check_limits("limits", limits)
+
+
+def named(count: int) -> list[Limit]:
+    return [Limit.per_minute(f"limit-{number}", 5) for number in range(count)]
+
+
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: str(row["limits"]))
+def test_the_shared_table_of_counts_holds(row: dict[str, Any]) -> None:
+    limits = named(row["limits"])
+    if row["ok"]:
+        assert len(check_limits("limits", limits)) == len(limits)
+    else:
+        with pytest.raises(ValidationError):
+            check_limits("limits", limits)
+
+
+def test_too_many_limits_are_refused_by_their_number_and_the_way_out_is_named() -> None:
+    with pytest.raises(ValidationError) as caught:
+        check_limits("default_limits", named(200))
+    assert str(caught.value) == (
+        "number of default_limits 200: a bucket has at most 32 limits: leave some out, or put them on a resource of"
+        " their own"
+    )
+
+
+async def test_nobody_takes_more_limits_than_a_bucket_can_have(world: World) -> None:
+    limiter, wire = await world.process()
+    many = named(33)
+    for refused in (
+        lambda: limiter.set_system_defaults(many),
+        lambda: limiter.set_resource_defaults("r", many),
+        lambda: limiter.set_limits("e", many),
+        lambda: limiter.set_limits("e", many, "r"),
+        lambda: limiter.set_many_limits({("e", "r"): many}),
+    ):
+        with pytest.raises(ValidationError, match="number of limits 33"):
+            await refused()
+    with pytest.raises(ValidationError, match="number of limits 33"):
+        limiter.acquire("e", "r", {"limit-0": 1}, limits=many)
+    with pytest.raises(ValidationError, match="number of default_limits 33"):
+        again(limiter, default_limits=many)
+    with pytest.raises(ValidationError, match="number of limits 33"):
+        StoredConfig(tuple(many))
+    assert wire.sent() == []
+
+
+@given(st.dictionaries(st.text(), st.integers(0, MAX_TOKENS)))
+def test_amounts_are_checked_into_millitokens(amounts: dict[str, int]) -> None:
+    assert check_amounts("consume", amounts) == {name: amount * MILLI for name, amount in amounts.items()}
+
+
+@pytest.mark.parametrize("amount", [-1, 1.0, 0.5, True, "1", None, MAX_TOKENS + 1])
+def test_an_amount_of_anything_but_whole_tokens_is_refused(amount: Any) -> None:
+    with pytest.raises(ValidationError, match=r"consume\['rpm'\]"):
+        check_amounts("consume", {"rpm": amount})
+
+
+def test_only_signed_amounts_may_be_negative() -> None:
+    assert check_amounts("adjust", {"rpm": -3}, signed=True) == {"rpm": -3 * MILLI}
+    bad: list[Any] = [-MAX_TOKENS - 1, True, 0.5]
+    for amount in bad:
+        with pytest.raises(ValidationError):
+            check_amounts("adjust", {"rpm": amount}, signed=True)
+
+
+@pytest.mark.parametrize("value", ["", "deny", "BLOCK", None, True])
+def test_on_unavailable_is_block_or_allow(value: Any) -> None:
+    assert (check_on_unavailable("block"), check_on_unavailable("allow")) == ("block", "allow")
+    with pytest.raises(ValidationError, match="must be 'block' or 'allow'"):
+        check_on_unavailable(value)
+
+
+EVERY_FIELD = {"name": "rpm", "capacity": 10, "burst": 20, "refill_amount": 5, "refill_period": 30, "shadow": False}
+
+
+def test_a_limit_goes_through_json_and_comes_back() -> None:
+    limit = Limit.custom("rpm", 10, burst=20, refill_amount=5, refill_period=30)
+    assert limit.to_dict() == EVERY_FIELD
+    assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit
+    assert Limit.from_dict({"name": "rpm", "capacity": 10}) == Limit.per_minute("rpm", 10)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"name": "rpm"}, "lacks the field 'capacity'"),
+        ({"capacity": 1}, "lacks the field 'name'"),
+        (EVERY_FIELD | {"brust": 1}, "has no field 'brust': there are name, capacity, burst"),
+        (EVERY_FIELD | {"capacity": "10"}, "capacity of limit 'rpm' '10': must be a whole number"),
+        (EVERY_FIELD | {"burst": 9}, "burst of limit 'rpm' 9: must be at least the capacity, 10"),
+        (["rpm", 10], "must map the fields of a limit to values"),
+    ],
+)
+def test_a_dict_that_is_no_limit_is_refused(values: Any, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Limit.from_dict(values)
+
+
+@pytest.mark.parametrize(("available", "requested", "deficit"), [(5, 3, 0), (3, 3, 0), (1, 3, 2), (-2, 3, 5)])
+def test_a_deficit_is_what_the_request_lacks(available: int, requested: int, deficit: int) -> None:
+    limit = Limit.per_minute("rpm", 10)
+    status = LimitStatus("e", "r", "rpm", limit, available, requested, deficit > 0, 0.0)
+    assert status.deficit == deficit
