@@ -110,7 +110,7 @@ def test_its_handler_runs_where_there_is_boto3_and_nothing_else(name: LambdaName
         f"import sys; sys.path += [{str(code)!r}, {str(runtime)!r}]\n"
         f"import boto3, os; from {module} import {function} as handler\n"
         "os.environ['ZAEL_STACK'] = 'my-app'\n"
-        "from zae_limiter.versions import core_version\n"
+        "from zae_limiter.values.versions import core_version\n"
         "print(core_version(), handler({'Records': [], 'action': 'no such'}, None))"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
