@@ -1,7 +1,7 @@
 """The door of core for the programs that maintain a table: the aggregator, the provisioner, the command line.
 
-They are versioned apart from core, so that they import no room of core but this module and the public ``values``. Everything named here keeps its
-meaning within a minor version of core; what is behind it may move.
+They are versioned apart from core, so that they import no room of core but this module and the public
+``values``. Everything named here keeps its meaning within a minor version of core; what is behind it may move.
 
 - **A table**: ``SyncDynamoDBStore`` sends requests to it, ``SyncDriver`` runs flows over a store; both raise
   ``StoreError``, and ``is_invalid`` says whether no repeat can succeed. ``open_table`` gives a repository for what
