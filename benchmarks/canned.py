@@ -18,6 +18,7 @@ from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.engines.dynamodb.render import render
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.engines.engine import Capabilities, Store, SyncStore
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
@@ -25,6 +26,7 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import TTL, bucket_attributes
 from zae_limiter.schema.items import WRITES
 
+NEVER_SPLIT = 2**63  # writes a second that no shard has
 TABLE = "zae-limiter-benchmarks"
 RESOURCE = "gpt-4"
 COST = {"rpm": 1, "tpm": 500}
@@ -33,16 +35,17 @@ LIMITS = [Limit.per_day("rpm", 10**9), Limit.per_day("tpm", 10**12)]
 TEN_DAYS = 10 * 86_400  # seconds; a bucket that is half empty lives as long
 
 
-class Split:
+class Split(Store):
     """A store that reads in memory and updates over the network."""
-
-    ends_in_time = True
 
     def __init__(self, table: MemoryTable, remote: DynamoDBStore) -> None:
         self._table = table
         self._remote = remote
-        self.clock = remote.clock
         self.last: Update | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._remote.capabilities
 
     async def perform(self, operation: Operation[Any]) -> Any:
         if type(operation) is not Update:
@@ -54,14 +57,17 @@ class Split:
         await self._remote.close()
 
 
-class SyncSplit:
+class SyncSplit(SyncStore):
     """A store that reads in memory and updates over the network."""
 
     def __init__(self, table: MemoryTable, remote: SyncDynamoDBStore) -> None:
         self._table = table
         self._remote = remote
-        self.clock = remote.clock
         self.last: Update | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._remote.capabilities
 
     def perform(self, operation: Operation[Any]) -> Any:
         if type(operation) is not Update:

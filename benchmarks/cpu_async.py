@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from benchmarks.canned import NEVER_SPLIT
 from zae_limiter import Options
-from zae_limiter.settings import NEVER_SPLIT
 
 from .canned import Server, entity, raw_request, take, warm_limiter
 from .measure import interleaved_async, pin_client

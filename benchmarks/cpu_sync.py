@@ -3,8 +3,8 @@
 Lives here: the sync variant, one thread. Never: the time that a server takes.
 """
 
+from benchmarks.canned import NEVER_SPLIT
 from zae_limiter import Options
-from zae_limiter.settings import NEVER_SPLIT
 
 from .canned import raw_request, take_sync, warm_sync_limiter
 from .measure import interleaved, pin_client

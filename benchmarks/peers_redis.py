@@ -274,8 +274,8 @@ def _found(libraries: Mapping[str, object], callers: int, buckets: int, seconds:
 
 
 async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
+    from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options
-    from zae_limiter.settings import NEVER_SPLIT
 
     from .canned import take, warm_limiter
 
@@ -285,9 +285,9 @@ async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
 
 
 async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
+    from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options, RateLimiter, Repository
     from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
-    from zae_limiter.settings import NEVER_SPLIT
 
     from . import canned
 
@@ -304,8 +304,8 @@ async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
 
 
 def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
+    from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options
-    from zae_limiter.settings import NEVER_SPLIT
 
     from .canned import take_sync, warm_sync_limiter
 
@@ -315,9 +315,9 @@ def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
 
 
 def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
+    from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options, SyncRateLimiter, SyncRepository
     from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-    from zae_limiter.settings import NEVER_SPLIT
 
     from . import canned
 

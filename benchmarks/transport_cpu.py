@@ -34,8 +34,8 @@ def cpu(name: str, *, uvloop: bool, orjson: bool, at_most: float) -> list[Row]:
 async def _cpu() -> list[float]:
     import aioboto3
 
+    from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options
-    from zae_limiter.settings import NEVER_SPLIT
 
     from .canned import entity, raw_request, take, warm_limiter
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
+from zae_limiter.stores import Capabilities, Store
 
 T = TypeVar("T")
 EPOCH_MS = 1_700_000_000_000
@@ -48,12 +49,16 @@ class VirtualClock:
         return EPOCH_MS + round(asyncio.get_running_loop().time() * 1000)
 
 
-class Distant:
+class Distant(Store):
     """A store over a table in memory; a request needs half of ``seconds`` for each way."""
 
     def __init__(self, table: MemoryTable, seconds: float) -> None:
         self._table = table
         self._seconds = seconds
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(hot_items=True)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         await asyncio.sleep(self._seconds / 2)

@@ -21,6 +21,7 @@ from support.provisioner.provisions import EVERY_LEVEL, WRITES, Killed, limits, 
 from zae_limiter import OnUnavailable, Options, RateLimiterUnavailable, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.flows.records import bulk_configs as bulk
+from zae_limiter.stores import SyncStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import Answer, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
@@ -79,7 +80,7 @@ def test_of_applies_at_once_each_is_whole_and_the_state_is_that_of_one(deployed:
     assert [is_declared(deployed, each) for each in wanted].count(True) == 1
 
 
-class Mortal:
+class Mortal(SyncStore):
     """A store whose process dies when the table has applied so many writes."""
 
     def __init__(self, store: SyncDynamoDBStore, dies_after: int) -> None:

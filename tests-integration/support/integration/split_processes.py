@@ -60,7 +60,7 @@ class MortalStore:
 
     def __init__(self, inner: Any, place: Place) -> None:
         self.close = inner.close
-        self.clock = inner.clock
+        self.capabilities, self.connect = inner.capabilities, inner.connect
         self.armed = False
         self._inner = inner
         self._mortal = place.mortal

@@ -26,6 +26,7 @@ from .engines.dynamodb.aws.proxy_password import without_passwords
 from .engines.dynamodb.images import check_bucket, read_bucket_image
 from .engines.dynamodb.marshal import read_item
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
+from .engines.engine import Capabilities
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
@@ -74,6 +75,7 @@ __all__ = [
     "TTL",
     "AuditAddress",
     "BucketId",
+    "Capabilities",
     "Change",
     "Consumption",
     "Flow",

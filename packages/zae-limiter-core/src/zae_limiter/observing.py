@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 class Audience:
     """The observers of one limiter."""
 
-    def __init__(self, observers: tuple[Observer, ...], namespace_state: NamespaceState, store: object) -> None:
+    def __init__(self, observers: tuple[Observer, ...], namespace_state: NamespaceState, meter: Meter | None) -> None:
         self._observers = observers
         self._now = namespace_state.now
         self._failures = LogThrottle()
-        self._meter: Meter | None = getattr(store, "meter", None)
+        self._meter = meter
         self.namespace = namespace_state.namespace
 
     def written(self) -> float:
@@ -57,7 +57,7 @@ class Observed(Protocol):
     _request: AcquireRequest
 
 
-def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, store: object) -> Audience | None:
+def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, meter: Meter | None) -> Audience | None:
     """Return the observers of a limiter, ``None`` without any. Raises ``ValidationError`` for one that cannot be
     called.
     """
@@ -71,7 +71,7 @@ def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, 
             raise ValidationError(
                 "observers", observer, "must be a function by `def` without `yield`: nobody awaits it"
             )
-    return Audience(checked, namespace_state, store) if checked else None
+    return Audience(checked, namespace_state, meter) if checked else None
 
 
 @contextmanager

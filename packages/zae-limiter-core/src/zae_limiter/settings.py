@@ -8,6 +8,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
 from .engines.dynamodb.options import TRANSPORTS, Transport, transport_of
+from .engines.engine import Capabilities
 from .engines.meter import Meter
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
@@ -18,7 +19,7 @@ from .values.naming import check_namespace
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
 STALENESS_MS = 870
-NEVER_SPLIT = 2**63
+SPLIT_ABOVE = 500
 
 DEFAULT_STACK = "zae-limiter"
 DEFAULT_NAMESPACE = FIRST_NAMESPACE
@@ -33,7 +34,8 @@ class Options:
     ``bucket_ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for
     ever.
     ``rejection_staleness``: the age up to which the last seen state of a bucket is good enough to refuse by.
-    ``split_above``: the writes a second to a shard of a bucket above which it is split.
+    ``split_above``: the writes a second to a shard of a bucket above which it is split. If ``None``, 500 where one item
+    takes only so many writes a second, as in DynamoDB, else never.
     ``audit_retention_days``: the life of audit events; 0 keeps them for ever.
     ``acquire_timeout``: the most that an acquire, a ``lease.consume`` or the end of a block takes; then the store
     counts as unavailable. ``None`` sets no bound. A single request takes at most ``connect_timeout`` and
@@ -62,7 +64,7 @@ class Options:
     rejection_staleness: float = 1.0
     buckets_remembered: int = 10_000
     """The most buckets whose last seen state is kept."""
-    split_above: int = 500
+    split_above: int | None = None
     audit_retention_days: int = 90
     connect_timeout: float = 1.0
     """Seconds for a connection."""
@@ -88,12 +90,12 @@ class Options:
         least_of = {
             "bucket_ttl_multiplier": 0,
             "buckets_remembered": 1,
-            "split_above": 1,
             "audit_retention_days": 0,
             "max_connections": 1,
         }
         for field, least in least_of.items():
             _check_whole(field, getattr(self, field), at_least=least)
+        _check_whole("split_above", 1 if self.split_above is None else self.split_above, at_least=1)
         for field in ("stack", "region", "endpoint_url", "profile"):
             if not isinstance(getattr(self, field), str | None):
                 raise ValidationError(field, getattr(self, field), "must be a string")
@@ -116,6 +118,10 @@ class Options:
         if self.namespace is not None:
             return self.namespace
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
+
+    def over(self, engine: Capabilities) -> Self:
+        """Return the options with the defaults that depend on the engine."""
+        return replace(self, split_above=SPLIT_ABOVE) if engine.hot_items and self.split_above is None else self
 
     def settings(self) -> Settings:
         """Return the part of the options that flows need."""
@@ -150,7 +156,7 @@ class SharedOptions(TypedDict, total=False):
     acquire_timeout: float | None
     rejection_staleness: float
     buckets_remembered: int
-    split_above: int
+    split_above: int | None
     audit_retention_days: int
     connect_timeout: float
     read_timeout: float

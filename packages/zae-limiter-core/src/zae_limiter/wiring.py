@@ -11,6 +11,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .clock.system import Clock, SystemClock
+from .engines.engine import Store, SyncStore
 from .exceptions import RateLimiterUnavailable, StoreRefusedError, ValidationError
 from .flows.process.late_opening import open_later
 from .flows.process.namespace_state import NamespaceState
@@ -39,12 +40,11 @@ def iso_time(clock: Clock) -> str:
     return iso_instant(clock.now_ms())
 
 
-def clock_over(store: object, options: Options) -> Clock:
+def clock_over(store: Store | SyncStore, options: Options) -> Clock:
     """Return the clock of the options, which nothing corrects; else the store's, which its answers correct; else the
     system's.
     """
-    clock: Clock = options.clock or getattr(store, "clock", None) or SystemClock()
-    return clock
+    return options.clock or store.capabilities.clock or SystemClock()
 
 
 def is_doubted(clock: Clock) -> bool:

@@ -27,6 +27,7 @@ from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
 from zae_limiter.operations.values import Operation
+from zae_limiter.stores import Store, SyncStore
 
 pytestmark = pytest.mark.usefixtures("nothing_of_this_computer")
 RPM = Limit.per_hour("rpm", 100)
@@ -178,7 +179,7 @@ def in_async(url: str, transport: Any, reason: str) -> Any:
     return asyncio.run(life())
 
 
-class Moving:
+class Moving(Store):
     """A store in memory, until it has ``moved``."""
 
     moved = False
@@ -193,7 +194,7 @@ class Moving:
         await self._other.close()
 
 
-class SyncMoving:
+class SyncMoving(SyncStore):
     """A store in memory, until it has ``moved``."""
 
     moved = False

@@ -30,6 +30,7 @@ from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import BudgetSpent, Denied, NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key, Operation
+from zae_limiter.stores import Capabilities, Store
 from zae_limiter.sync.driver import SyncDriver
 
 GET = Get(Key("p", "s"))
@@ -235,14 +236,17 @@ def test_a_loop_that_is_closed_while_it_connects_leaves_nothing_to_report(
     assert (reported, caplog.messages, [str(warning.message) for warning in recwarn]) == ([], [], [])
 
 
-class Moving:
+class Moving(Store):
     """A store in memory, until it has ``moved``."""
 
-    ends_in_time = True
     moved = False
 
     def __init__(self, other: DynamoDBStore) -> None:
         self._first, self._other = MemoryStore(), other
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._other.capabilities
 
     async def perform(self, operation: Operation[Any]) -> Any:
         return await (self._other if self.moved else self._first).perform(operation)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.values import Operation, Query
 from zae_limiter.schema import keys
+from zae_limiter.stores import Capabilities
 from zae_limiter.testing import ManualClock
 from zae_limiter.wiring import new_namespace
 
@@ -44,7 +46,11 @@ class Dated:
 class DatedStore(WireStore):
     def __init__(self, wire: Wire, dated: Dated) -> None:
         super().__init__(wire)
-        self.dated, self.clock = dated, dated.clock
+        self.dated = dated
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, clock=self.dated.clock)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         answer = await super().perform(operation)
@@ -55,7 +61,11 @@ class DatedStore(WireStore):
 class SyncDatedStore(SyncWireStore):
     def __init__(self, wire: Wire, dated: Dated) -> None:
         super().__init__(wire)
-        self.dated, self.clock = dated, dated.clock
+        self.dated = dated
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, clock=self.dated.clock)
 
     def perform(self, operation: Operation[Any]) -> Any:
         answer = super().perform(operation)
@@ -136,6 +146,10 @@ async def test_who_is_refused_all_the_time_still_learns_the_time(world: World) -
     clock = SystemClock(wall_ns=lambda: (STORE_MS - DAY_MS) * 10**6, monotonic_ns=lambda: uptime_ms * 10**6)
 
     class Store(WireStore):
+        @property
+        def capabilities(self) -> Capabilities:
+            return replace(super().capabilities, clock=clock)
+
         async def perform(self, operation: Operation[Any]) -> Any:
             nonlocal uptime_ms
             uptime_ms += 250 if clock.doubted else 0  # opening waits between its questions

@@ -1,6 +1,7 @@
 """One process that is shown a wrong ``Date``, and another at the same buckets: the other must see nothing of it."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
@@ -12,6 +13,7 @@ from zae_limiter.engines.memory import table as memory
 from zae_limiter.engines.memory.store import MemoryStore
 from zae_limiter.operations.values import Operation
 from zae_limiter.settings import Options
+from zae_limiter.stores import Capabilities
 
 EPOCH_MS = 1_790_000_000_300
 HOUR_MS = 3_600_000
@@ -63,6 +65,10 @@ class Dated(MemoryStore):
             wall_ns=lambda: (world.now_ms + wall_off_ms) * 10**6,
             monotonic_ns=lambda: (10**7 + world.elapsed_ms) * 10**6,
         )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, clock=self.clock)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         sent_ms, self.requests = 10**7 + self.world.elapsed_ms, self.requests + 1

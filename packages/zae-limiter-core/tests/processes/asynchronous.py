@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from simulation.kernel import Violation
-from zae_limiter import RateLimiter, RateLimitExceeded, Repository
+from zae_limiter import RateLimiter, RateLimitExceeded, Repository, stores
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.values import Operation
@@ -28,7 +28,7 @@ from .timeline import Stuck
 from .world import ALL_ENTITIES, DEADLINE, GRACE, QUIET, RESOURCE, World
 
 
-class Store:
+class Store(stores.Store):
     """One process's way to the table."""
 
     def __init__(self, world: World) -> None:
@@ -36,6 +36,10 @@ class Store:
         self.awaited: dict[object, asyncio.Future[Any]] = {}
         self._world = world
         self._closed = False
+
+    @property
+    def capabilities(self) -> stores.Capabilities:
+        return stores.Capabilities(hot_items=True)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         if self._closed:

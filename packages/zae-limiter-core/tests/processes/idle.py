@@ -21,6 +21,7 @@ from zae_limiter import (
     Repository,
     SyncRateLimiter,
     SyncRepository,
+    stores,
 )
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.time_left import time_left
@@ -89,7 +90,7 @@ class Table:
         return self._table.execute(operation)
 
 
-class Store:
+class Store(stores.Store):
     """The way to the table of an async process."""
 
     def __init__(self, table: Table) -> None:
@@ -106,7 +107,7 @@ class Store:
         """Do nothing."""
 
 
-class SyncStore:
+class SyncStore(stores.SyncStore):
     """The way to the table of a sync process."""
 
     def __init__(self, table: Table, sleep: Callable[[float], None]) -> None:

@@ -9,10 +9,10 @@ from random import Random
 from typing import Any, Literal
 
 from zae_limiter import Limit, Options
-from zae_limiter.settings import NEVER_SPLIT
 
 from .server import NetworkConditions
 
+NEVER_SPLIT = 2**63  # writes a second that no shard has
 HEALTHY = NetworkConditions()
 FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.02, lost_before=0.03, lost_after=0.03)
 VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.05, lost_before=0.1, lost_after=0.1)

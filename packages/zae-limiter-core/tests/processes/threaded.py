@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from simulation.kernel import Violation
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository, stores
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Operation
@@ -36,7 +36,7 @@ except ImportError:
         return DEADLINE
 
 
-class Store:
+class Store(stores.SyncStore):
     """One process's way to the table."""
 
     def __init__(self, world: World, scheduler: Scheduler) -> None:
@@ -44,6 +44,10 @@ class Store:
         self._world = world
         self._scheduler = scheduler
         self._closed = False
+
+    @property
+    def capabilities(self) -> stores.Capabilities:
+        return stores.Capabilities(hot_items=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         if self._closed:

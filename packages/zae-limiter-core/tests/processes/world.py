@@ -10,11 +10,10 @@ from simulation.kernel import Violation
 from simulation.oracle import Oracle
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Item
-from zae_limiter.settings import NEVER_SPLIT
 
 from .callers import Caller, Variant
 from .holdings import Holdings
-from .plan import ENTITIES, HEALTHY, PARENT, Plan
+from .plan import ENTITIES, HEALTHY, NEVER_SPLIT, PARENT, Plan
 from .server import Server
 from .timeline import Timeline, TimelineClock
 

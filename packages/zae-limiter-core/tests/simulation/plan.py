@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from zae_limiter.flows.process.namespace_state import Settings
+from zae_limiter.settings import SPLIT_ABOVE
 from zae_limiter.values.limits import Limit
 
 from .network import NetworkConditions
@@ -82,7 +83,7 @@ class Plan:
         A split is made beside the queue of its shard: it looks like another process. So does a bucket that is
         remembered anew while a write of it is under way.
         """
-        splits = self.splits or self.shards > 1 or self.settings.split_above < Settings().split_above
+        splits = self.splits or self.shards > 1 or (self.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
         troubles = self.crashes or splits or self.disturbances or self.deletions or self.forgets_buckets
         return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles
 
@@ -102,7 +103,7 @@ class Plan:
 
         On a bucket of several shards a caller that one shard refuses may be overtaken on another one.
         """
-        splits = self.splits or self.settings.split_above < Settings().split_above
+        splits = self.splits or (self.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
         odd = splits or self.forgets_buckets or self.wrong_clocks or self.shards > 1
         return self.certain and not odd
 
@@ -201,7 +202,7 @@ def _faultless(rng: Random) -> Plan:
 def _crowd(rng: Random) -> Plan:
     """Many who wait for the tokens of few buckets, which have one shard."""
     plan = _faultless(rng)
-    settings = replace(plan.settings, split_above=Settings().split_above, buckets_remembered=10_000)
+    settings = replace(plan.settings, split_above=SPLIT_ABOVE, buckets_remembered=10_000)
     plan = replace(plan, settings=settings, splits=0, wrong_clocks=False, waiting=0.9, bursts=0.5, one_by_one=False)
     dice = rng.random()
     if dice < 0.3:

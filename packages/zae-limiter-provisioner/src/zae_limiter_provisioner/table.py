@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Final
 
 from zae_limiter import Clock, NamespaceNotFoundError, Options, SyncRepository, SyncStore
-from zae_limiter.maintenance import SyncDynamoDBStore, SystemClock
+from zae_limiter.maintenance import Capabilities, SyncDynamoDBStore, SystemClock
 
 from .refusals import Refused
 
@@ -20,7 +20,7 @@ class Table:
     def __init__(self, store: SyncStore, stack: str, *, clock: Clock | None = None) -> None:
         self._store = _KeptOpen(store)
         self._stack = stack
-        self._clock = clock or self._store.clock
+        self._clock = clock or store.capabilities.clock or SystemClock()
 
     def now_ms(self) -> int:
         """Return the time in epoch milliseconds."""
@@ -66,12 +66,20 @@ def _deleted(namespace: str) -> Refused:
     return Refused("namespace_deleted", message)
 
 
-class _KeptOpen:
+class _KeptOpen(SyncStore):
     """A store that outlives the repositories over it."""
 
     def __init__(self, store: SyncStore) -> None:
         self._store = store
-        self.clock: Clock = getattr(store, "clock", None) or SystemClock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of the store."""
+        return self._store.capabilities
+
+    def connect(self) -> None:
+        """Open what an operation needs."""
+        self._store.connect()
 
     def perform(self, operation: Any) -> Any:
         return self._store.perform(operation)

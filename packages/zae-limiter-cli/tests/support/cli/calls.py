@@ -14,6 +14,7 @@ from support.cli.iam import Request, is_allowed
 from zae_limiter.engines.dynamodb.render import render
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.operations.values import Operation
+from zae_limiter.stores import SyncStore
 
 TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 
@@ -124,7 +125,7 @@ def calls_of_key(calls: Iterable[Call], key: str) -> set[Call]:
     return {Call(f"kms:{each}", key, via=service) for service in services for each in needed[service]}
 
 
-class RecordingStore:
+class RecordingStore(SyncStore):
     """A table in memory that keeps the calls which would have gone to DynamoDB."""
 
     def __init__(self, table_name: str) -> None:

@@ -34,7 +34,7 @@ class Driver:
     def __init__(self, store: Store, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
         self._sleep: Callable[[float], Awaitable[None]] = getattr(clock, "sleep_async", asyncio.sleep)
         self._store = store
-        self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._answers_at_once = store.capabilities.deadlines == "unneeded"
         self._operation_timeout = operation_timeout
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -33,8 +33,7 @@ class GuardedStore:
     def __init__(self, store: Store, *, operation_timeout: float, clock: Clock | None = None) -> None:
         self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
         self._store = store
-        self._ends_in_time = getattr(store, "ends_in_time", False)
-        self._connect = None if self._ends_in_time else getattr(store, "connect", None)
+        self._deadlines = store.capabilities.deadlines
         self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
         self._probes: set[asyncio.Task[None]] = set()  # under way
@@ -87,12 +86,11 @@ class GuardedStore:
     async def _send(self, operation: Operation[R]) -> R:
         begun = self._now()
         try:
-            if self._ends_in_time:
+            if self._deadlines != "driver":
                 answer = await self._store.perform(operation)
             else:
-                if self._connect is not None:
-                    await self._connect()
-                    begun = self._now()
+                await self._store.connect()
+                begun = self._now()
                 answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
             raise self._failed(error, begun) from error.__cause__

@@ -16,7 +16,7 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
-from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
+from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
@@ -107,7 +107,6 @@ class Repository(
 
         It has no hot items, so buckets split only if ``split_above`` is given.
         """
-        options.setdefault("split_above", NEVER_SPLIT)
         chosen = Options(namespace=namespace, clock=clock, **options)
         store = MemoryStore(meter=Meter() if chosen.count_units else None)
         time = clock_over(store, chosen)
@@ -117,7 +116,7 @@ class Repository(
     @classmethod
     async def over(cls, store: Store, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
-        time = clock_over(store, options)
+        options, time = options.over(store.capabilities), clock_over(store, options)
         driver = Driver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
             find = partial(connecting, options, time)

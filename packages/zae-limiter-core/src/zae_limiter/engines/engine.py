@@ -1,21 +1,50 @@
-"""What an engine is: a store that performs operations, and what else it can do."""
+"""What an engine is: stores that perform operations, one for each variant, and what else they can do.
 
-from typing import Protocol, TypeVar
+Subclass ``Store`` or ``SyncStore`` to write one; ``zae_limiter.stores`` exports all that it needs.
+"""
 
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from ..clock.system import Clock
 from ..operations.values import Operation
+from .meter import Meter
 
 R = TypeVar("R")
 
 
-class Store(Protocol):
-    """A store: it performs operations. This is the extension point for another backend.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a store can do besides performing operations. The defaults promise nothing.
 
-    An attribute ``clock`` is the clock of repositories over the store, unless their options have one. An attribute
-    ``meter`` counts its units for observers. A store with
-    ``answers_at_once = True`` never waits: its operations have no deadline. One with ``ends_in_time = True`` keeps a
-    deadline itself: the driver sets none. ``connect()``, if there is one, is awaited
-    before each operation, outside its deadline.
+    ``clock``: the clock of repositories over the store, unless their options have one; ``None`` for the system's.
+    ``meter``: what counts the units of the store's requests, which observers are told; ``None`` counts nothing.
+    ``deadlines``: who ends an operation in time: the ``"driver"``, which first calls ``connect`` without a deadline,
+    or the ``"engine"`` itself; ``"unneeded"`` if an operation never waits.
+    ``hot_items``: whether one item takes only so many writes a second, so that a bucket with more is split.
+    ``expiry``: whether items go by themselves after their ``ttl``.
+    ``usage``: whether the store counts the usage of buckets itself; otherwise only an aggregator of its changes does.
     """
+
+    clock: Clock | None = None
+    meter: Meter | None = None
+    deadlines: Literal["driver", "engine", "unneeded"] = "driver"
+    hot_items: bool = False
+    expiry: bool = False
+    usage: bool = False
+
+
+class Store(Protocol):
+    """An async store. This is the extension point for another engine."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the store can do besides; asked when a repository is opened."""
+        return Capabilities()
+
+    async def connect(self) -> None:
+        """Open what an operation needs, if it is not open: before each operation whose deadline the driver sets."""
+        return
 
     async def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
@@ -25,14 +54,20 @@ class Store(Protocol):
 
 
 class SyncStore(Protocol):
-    """A store: it performs operations. This is the extension point for another backend.
+    """A blocking store, which threads share. This is the extension point for another engine.
 
-    An attribute ``clock`` is the clock of repositories over the store, unless their options have one. An attribute
-    ``meter`` counts its units for observers. A store with ``answers_at_once = True`` never waits: its operations have
-    no deadline. ``connect()``, if there is one, is called before each operation: only the deadline of the whole call
-    holds for it. A store that waits has to end an operation with ``OutcomeUnknown`` when
-    ``zae_limiter.stores.time_left`` is over: nothing else can end it.
+    One that waits has to end an operation with ``OutcomeUnknown`` when ``zae_limiter.stores.time_left`` is over:
+    nothing else can end it.
     """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the store can do besides; asked when a repository is opened."""
+        return Capabilities()
+
+    def connect(self) -> None:
+        """Open what an operation needs, if it is not open: before each operation whose deadline the driver sets."""
+        return
 
     def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

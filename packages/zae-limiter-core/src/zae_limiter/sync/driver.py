@@ -71,7 +71,7 @@ class SyncDriver:
     def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
         self._sleep: Callable[[float], None] = getattr(clock, "sleep", time.sleep)
         self._store = store
-        self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._answers_at_once = store.capabilities.deadlines == "unneeded"
         self._operation_timeout = operation_timeout
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._lock = threading.Lock()  # held for moments: no sending, waiting or logging under it

@@ -32,7 +32,7 @@ class GuardedStore:
     def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
         self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
         self._store = store
-        self._connect = getattr(store, "connect", None)
+        self._connects = store.capabilities.deadlines == "driver"
         self._operation_timeout = operation_timeout
         self._lock = threading.Lock()
         self._has_prober = False
@@ -74,8 +74,8 @@ class GuardedStore:
         try:
             before = set_deadline(until)
             try:
-                if self._connect is not None:
-                    self._connect()
+                if self._connects:
+                    self._store.connect()
                 begun = self._now()
                 set_deadline(min(until, time.monotonic() + self._operation_timeout))
                 answer = self._store.perform(operation)

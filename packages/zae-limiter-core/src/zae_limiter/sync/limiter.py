@@ -45,7 +45,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         """The repository that the limiter uses."""
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
         self._shadow = validate_flag("shadow", shadow)
-        self._audience = audience_of(observers, repository.namespace_state, repository._store)
+        self._audience = audience_of(observers, repository.namespace_state, repository._store.capabilities.meter)
 
     def acquire(
         self,

@@ -17,7 +17,7 @@ from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
 from ..runtime.callables import is_awaited
-from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
+from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
@@ -114,7 +114,6 @@ class SyncRepository(
 
         It has no hot items, so buckets split only if ``split_above`` is given.
         """
-        options.setdefault("split_above", NEVER_SPLIT)
         chosen = Options(namespace=namespace, clock=clock, **options)
         store = SyncMemoryStore(meter=Meter() if chosen.count_units else None)
         time = clock_over(store, chosen)
@@ -126,7 +125,7 @@ class SyncRepository(
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
         if is_awaited(store.perform):
             raise TypeError("SyncRepository needs a store whose `perform` is a `def`: use Repository")
-        time = clock_over(store, options)
+        options, time = options.over(store.capabilities), clock_over(store, options)
         driver = SyncDriver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
             find = partial(connecting, options, time)

@@ -17,6 +17,7 @@ from zae_limiter.engines.dynamodb.render import read_answer, render_body
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, StoreError, TransactionCancelled
 from zae_limiter.operations.values import BatchGet, BatchWrite, DescribeTable, Get, Item, Operation, Query, Scan, Update
+from zae_limiter.stores import Store, SyncStore
 
 MOST_REQUESTS: Final = 300  # of one call
 DAMAGES: Final = 3
@@ -74,7 +75,7 @@ class HostileTable:
         return read_answer(operation, read)
 
 
-class HostileStore:
+class HostileStore(Store):
     """The table, without blocking."""
 
     def __init__(self, table: HostileTable) -> None:
@@ -87,7 +88,7 @@ class HostileStore:
         pass
 
 
-class SyncHostileStore:
+class SyncHostileStore(SyncStore):
     """The table, blocking."""
 
     def __init__(self, table: HostileTable) -> None:

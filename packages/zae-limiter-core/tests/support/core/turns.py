@@ -9,14 +9,19 @@ from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
+from zae_limiter.stores import Capabilities, Store
 
 
-class TurningStore:
+class TurningStore(Store):
     """Async access to a table: each request is under way for so many turns there, and as many back."""
 
     def __init__(self, table: MemoryTable, turns: Callable[[], int]) -> None:
         self._table = table
         self._turns = turns
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(hot_items=True)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         await turn(self._turns())

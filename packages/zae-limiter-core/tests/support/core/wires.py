@@ -7,6 +7,7 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
+from zae_limiter.engines.engine import Capabilities, Store, SyncStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.time_left import time_left
 from zae_limiter.operations.errors import OutcomeUnknown
@@ -123,12 +124,15 @@ class Wire:
         return next((failure for failure in self._failures if isinstance(operation, failure.on)), None)
 
 
-class WireStore:
+class WireStore(Store):
     """The wire for an async process."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.meter = wire.table.meter
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(meter=self.wire.table.meter, hot_items=True)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire
@@ -150,12 +154,15 @@ class WireStore:
         """Do nothing."""
 
 
-class SyncWireStore:
+class SyncWireStore(SyncStore):
     """The wire for a sync process."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.meter = wire.table.meter
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(meter=self.wire.table.meter, hot_items=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire

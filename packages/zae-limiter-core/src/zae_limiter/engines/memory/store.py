@@ -3,23 +3,22 @@
 from typing import Any
 
 from ...operations.values import Operation
+from ..engine import Capabilities, Store, SyncStore
 from ..meter import Meter
 from .table import MemoryTable
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A table in this process; stores may share one ``table``. ``meter`` is that of a table of its own."""
-
-    answers_at_once = True
 
     def __init__(self, table: MemoryTable | None = None, *, meter: Meter | None = None) -> None:
         self.table = table or MemoryTable(meter)
         """The table, which several stores may share."""
 
     @property
-    def meter(self) -> Meter | None:
-        """What counts the cost that the requests would have on DynamoDB."""
-        return self.table.meter
+    def capabilities(self) -> Capabilities:
+        """The meter of the table, which counts what the requests would cost on DynamoDB; no operation waits."""
+        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
@@ -29,19 +28,17 @@ class MemoryStore:
         """Do nothing: there is nothing open."""
 
 
-class SyncMemoryStore:
+class SyncMemoryStore(SyncStore):
     """A table in this process; stores may share one ``table``. ``meter`` is that of a table of its own."""
-
-    answers_at_once = True
 
     def __init__(self, table: MemoryTable | None = None, *, meter: Meter | None = None) -> None:
         self.table = table or MemoryTable(meter)
         """The table, which several stores may share."""
 
     @property
-    def meter(self) -> Meter | None:
-        """What counts the cost that the requests would have on DynamoDB."""
-        return self.table.meter
+    def capabilities(self) -> Capabilities:
+        """The meter of the table, which counts what the requests would cost on DynamoDB; no operation waits."""
+        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

@@ -52,9 +52,11 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     if names and config is not None and requests[0].admitted:
         yield Wake(requests)
         yield from tidy(namespace_state, cached, config, names)
+    most = namespace_state.settings.split_above
     if (
-        cached.write_rate.per_second
-        and cached.write_rate.exceeds(namespace_state.settings.split_above, namespace_state.now())
+        most is not None
+        and cached.write_rate.per_second
+        and cached.write_rate.exceeds(most, namespace_state.now())
         and not namespace_state.doubted()
     ):
         yield Wake(requests)

@@ -33,7 +33,7 @@ class Settings:
 
     ``staleness_ms``: the age up to which a last seen state is good enough to refuse by; 0 always asks the store.
     ``ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever.
-    ``split_above``: the writes a second to a shard above which it is split.
+    ``split_above``: the writes a second to a shard above which it is split; ``None`` never splits.
     ``acquire_timeout``: the most seconds that an acquire takes; ``None`` sets no bound.
     """
 
@@ -43,7 +43,7 @@ class Settings:
     on_unavailable: OnUnavailable = "block"
     acquire_timeout: float | None = None
     buckets_remembered: int = 10_000
-    split_above: int = 500
+    split_above: int | None = 500
 
 
 def bucket_key(bucket: BucketId) -> Key:

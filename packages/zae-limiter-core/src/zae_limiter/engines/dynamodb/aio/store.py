@@ -10,6 +10,7 @@ from ....clock.system import SystemClock
 from ....operations.errors import Closed, StoreError
 from ....operations.values import Operation
 from ....runtime import forks
+from ...engine import Capabilities, Store
 from ...meter import Meter
 from ..aws.proxy_password import raise_without_password
 from ..options import ClientOptions, Transport
@@ -17,14 +18,12 @@ from ..render import read_answer, read_date, render, render_body
 from .transport import Client, Opener, Send, counted
 
 
-class DynamoDBStore:
+class DynamoDBStore(Store):
     """A DynamoDB table, through one client, which the first operation on an event loop opens.
 
     Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``meter`` counts requests and units; it
     may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
-
-    ends_in_time = True
 
     def __init__(
         self,
@@ -63,6 +62,11 @@ class DynamoDBStore:
         self._closed = False
         self._lock = asyncio.Lock()
         forks.register(self)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What DynamoDB and this client can do."""
+        return Capabilities(clock=self.clock, meter=self.meter, deadlines="engine", hot_items=True, expiry=True)
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

@@ -9,6 +9,7 @@ from ....clock.system import SystemClock
 from ....operations.errors import Closed, StoreError
 from ....operations.values import Operation
 from ....runtime import forks
+from ...engine import Capabilities, SyncStore
 from ...meter import Meter
 from ...time_left import time_left
 from ..aws.proxy_password import raise_without_password
@@ -17,7 +18,7 @@ from ..render import read_answer, read_date, render, render_body
 from .transport import Client, Opener, Send, counted
 
 
-class SyncDynamoDBStore:
+class SyncDynamoDBStore(SyncStore):
     """A DynamoDB table, through one client that the first operation opens. Threads may share it.
 
     Times are in seconds. ``transport`` is ``http``, or ``sdk`` for boto3. ``meter`` counts requests and units; it may
@@ -60,6 +61,11 @@ class SyncDynamoDBStore:
         self._closed = False
         self._lock = Lock()
         forks.register(self)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What DynamoDB and this client can do."""
+        return Capabilities(clock=self.clock, meter=self.meter, hot_items=True, expiry=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
