@@ -36,8 +36,13 @@ check: sync
     just types
     uv run lint-imports
     uv run python tools/check_siblings.py
+    uv run python tools/variants.py --check
     uv run codespell
     uv run pytest -q -m "not slow" tools
+
+# The blocking variant of each module that is the source of both
+variants:
+    uv run python tools/variants.py
 
 # Types of everything; a run for each package's tests, whose modules have the names of another's
 types:

@@ -4,7 +4,7 @@ arguments.
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from types import CoroutineType
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
 T = TypeVar("T")
+Decorated = TypeVar("Decorated", bound=Callable[..., Awaitable[Any]])
+SyncDecorated = TypeVar("SyncDecorated", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
 _serials = count()  # keeps the events of one millisecond in order
@@ -159,10 +161,13 @@ def check_repository(given: object, kind: type) -> None:
     raise TypeError(f"{limiter} needs a {name}, not a {type(given).__name__}: {advice}")
 
 
-def check_decorated(function: object, *, asynchronous: bool) -> None:
-    """Raise ``ValidationError`` for a function of the other variant, or one that yields: both run outside the block."""
+def check_decorated(function: object, kind: type) -> None:
+    """Raise ``ValidationError`` for a function that a limiter of the variant ``kind`` cannot run inside its block: one
+    of the other variant, or one that yields.
+    """
     if yields(function):
         raise ValidationError("function", function, "yields: use `acquire` inside it, around what it does")
-    if is_awaited(function) != asynchronous:
-        kind, limiter = ("async def", "SyncRateLimiter") if asynchronous else ("def", "RateLimiter")
-        raise ValidationError("function", function, f"must be a function by `{kind}`: {limiter} has the other kind")
+    name = kind.__name__
+    takes, other = ("def", "RateLimiter") if name == "SyncRateLimiter" else ("async def", "SyncRateLimiter")
+    if is_awaited(function) != (takes == "async def"):
+        raise ValidationError("function", function, f"must be a function by `{takes}`: {other} has the other kind")

@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """The async repository's methods for entities."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """Runs flows on the driver of a repository, for each group of its methods."""
 
 from typing import TypeVar

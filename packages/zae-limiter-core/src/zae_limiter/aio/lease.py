@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """The async lease. The rules are in flows.acquire."""
 
 import logging

@@ -1,9 +1,10 @@
+# `just variants` writes the blocking variant of this module.
 """The async rate limiter."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 from ..flows.acquire import inspection
 from ..flows.acquire.claims import AcquireRequest
@@ -14,14 +15,12 @@ from ..observing import audience_of
 from ..runtime.unused import warn_if_later
 from ..settings import AcquireOptions
 from ..values.limits import Limit, OnUnavailable, check_limits
-from ..wiring import check_decorated, check_repository, of_call
+from ..wiring import Decorated, check_decorated, check_repository, of_call
 from .entities import EntityMethods
 from .lease import Lease
 from .limits import LimitMethods
 from .observed_lease import ObservedLease
 from .repository import Repository
-
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 
 class RateLimiter(LimitMethods, EntityMethods):
@@ -90,7 +89,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         resource: str | Callable[..., str],
         consume: Mapping[str, int] | Callable[..., Mapping[str, int]],
         **options: Unpack[AcquireOptions],
-    ) -> Callable[[F], F]:
+    ) -> Callable[[Decorated], Decorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
         arguments.
 
@@ -98,8 +97,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``acquire``.
         """
 
-        def decorate(function: F) -> F:
-            check_decorated(function, asynchronous=True)
+        def decorate(function: Decorated) -> Decorated:
+            check_decorated(function, RateLimiter)
 
             @wraps(function)
             async def limited(*args: Any, **kwargs: Any) -> Any:
@@ -111,7 +110,7 @@ class RateLimiter(LimitMethods, EntityMethods):
                 warn_if_later(answer)
                 return answer
 
-            return cast("F", limited)
+            return cast("Decorated", limited)
 
         return decorate
 

@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """The lease of a limiter with observers."""
 
 from time import perf_counter

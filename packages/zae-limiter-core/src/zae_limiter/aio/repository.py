@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """The async repository: a namespace of a table, and its contents."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """The async repository's methods for the versions of the stack and the state of the provisioner."""
 
 import secrets

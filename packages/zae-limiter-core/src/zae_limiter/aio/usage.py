@@ -1,3 +1,4 @@
+# `just variants` writes the blocking variant of this module.
 """The async repository's methods for usage."""
 
 from datetime import datetime

@@ -1,3 +1,4 @@
+# Generated from aio/audit.py by `just variants`: edit that one.
 """The sync repository's methods for audit events."""
 
 from ..flows.records import audit

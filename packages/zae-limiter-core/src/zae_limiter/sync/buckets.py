@@ -1,3 +1,4 @@
+# Generated from aio/buckets.py by `just variants`: edit that one.
 """The sync repository's methods for buckets."""
 
 from collections.abc import Mapping

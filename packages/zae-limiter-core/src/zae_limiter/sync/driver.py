@@ -23,6 +23,7 @@ from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
+from ..runtime.callables import is_awaited
 from ..runtime.jitter import jittered
 from .guarded_store import THREAD_NAME, GuardedStore
 
@@ -69,6 +70,8 @@ class SyncDriver:
     """Runs flows over one store. Threads may share it; an operation takes at most ``operation_timeout`` seconds."""
 
     def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
+        if is_awaited(store.perform):
+            raise TypeError("SyncRepository needs a store whose `perform` is a `def`: use Repository")
         self._sleep: Callable[[float], None] = getattr(clock, "sleep", time.sleep)
         self._store = store
         self._answers_at_once = store.capabilities.deadlines == "unneeded"

@@ -1,3 +1,4 @@
+# Generated from aio/entities.py by `just variants`: edit that one.
 """The sync repository's methods for entities."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# Generated from aio/flow_runner.py by `just variants`: edit that one.
 """Runs flows on the driver of a repository, for each group of its methods."""
 
 from typing import TypeVar

@@ -1,3 +1,4 @@
+# Generated from aio/lease.py by `just variants`: edit that one.
 """The sync lease. The rules are in flows.acquire."""
 
 import logging

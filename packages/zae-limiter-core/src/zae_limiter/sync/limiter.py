@@ -1,9 +1,10 @@
+# Generated from aio/limiter.py by `just variants`: edit that one.
 """The sync rate limiter."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 from ..flows.acquire import inspection
 from ..flows.acquire.claims import AcquireRequest
@@ -14,14 +15,12 @@ from ..observing import audience_of
 from ..runtime.unused import warn_if_later
 from ..settings import AcquireOptions
 from ..values.limits import Limit, OnUnavailable, check_limits
-from ..wiring import check_decorated, check_repository, of_call
+from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
 from .entities import SyncEntityMethods
 from .lease import SyncLease
 from .limits import SyncLimitMethods
 from .observed_lease import SyncObservedLease
 from .repository import SyncRepository
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
@@ -90,7 +89,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         resource: str | Callable[..., str],
         consume: Mapping[str, int] | Callable[..., Mapping[str, int]],
         **options: Unpack[AcquireOptions],
-    ) -> Callable[[F], F]:
+    ) -> Callable[[SyncDecorated], SyncDecorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
         arguments.
 
@@ -98,8 +97,8 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         ``acquire``.
         """
 
-        def decorate(function: F) -> F:
-            check_decorated(function, asynchronous=False)
+        def decorate(function: SyncDecorated) -> SyncDecorated:
+            check_decorated(function, SyncRateLimiter)
 
             @wraps(function)
             def limited(*args: Any, **kwargs: Any) -> Any:
@@ -109,7 +108,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
                 warn_if_later(answer)
                 return answer
 
-            return cast("F", limited)
+            return cast("SyncDecorated", limited)
 
         return decorate
 

@@ -1,3 +1,4 @@
+# Generated from aio/limits.py by `just variants`: edit that one.
 """The sync repository's methods for stored limits."""
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,3 +1,4 @@
+# Generated from aio/namespaces.py by `just variants`: edit that one.
 """The sync repository's methods for the namespaces of its table."""
 
 from ..clock.system import Clock

@@ -1,3 +1,4 @@
+# Generated from aio/observed_lease.py by `just variants`: edit that one.
 """The lease of a limiter with observers."""
 
 from time import perf_counter

@@ -1,3 +1,4 @@
+# Generated from aio/repository.py by `just variants`: edit that one.
 """The sync repository: a namespace of a table, and its contents."""
 
 from collections.abc import Callable
@@ -16,7 +17,6 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
-from ..runtime.callables import is_awaited
 from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
@@ -123,8 +123,6 @@ class SyncRepository(
     @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
-        if is_awaited(store.perform):
-            raise TypeError("SyncRepository needs a store whose `perform` is a `def`: use Repository")
         options, time = options.over(store.capabilities), clock_over(store, options)
         driver = SyncDriver(store, operation_timeout=options.operation_timeout, clock=time)
         try:

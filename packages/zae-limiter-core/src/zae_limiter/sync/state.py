@@ -1,3 +1,4 @@
+# Generated from aio/state.py by `just variants`: edit that one.
 """The sync repository's methods for the versions of the stack and the state of the provisioner."""
 
 import secrets

@@ -1,3 +1,4 @@
+# Generated from aio/usage.py by `just variants`: edit that one.
 """The sync repository's methods for usage."""
 
 from datetime import datetime
