@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Protocol
 
 from .engines.meter import Meter
 from .exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
@@ -48,15 +47,6 @@ class Audience:
                     log.exception("observer %r failed; %d more failures since the last line", observer, more)
 
 
-class Observed(Protocol):
-    """A lease with an audience."""
-
-    _audience: Audience
-    _granted: Grant | None
-    _process: int
-    _request: AcquireRequest
-
-
 def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, meter: Meter | None) -> Audience | None:
     """Return the observers of a limiter, ``None`` without any. Raises ``ValidationError`` for one that cannot be
     called.
@@ -74,105 +64,109 @@ def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, 
     return Audience(checked, namespace_state, meter) if checked else None
 
 
-@contextmanager
-def observed_acquire(lease: Observed) -> Iterator[None]:
-    """Measure the acquire in the block, and tell the observers."""
-    amounts = {name: amount // MILLI for name, amount in lease._request.amounts.items()}
-    with observed_call(lease, "acquire", amounts):
-        yield
+class Watch:
+    """Measures the calls of one lease and its end, and tells the observers. ``grant`` is set once it has tokens."""
 
+    grant: Grant | None = None
 
-@contextmanager
-def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
-    """Measure an acquire or a ``lease.consume`` in the block, and tell the observers. A caller's mistake is no
-    event.
-    """
-    begun, outage, known = perf_counter(), _outage(lease), _requests(lease)
-    try:
-        yield
-    except (LeaseExpiredError, ValidationError):
-        raise
-    except BaseException as error:
-        _tell_call(lease, call, amounts, _outcome_of(error), perf_counter() - begun, error)
-        raise
-    outcome: Outcome = "admitted" if _outage(lease) is outage else "degraded"
-    would_refuse = () if lease._granted is None else shadowed(lease._granted.claims, known)
-    _tell_call(lease, call, amounts, outcome, perf_counter() - begun, would_refuse=would_refuse)
+    def __init__(self, audience: Audience, request: AcquireRequest) -> None:
+        self._audience = audience
+        self._request = request
+        self._process = forks.generation
 
+    @contextmanager
+    def acquire(self) -> Iterator[None]:
+        """Measure the acquire in the block, and tell the observers."""
+        amounts = {name: amount // MILLI for name, amount in self._request.amounts.items()}
+        with self.call("acquire", amounts):
+            yield
 
-@contextmanager
-def observed_end(lease: Observed, seconds: float, error: BaseException | None) -> Iterator[None]:
-    """Measure the end of a block that took ``seconds`` and raised ``error``, if any, and tell the observers."""
-    try:
-        yield
-    except BaseException as problem:
-        _tell_end(lease, "failed", seconds, problem)
-        raise
-    grant = lease._granted
-    if grant is not None and grant.lost is not None:
-        _tell_end(lease, "failed", seconds, grant.lost)
-    else:
-        rolled_back = error is not None and grant is not None and grant.rollback
-        _tell_end(lease, "rolled_back" if rolled_back else "settled", seconds)
+    @contextmanager
+    def call(self, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
+        """Measure an acquire or a ``lease.consume`` in the block, and tell the observers. A caller's mistake is no
+        event.
+        """
+        begun, outage, known = perf_counter(), self._outage(), self._shadow_requests()
+        try:
+            yield
+        except (LeaseExpiredError, ValidationError):
+            raise
+        except BaseException as error:
+            self._tell_call(call, amounts, _outcome_of(error), perf_counter() - begun, error)
+            raise
+        outcome: Outcome = "admitted" if self._outage() is outage else "degraded"
+        would_refuse = () if self.grant is None else shadowed(self.grant.claims, known)
+        self._tell_call(call, amounts, outcome, perf_counter() - begun, would_refuse=would_refuse)
 
+    @contextmanager
+    def end(self, seconds: float, error: BaseException | None) -> Iterator[None]:
+        """Measure the end of a block that took ``seconds`` and raised ``error``, if any, and tell the observers."""
+        try:
+            yield
+        except BaseException as problem:
+            self._tell_end("failed", seconds, problem)
+            raise
+        grant = self.grant
+        if grant is not None and grant.lost is not None:
+            self._tell_end("failed", seconds, grant.lost)
+        else:
+            rolled_back = error is not None and grant is not None and grant.rollback
+            self._tell_end("rolled_back" if rolled_back else "settled", seconds)
 
-def _tell_call(
-    lease: Observed,
-    call: Call,
-    amounts: Mapping[str, int],
-    outcome: Outcome,
-    seconds: float,
-    error: BaseException | None = None,
-    would_refuse: tuple[LimitStatus, ...] = (),
-) -> None:
-    grant, request, audience = lease._granted, lease._request, lease._audience
-    refusal = error if isinstance(error, RateLimitExceeded) else None
-    audience.tell(
-        AcquireEvent(
-            namespace=audience.namespace,
-            entity_id=request.entity_id,
-            resource=request.resource,
-            call=call,
-            amounts=amounts,
-            outcome=outcome,
-            seconds=seconds,
-            waited=grant.waited if grant is not None and call == "acquire" else 0.0,
-            statuses=() if refusal is None else refusal.statuses,
-            shadowed=would_refuse,
-            error=error if refusal is None else None,
-            write_units=audience.written(),
+    def _tell_call(
+        self,
+        call: Call,
+        amounts: Mapping[str, int],
+        outcome: Outcome,
+        seconds: float,
+        error: BaseException | None = None,
+        would_refuse: tuple[LimitStatus, ...] = (),
+    ) -> None:
+        grant, request, audience = self.grant, self._request, self._audience
+        refusal = error if isinstance(error, RateLimitExceeded) else None
+        audience.tell(
+            AcquireEvent(
+                namespace=audience.namespace,
+                entity_id=request.entity_id,
+                resource=request.resource,
+                call=call,
+                amounts=amounts,
+                outcome=outcome,
+                seconds=seconds,
+                waited=grant.waited if grant is not None and call == "acquire" else 0.0,
+                statuses=() if refusal is None else refusal.statuses,
+                shadowed=would_refuse,
+                error=error if refusal is None else None,
+                write_units=audience.written(),
+            )
         )
-    )
 
-
-def _tell_end(lease: Observed, ending: Ending, seconds: float, error: BaseException | None = None) -> None:
-    grant, request, audience = lease._granted, lease._request, lease._audience
-    if grant is None or lease._process != forks.generation:
-        return  # a forked child has its parent's block, but not the tokens
-    kept = ending != "rolled_back"
-    audience.tell(
-        LeaseEvent(
-            namespace=audience.namespace,
-            entity_id=request.entity_id,
-            resource=request.resource,
-            consumed={name: amount // MILLI if kept else 0 for name, amount in grant.consumed.items()},
-            ending=ending,
-            degraded=grant.unavailable is not None,
-            seconds=seconds,
-            error=error,
-            write_units=audience.written(),
+    def _tell_end(self, ending: Ending, seconds: float, error: BaseException | None = None) -> None:
+        grant, request, audience = self.grant, self._request, self._audience
+        if grant is None or self._process != forks.generation:
+            return  # a forked child has its parent's block, but not the tokens
+        kept = ending != "rolled_back"
+        audience.tell(
+            LeaseEvent(
+                namespace=audience.namespace,
+                entity_id=request.entity_id,
+                resource=request.resource,
+                consumed={name: amount // MILLI if kept else 0 for name, amount in grant.consumed.items()},
+                ending=ending,
+                degraded=grant.unavailable is not None,
+                seconds=seconds,
+                error=error,
+                write_units=audience.written(),
+            )
         )
-    )
 
+    def _shadow_requests(self) -> Collection[BucketRequest]:
+        """Return the requests of shadow limits before a call."""
+        claims = () if self.grant is None else self.grant.claims
+        return {request for claim in claims if claim.config.shadow for request in claim.requests}
 
-def _requests(lease: Observed) -> Collection[BucketRequest]:
-    """Return the requests of the lease before a call."""
-    claims = () if lease._granted is None else lease._granted.claims
-    return {request for claim in claims if claim.config.shadow for request in claim.requests}
-
-
-def _outage(lease: Observed) -> object:
-    return None if lease._granted is None else lease._granted.unavailable
+    def _outage(self) -> object:
+        return None if self.grant is None else self.grant.unavailable
 
 
 def _outcome_of(error: BaseException) -> Outcome:

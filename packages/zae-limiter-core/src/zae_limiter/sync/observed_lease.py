@@ -7,7 +7,7 @@ from typing import Self
 
 from ..flows.acquire.claims import AcquireRequest
 from ..flows.process.namespace_state import NamespaceState
-from ..observing import Audience, observed_acquire, observed_call, observed_end
+from ..observing import Audience, Watch
 from ..runtime.unused import Place
 from .driver import SyncDriver
 from .lease import SyncLease
@@ -16,7 +16,7 @@ from .lease import SyncLease
 class SyncObservedLease(SyncLease):
     """A lease that tells observers of its acquire, of each ``consume``, and of its end."""
 
-    __slots__ = ("_audience", "_begun")
+    __slots__ = ("_begun", "_watch")
 
     def __init__(
         self,
@@ -27,20 +27,20 @@ class SyncObservedLease(SyncLease):
         audience: Audience,
     ) -> None:
         super().__init__(driver, namespace_state, request, called_at)
-        self._audience = audience
+        self._watch = Watch(audience, request)
         self._begun = 0.0
 
     def consume(self, /, **amounts: int) -> None:
         """Take more tokens at once, by limit. Raises the errors of ``SyncLease.consume``."""
-        with observed_call(self, "consume", amounts):
+        with self._watch.call("consume", amounts):
             super().consume(**amounts)
 
     def __enter__(self) -> Self:
         taken = False
         try:
-            with observed_acquire(self):
+            with self._watch.acquire():
                 super().__enter__()
-                taken = True
+                self._watch.grant, taken = self._grant, True
         except BaseException as error:
             if taken:  # an observer was interrupted, and no block follows
                 self._begun, self._grant.rollback = perf_counter(), True
@@ -52,5 +52,5 @@ class SyncObservedLease(SyncLease):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with observed_end(self, perf_counter() - self._begun, error):
+        with self._watch.end(perf_counter() - self._begun, error):
             super().__exit__(kind, error, trace)
