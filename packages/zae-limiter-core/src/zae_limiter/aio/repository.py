@@ -86,11 +86,7 @@ class Repository(
             register=register,
             **options,
         )
-        store = DynamoDBStore(chosen.stack_name, **chosen.store_options())
-        try:
-            return await cls.over(store, chosen)
-        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
-            raise quiet(refusal) from None
+        return await cls._over_dynamodb(chosen)
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
@@ -128,6 +124,14 @@ class Repository(
         if namespace_state.opening is not None:
             driver.begin_outage(Unreachable("it was away when the repository was opened"))
         return cls(store, namespace_state, options, time, driver=driver)
+
+    @classmethod
+    async def _over_dynamodb(cls, options: Options) -> Self:
+        store = DynamoDBStore(options.stack_name, **options.store_options())
+        try:
+            return await cls.over(store, options)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise quiet(refusal) from None
 
     async def namespace(self, name: str) -> Self:
         """Return another namespace of the same table, over the same client; a missing one is registered."""
@@ -203,11 +207,7 @@ class RepositoryBuilder(BuilderBase):
         If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
         """
         options = self._options
-        store = DynamoDBStore(options.stack_name, **options.store_options())
-        try:
-            repository = await Repository.over(store, options)
-        except StoreRefusedError as refusal:
-            raise quiet(refusal) from None
+        repository = await Repository._over_dynamodb(options)
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 await repository.namespace(DEFAULT_NAMESPACE)

@@ -179,7 +179,7 @@ class _SyncMiddleware(_Middleware):
     def _acquire(self, leases: SyncLeases, request: Any) -> None:
         rule = self._rule
         if cost := check_cost(of_call(rule.cost, (request,), {})):
-            limiter = rule.limiter if isinstance(rule.limiter, SyncRateLimiter) else rule.limiter(request)
+            limiter = of_call(rule.limiter, (request,), {})
             resource = of_call(rule.resource, (request,), {})
             request.rate_limit_leases = leases
             leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options), rule.refund)

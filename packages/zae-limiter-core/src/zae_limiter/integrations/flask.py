@@ -65,7 +65,7 @@ class RateLimited:
         cost = check_cost(of_call(self._cost, (), {}))
         if not cost:
             return
-        limiter = self._limiter if isinstance(self._limiter, SyncRateLimiter) else self._limiter()
+        limiter = of_call(self._limiter, (), {})
         lease = limiter.acquire(self._identity(), of_call(self._resource, (), {}), cost, **self._options)
         if _LEASES not in g:
             setattr(g, _LEASES, SyncLeases())

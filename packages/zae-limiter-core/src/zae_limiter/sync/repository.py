@@ -92,11 +92,7 @@ class SyncRepository(
             register=register,
             **options,
         )
-        store = SyncDynamoDBStore(chosen.stack_name, **chosen.store_options())
-        try:
-            return cls.over(store, chosen)
-        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
-            raise quiet(refusal) from None
+        return cls._over_dynamodb(chosen)
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
@@ -134,6 +130,14 @@ class SyncRepository(
         if namespace_state.opening is not None:
             driver.begin_outage(Unreachable("it was away when the repository was opened"))
         return cls(store, namespace_state, options, time, driver=driver)
+
+    @classmethod
+    def _over_dynamodb(cls, options: Options) -> Self:
+        store = SyncDynamoDBStore(options.stack_name, **options.store_options())
+        try:
+            return cls.over(store, options)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise quiet(refusal) from None
 
     def namespace(self, name: str) -> Self:
         """Return another namespace of the same table, over the same client; a missing one is registered."""
@@ -209,11 +213,7 @@ class SyncRepositoryBuilder(BuilderBase):
         If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
         """
         options = self._options
-        store = SyncDynamoDBStore(options.stack_name, **options.store_options())
-        try:
-            repository = SyncRepository.over(store, options)
-        except StoreRefusedError as refusal:
-            raise quiet(refusal) from None
+        repository = SyncRepository._over_dynamodb(options)
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 repository.namespace(DEFAULT_NAMESPACE)
