@@ -1,16 +1,14 @@
 """No recipe is green when it has run nothing: what stands behind it is played, or is asked for nothing."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from benchmarks.run import unmeasured
+from support.tools.recipes import JUSTFILE, LIGHT_EXAMPLES, ROOT, Just
 
 import pythons
 from check_siblings import main as check_siblings
@@ -25,8 +23,6 @@ from simulation.__main__ import main as simulation
 from simulation.__main__ import mutants as mutants_of_histories
 from skips import FILE_VARIABLE
 
-ROOT = Path(__file__).parents[2]
-JUSTFILE = (ROOT / "justfile").read_text(encoding="utf-8")
 RECIPE = re.compile(r"^([a-z-]+)(?: [^:\n]*)?:(?!=)(.*(?:\n(?: .*)?)*)", re.MULTILINE)
 BODIES = dict(RECIPE.findall(JUSTFILE))
 ARGUMENTS = {
@@ -34,50 +30,16 @@ ARGUMENTS = {
     "test-frameworks": ["oldest"],
     "test-llm": ["newest"],
 }
-(_LIGHT,) = re.findall(r'^light_examples := "(.+)"$', JUSTFILE, re.MULTILINE)
-LIGHT_EXAMPLES = _LIGHT.split()
-WITH_PYTEST = [name for name, body in BODIES.items() if re.search(r"pytest|just integration|just \$part", body)]
-
-UV = """#!/bin/sh
-# uv that installs and builds nothing; pytest ends with $PYTEST, checkov says $CHECKOV, and $PYTHONS are there
-case " $* " in
-    *" pytest "*) exit $PYTEST ;;
-    *" checkov "*) echo "$CHECKOV" ;;
-    *" tools/pythons.py "*) [ "$PYTHONS" ] && echo "$PYTHONS" ;;
-    *" pip list "*) printf 'flask 3\\nopenai 2\\n' ;;
-    " build "*) mkdir -p dist && touch dist/zae_limiter_core-0.tar.gz dist/zae_limiter_core-0-py3-none-any.whl ;;
-    " venv "*)
-        for folder; do :; done
-        mkdir -p "$folder/bin"
-        printf '#!/bin/sh\\nexit %s\\n' "$PYTEST" > "$folder/bin/pytest"
-        printf '#!/bin/sh\\n' > "$folder/bin/python"
-        printf '#!/bin/sh\\n' > "$folder/bin/mypy"
-        chmod +x "$folder"/bin/* ;;
-esac
-"""
+WITH_PYTEST = [
+    name
+    for name, body in BODIES.items()
+    if re.search(r"pytest|just integration|tools/(sessions|environments|parts)\.py", body)
+]
 
 
 @pytest.fixture
-def just(tmp_path: Path) -> Callable[..., int]:
-    """The exit code of a recipe, in a folder that has the justfile alone."""
-    (tmp_path / "bin").mkdir()
-    for name, text in {"uv": UV, "git": "#!/bin/sh\necho 1\n"}.items():
-        (tmp_path / "bin" / name).write_text(text, encoding="utf-8")
-        (tmp_path / "bin" / name).chmod(0o755)
-    shutil.copy(ROOT / "justfile", tmp_path)
-    for name in LIGHT_EXAMPLES:
-        (tmp_path / "examples" / name).mkdir(parents=True)
-        (tmp_path / "examples" / name / "pyproject.toml").touch()
-    (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "zae_limiter_core-0-py3-none-any.whl").touch()
-    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-
-    def run(*words: str, ends_with: int = 0, checkov: str = "Passed checks: 3", pythons: str = "3.13 /bin/true") -> int:
-        played = {"PYTEST": str(ends_with), "CHECKOV": checkov, "PYTHONS": pythons}
-        environ = {**os.environ, "PATH": path, **played}
-        return subprocess.run(["just", *words], check=False, cwd=tmp_path, env=environ, capture_output=True).returncode
-
-    return run
+def just(tmp_path: Path) -> Just:
+    return Just(tmp_path)
 
 
 def test_the_recipes_that_run_tests_are_found() -> None:
@@ -87,28 +49,28 @@ def test_the_recipes_that_run_tests_are_found() -> None:
 
 
 @pytest.mark.parametrize("recipe", WITH_PYTEST)
-def test_a_recipe_whose_sessions_find_no_test_fails(recipe: str, just: Callable[..., int]) -> None:
+def test_a_recipe_whose_sessions_find_no_test_fails(recipe: str, just: Just) -> None:
     words = [recipe, *ARGUMENTS.get(recipe, [])]
-    assert just(*words) == 0
-    assert just(*words, ends_with=pytest.ExitCode.NO_TESTS_COLLECTED) != 0
+    assert just.play(*words).code == 0
+    assert just.play(*words, ends_with=pytest.ExitCode.NO_TESTS_COLLECTED).code != 0
 
 
-def test_one_group_of_the_unit_tests_may_have_none_and_not_all(just: Callable[..., int]) -> None:
-    assert just("test-fast", "-k", "nosuch", ends_with=5) == 5
-    assert just("test-fast", "-k", "some", ends_with=1) == 1
+def test_one_group_of_the_unit_tests_may_have_none_and_not_all(just: Just) -> None:
+    assert just.play("test-fast", "-k", "nosuch", ends_with=5).code == 5
+    assert just.play("test-fast", "-k", "some", ends_with=1).code == 1
 
 
 @pytest.mark.parametrize("which", ["all", "fast"])
-def test_a_machine_without_another_python_fails(which: str, just: Callable[..., int]) -> None:
-    assert just("test-pythons", which) == 0
-    assert just("test-pythons", which, pythons="") != 0
+def test_a_machine_without_another_python_fails(which: str, just: Just) -> None:
+    assert just.play("test-pythons", which).code == 0
+    assert just.play("test-pythons", which, pythons="").code != 0
 
 
-def test_an_example_that_is_not_there_or_the_lack_of_any_is_a_failure(tmp_path: Path, just: Callable[..., int]) -> None:
-    assert just("examples", "nosuch") != 0
+def test_an_example_that_is_not_there_or_the_lack_of_any_is_a_failure(tmp_path: Path, just: Just) -> None:
+    assert just.play("examples", "nosuch").code != 0
     shutil.rmtree(tmp_path / "examples")
     (tmp_path / "examples").mkdir()
-    assert just("examples") != 0
+    assert just.play("examples").code != 0
 
 
 def test_a_run_before_a_release_has_each_example_but_the_large_one() -> None:
@@ -116,10 +78,10 @@ def test_a_run_before_a_release_has_each_example_but_the_large_one() -> None:
     assert projects == {*LIGHT_EXAMPLES, "litellm-proxy"}
 
 
-def test_a_scan_that_has_checked_nothing_fails(just: Callable[..., int]) -> None:
-    assert just("checkov") == 0
-    assert just("checkov", checkov="") != 0
-    assert just("checkov", checkov="Passed checks: 0, Failed checks: 0") != 0
+def test_a_scan_that_has_checked_nothing_fails(just: Just) -> None:
+    assert just.play("checkov").code == 0
+    assert just.play("checkov", checkov="").code != 0
+    assert just.play("checkov", checkov="Passed checks: 0, Failed checks: 0").code != 0
 
 
 @pytest.mark.parametrize(
@@ -141,7 +103,7 @@ def test_a_run_before_a_release_uses_each_part_of_a_stack_on_localstack(part: st
     ]
     assert sum(f"def {part}(" in text for text in texts) == 1
     assert "localstack-parts" in BODIES["beside"].split()
-    assert "for part in beside " in BODIES["test-all"]
+    assert "tools/parts.py beside " in BODIES["test-all"]
 
 
 def test_the_spelling_passes_over_what_recipes_leave_behind() -> None:
@@ -154,8 +116,8 @@ def test_the_spelling_passes_over_what_recipes_leave_behind() -> None:
 
 
 @pytest.mark.parametrize("words", [["test", ""], ["dist", ""], ["test-dependencies", "lowest", " "]])
-def test_a_recipe_for_packages_fails_where_none_is_named(words: list[str], just: Callable[..., int]) -> None:
-    assert just(*words) != 0
+def test_a_recipe_for_packages_fails_where_none_is_named(words: list[str], just: Just) -> None:
+    assert just.play(*words).code != 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""Run the parts of a long run one after the other: recipes with their arguments, each as one word.
+
+parts.py PART …     it ends with the times of its parts and with all that their sessions skipped, by reason
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from shell import code_of, scratch
+from skips import FILE_VARIABLE
+from skips import main as list_skips
+
+
+def main(*parts: str) -> int:
+    """Run parts until one fails; return its code, or 1 where nothing ran or a skip is not allowed."""
+    with scratch() as folder:
+        kept = folder / "skips"
+        kept.touch()
+        took: list[str] = []
+        code = 1
+        try:
+            code = _run(parts, took, kept)
+        finally:
+            print("", *took, sep="\n", flush=True)
+            unlisted = list_skips(kept)
+    return 1 if unlisted else code
+
+
+def _run(parts: tuple[str, ...], took: list[str], kept: Path) -> int:
+    for part in parts:
+        began = time.monotonic()
+        if code := code_of("just", *part.split(), environ={FILE_VARIABLE: str(kept)}):
+            return code
+        took.append(f"{part}: {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
