@@ -28,7 +28,7 @@ sync:
 own-networks:
     sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
 
-# Everything that is fast: format, lint, types, layers, sibling bounds, spelling
+# Everything that is fast: format, lint, types, layers, sibling bounds, house rules, spelling
 check: sync
     uv run ruff format --check .
     uv run ruff check .
@@ -36,6 +36,7 @@ check: sync
     uv run lint-imports
     uv run python tools/check_siblings.py
     uv run python tools/variants.py --check
+    uv run python tools/house_rules.py
     uv run codespell
     uv run pytest -q -m "not slow" tools
 
@@ -57,6 +58,11 @@ test *names:
 [positional-arguments]
 test-fast *args:
     uv run python tools/sessions.py fast "$@"
+
+# Which branches the fast tests take, by package; less than docs/contribute/checks.md says is a failure: `just coverage`, `just coverage --write`
+[positional-arguments]
+coverage *args:
+    uv run python tools/branches.py "$@"
 
 # All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli on the newest, and on those between it and the default the ones of core that concern interpreters
 test-pythons which="all":
@@ -231,7 +237,7 @@ site:
 [parallel, private]
 beside: check checkov site localstack-parts
 
-# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: CONTRIBUTING.md
+# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: docs/contribute/checks.md
 test-all:
     uv run python tools/parts.py beside wheels-test "test-pythons fast" integration-once integration-sdk \
         "fuzz --minutes 0.5 --seed 1" "examples {{light_examples}}"

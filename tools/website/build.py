@@ -16,12 +16,13 @@ from .coverage import missing
 from .machines import write_markdown
 from .manifest import manifest_page
 from .reference import SOURCES, reference_pages
-from .root import page_of_root
+from .root import page_of_docs, page_of_root
 
 ROOT: Final = Path(__file__).parents[2]
 MERMAID: Final = re.compile(r"https://unpkg\.com/mermaid@[^\"'`]+")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 HOST: Final = re.compile(r"^      link: (https://\S+)$", re.MULTILINE)
+CONTRIBUTE: Final = "docs/contribute"  # its pages name files that the site does not have
 LOCAL_MERMAID: Final = "/assets/vendor/mermaid.min.js"
 
 
@@ -49,6 +50,8 @@ def stage(folder: Path) -> None:
         "reference/manifest.md": manifest_page(),
         "contributing.md": page_of_root((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), host),
     }
+    for page in sorted((ROOT / CONTRIBUTE).glob("*.md")):
+        generated[f"contribute/{page.name}"] = page_of_docs(page.read_text(encoding="utf-8"), CONTRIBUTE, host)
     for path, text in generated.items():
         (folder / "docs" / path).parent.mkdir(exist_ok=True)
         (folder / "docs" / path).write_text(text, encoding="utf-8")

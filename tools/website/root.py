@@ -1,16 +1,32 @@
-"""Turn a page of the repository's root, such as CONTRIBUTING.md, into a page of the site."""
+"""Turn the links of a page of the repository into those of the site, which has only some of its files."""
 
+import posixpath
 import re
 from typing import Final
 
+PAGES: Final = {"CONTRIBUTING.md": "contributing.md"}  # pages of the root, and where the site has them
 _LINK: Final = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 
 
 def page_of_root(text: str, host: str) -> str:
-    """Return a page of the repository's root as one of ``docs``: its links lead to pages, or to files at the host."""
+    """Return a page of the repository's root as one of the top folder of the site."""
+    return _linked(text, "", "docs", host)
+
+
+def page_of_docs(text: str, folder: str, host: str) -> str:
+    """Return a page of a ``folder`` such as ``docs/contribute``, whose links may lead out of ``docs``."""
+    return _linked(text, folder, folder, host)
+
+
+def _linked(text: str, folder: str, site_folder: str, host: str) -> str:
+    """Lead links to pages of the site, or to files at the host, from where the site has the page."""
 
     def target(link: re.Match[str]) -> str:
-        path = link[1]
-        return f"]({path.removeprefix('docs/')})" if path.startswith("docs/") else f"]({host}/blob/main/{path})"
+        path, mark, anchor = link[1].partition("#")
+        file = posixpath.normpath(posixpath.join(folder, path))
+        file = f"docs/{PAGES[file]}" if file in PAGES else file
+        if not file.startswith("docs/"):
+            return f"]({host}/blob/main/{file}{mark}{anchor})"
+        return f"]({posixpath.relpath(file, site_folder)}{mark}{anchor})"
 
     return _LINK.sub(target, text)

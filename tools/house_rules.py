@@ -1,0 +1,84 @@
+"""The rules of CONTRIBUTING.md that no linter has, checked in the source of every package.
+
+house_rules.py     prints each departure; 1 where there is one, or where an exception is not needed any more
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from check_siblings import ROOT
+
+MAX_LINES: Final = 350
+LONGER: Final[Mapping[str, int]] = {  # files that may be longer, and how long; this list may only get shorter
+    "zae_limiter/aio/http.py": 390,
+    "zae_limiter/exceptions.py": 440,  # the tree of errors, one page to read
+    "zae_limiter/flows/bucket/commit_run.py": 380,
+    "zae_limiter/integrations/litellm.py": 400,
+    "zae_limiter/sync/driver.py": 430,
+}
+NOT_YET_RELATIVE: Final = frozenset({"zae_limiter"})
+
+Lines = Iterator[str]
+
+
+def long_file(place: str, text: str) -> Lines:
+    """Yield a line where a file is longer than it may be, or an exception for it is not needed."""
+    lines, most = text.count("\n"), LONGER.get(place, MAX_LINES)
+    if lines > most:
+        yield f"{place}: {lines} lines, of at most {most}: split it by what its parts are for"
+    if place in LONGER and lines <= MAX_LINES:
+        yield f"{place}: {lines} lines, so that LONGER in tools/house_rules.py need not name it"
+
+
+def relative_imports(place: str, text: str) -> Lines:
+    """Yield a line for each import of a package's own modules by the package's name."""
+    package = place.partition("/")[0]
+    for node in ast.walk(ast.parse(text)) if package not in NOT_YET_RELATIVE else ():
+        for name in _imported(node):
+            if name.partition(".")[0] == package:
+                yield f"{place}:{node.lineno}: imports {name} by its full name: write it relative to this module"
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module] if node.module and not node.level else []
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+RULES: Final[Mapping[str, Callable[[str, str], Lines]]] = {
+    "long-file": long_file,
+    "relative-imports": relative_imports,
+}
+
+
+def departures(sources: Mapping[str, str]) -> list[str]:
+    """Return a line for each departure in files by their place, such as ``zae_limiter/limits.py``."""
+    gone = [f"{place}: is not there, so that LONGER need not name it" for place in LONGER if place not in sources]
+    found = [
+        f"{line} ({name})"
+        for place, text in sources.items()
+        for name, rule in RULES.items()
+        for line in rule(place, text)
+    ]
+    return gone + found
+
+
+def sources(root: Path) -> dict[str, str]:
+    """Return the source of every package by its place below ``src``."""
+    paths = sorted(root.glob("packages/*/src/**/*.py"))
+    return {path.as_posix().partition("/src/")[2]: path.read_text(encoding="utf-8") for path in paths}
+
+
+def main() -> int:
+    """Print each departure; 1 where there is one, or no source."""
+    here = sources(ROOT)
+    lines = departures(here) if here else ["no package is here"]
+    print(*lines or [f"{len(here)} files keep the house rules"], sep="\n")
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

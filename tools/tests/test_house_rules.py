@@ -1,0 +1,79 @@
+import pytest
+
+import house_rules
+from check_siblings import ROOT
+from house_rules import LONGER, MAX_LINES, RULES, departures, sources
+
+EXCEPTIONS = dict.fromkeys(LONGER, "\n" * (MAX_LINES + 1))
+
+
+def found(**files: str) -> list[str]:
+    """Return the departures of files in a package beside the exceptions, which need to be ones."""
+    return departures(EXCEPTIONS | {f"zae_limiter_cli/{name}.py": text for name, text in files.items()})
+
+
+def test_the_source_keeps_the_rules() -> None:
+    assert departures(sources(ROOT)) == []
+
+
+def test_a_long_file_is_found_at_the_first_line_too_many() -> None:
+    assert found(right="\n" * MAX_LINES) == []
+    (line,) = found(long="\n" * (MAX_LINES + 1))
+    assert line.startswith(f"zae_limiter_cli/long.py: {MAX_LINES + 1} lines, of at most {MAX_LINES}: ")
+    assert line.endswith("(long-file)")
+
+
+@pytest.mark.parametrize("place", LONGER)
+def test_an_exception_has_a_bound_and_is_one_only_while_it_is_needed(place: str) -> None:
+    assert LONGER[place] > MAX_LINES
+    (above,) = departures(EXCEPTIONS | {place: "\n" * (LONGER[place] + 1)})
+    assert f"{LONGER[place] + 1} lines, of at most {LONGER[place]}" in above
+    (short,) = departures(EXCEPTIONS | {place: "\n" * MAX_LINES})
+    assert "need not name it" in short
+    (gone,) = departures({name: text for name, text in EXCEPTIONS.items() if name != place})
+    assert f"{place}: is not there" in gone
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from zae_limiter_cli.errors import Fault",
+        "from zae_limiter_cli import errors",
+        "import zae_limiter_cli.errors as errors",
+        "def f():\n    import os, zae_limiter_cli",
+    ],
+)
+def test_an_import_of_the_own_package_by_its_name_is_found(text: str) -> None:
+    (line,) = found(a=text)
+    assert line.startswith(f"zae_limiter_cli/a.py:{len(text.splitlines())}: imports zae_limiter_cli")
+    assert line.endswith("(relative-imports)")
+
+
+@pytest.mark.parametrize(
+    "text", ["from . import errors", "from ..errors import Fault", "from zae_limiter_manifest import load", "import os"]
+)
+def test_other_imports_are_not(text: str) -> None:
+    assert found(a=text) == []
+
+
+def test_every_package_that_is_not_relative_yet_has_something_to_do() -> None:
+    for package in house_rules.NOT_YET_RELATIVE:
+        assert any(
+            f"\nfrom {package}." in text or f"\nimport {package}" in text
+            for place, text in sources(ROOT).items()
+            if place.startswith(f"{package}/")
+        )
+
+
+def test_a_source_that_is_not_there_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(house_rules, "ROOT", ROOT / "nowhere")
+    assert house_rules.main() == 1
+    assert "no package is here" in capsys.readouterr().out
+
+
+def test_each_rule_has_its_name_in_the_page() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in RULES if f"house rule `{name}`" not in page] == []
+    assert f"at most {MAX_LINES} lines" in page
