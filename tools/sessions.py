@@ -20,7 +20,13 @@ GROUPS: Final = (("core", "manifest"), ("provisioner", "aggregator"), ("cli",))
 OF_INTERPRETERS: Final = (
     *(f"behaviour/test_{name}.py" for name in ("asgi", "connections", "distribution", "group_commit", "interruption")),
     *(f"behaviour/test_{name}.py" for name in ("parity", "process_life", "processes", "serving", "signals")),
-    *("behaviour/test_transport.py", "behaviour/test_waiting.py", "unit/observers", "unit/protocol", "unit/runtime"),
+    *(
+        "behaviour/test_transport.py",
+        "behaviour/test_waiting.py",
+        "unit/observers",
+        "unit/engines/dynamodb/protocol",
+        "unit/runtime",
+    ),
 )
 
 

@@ -56,15 +56,6 @@ def test_other_imports_are_not(text: str) -> None:
     assert found(a=text) == []
 
 
-def test_every_package_that_is_not_relative_yet_has_something_to_do() -> None:
-    for package in house_rules.NOT_YET_RELATIVE:
-        assert any(
-            f"\nfrom {package}." in text or f"\nimport {package}" in text
-            for place, text in sources(ROOT).items()
-            if place.startswith(f"{package}/")
-        )
-
-
 def test_a_source_that_is_not_there_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

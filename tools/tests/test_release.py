@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from check_siblings import ROOT, from_project, problems
-from release import Refused, bound, check, release
+from release import Refused, bound, check, release, released_versions
 
 NAMES = ["core", "manifest", "provisioner", "aggregator", "cli"]  # each after those that it requires
 
@@ -181,3 +181,11 @@ def test_a_release_without_news_is_refused(clone: Path) -> None:
     _git(clone, "commit", "--quiet", "--allow-empty", "--message", "Say nothing")
     with pytest.raises(Refused, match="has no fragment"):
         check(clone, "zae-limiter-core", "9.0.0")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_before_its_first_release_a_distribution_has_one_short_text(name: str) -> None:
+    """Nobody reads how something came to be that was never released."""
+    distribution = f"zae-limiter-{name}"
+    fragments = [path.name for path in (ROOT / "packages" / distribution / "changelog.d").glob("*.md")]
+    assert released_versions(ROOT, distribution) or fragments == ["+first-release.feature.md"]

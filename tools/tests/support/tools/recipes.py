@@ -12,13 +12,16 @@ ROOT: Final = Path(__file__).parents[4]
 JUSTFILE: Final = (ROOT / "justfile").read_text(encoding="utf-8")
 LIGHT_EXAMPLES: Final = re.findall(r'^light_examples := "(.+)"$', JUSTFILE, re.MULTILINE)[0].split()
 
+OF_THE_RUN: Final = {"ZAEL_SKIPS", "GITHUB_STEP_SUMMARY"}  # variables of the run that plays a recipe
+
 UV: Final = """#!/bin/sh
 # uv that installs and builds nothing; pytest ends with $PYTEST, checkov says $CHECKOV, and $PYTHONS are there
 echo "$*" >> "$ASKED"
 case "$*" in
     "run python tools/"*)
         case "$3" in
-            tools/sessions.py | tools/environments.py | tools/scans.py | tools/builds.py | tools/parts.py)
+            tools/sessions.py | tools/environments.py | tools/parts.py | \\
+            tools/scans.py | tools/builds.py | tools/branches.py)
                 shift
                 exec "$@" ;;
         esac ;;
@@ -29,6 +32,9 @@ case " $* " in
         exit $PYTEST ;;
     *" checkov "*) echo "$CHECKOV" ;;
     *" tools/pythons.py "*) [ "$PYTHONS" ] && echo "$PYTHONS" ;;
+    *" coverage json "*)
+        for file; do :; done
+        echo "$REPORT" > "$file" ;;
     *" pip list "*) printf 'flask 3\\nopenai 2\\nother 1\\n' ;;
     " build "*) mkdir -p dist && for each; do
             case $each in zae-limiter-*) touch dist/zae_limiter_${each#zae-limiter-}-0-py3-none-any.whl ;; esac
@@ -67,7 +73,8 @@ class Just:
             (folder / "bin" / name).write_text(text, encoding="utf-8")
             (folder / "bin" / name).chmod(0o755)
         shutil.copy(ROOT / "justfile", folder)
-        (folder / "tools").mkdir()
+        (folder / "tools" / "website").mkdir(parents=True)
+        shutil.copy(ROOT / "tools/website/markers.py", folder / "tools" / "website")
         for tool in (ROOT / "tools").glob("*.py"):
             shutil.copy(tool, folder / "tools")
         for name in LIGHT_EXAMPLES:
@@ -77,14 +84,19 @@ class Just:
         (folder / "dist" / "zae_limiter_core-0-py3-none-any.whl").touch()
 
     def play(
-        self, *words: str, ends_with: int = 0, checkov: str = "Passed checks: 3", pythons: str = "3.13 /bin/true"
+        self,
+        *words: str,
+        ends_with: int = 0,
+        checkov: str = "Passed checks: 3",
+        pythons: str = "3.13 /bin/true",
+        **variables: str,
     ) -> Played:
         """Run a recipe; pytest ends with this code, checkov says so, and these Pythons are there."""
         asked = self.folder / "asked"
         asked.unlink(missing_ok=True)
         path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
         said = {"PYTEST": str(ends_with), "CHECKOV": checkov, "PYTHONS": pythons, "ASKED": str(asked), "PATH": path}
-        environ = {name: value for name, value in os.environ.items() if name != "ZAEL_SKIPS"} | said
+        environ = {name: value for name, value in os.environ.items() if name not in OF_THE_RUN} | said | variables
         done = subprocess.run(
             ["just", *words], check=False, cwd=self.folder, env=environ, capture_output=True, text=True
         )
