@@ -36,15 +36,16 @@ def relative_imports(place: str, text: str) -> Lines:
     """Yield a line for each import of a package's own modules by the package's name."""
     package = place.partition("/")[0]
     for node in ast.walk(ast.parse(text)):
-        for name in _imported(node):
-            if name.partition(".")[0] == package:
-                yield f"{place}:{node.lineno}: imports {name} by its full name: write it relative to this module"
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name in _absolute(node):
+                if name.partition(".")[0] == package:
+                    yield f"{place}:{node.lineno}: imports {name} by its full name: write it relative to this module"
 
 
-def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.ImportFrom):
-        return [node.module] if node.module and not node.level else []
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+def _absolute(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if node.module and not node.level else []
 
 
 RULES: Final[Mapping[str, Callable[[str, str], Lines]]] = {
