@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .exceptions import OlderClientsError as OlderClientsError
     from .exceptions import RateLimitError as RateLimitError
     from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
-    from .exceptions import RateLimitExceeded as RateLimitExceeded
     from .exceptions import RepositoryClosedError as RepositoryClosedError
     from .exceptions import StackTooOldError as StackTooOldError
     from .exceptions import StaleEntityError as StaleEntityError
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from .values.provisioner import ProvisionerLock as ProvisionerLock
     from .values.provisioner import ProvisionerState as ProvisionerState
     from .values.provisioner import StoredConfig as StoredConfig
+    from .values.refusal import RateLimitExceeded as RateLimitExceeded
     from .values.stats import CacheStats as CacheStats
     from .values.stats import StoreStats as StoreStats
     from .values.usage import EntityUsage as EntityUsage
@@ -116,7 +116,7 @@ _HOMES = {
     "ProvisionerLock": "values.provisioner",
     "ProvisionerState": "values.provisioner",
     "RateLimitError": "exceptions",
-    "RateLimitExceeded": "exceptions",
+    "RateLimitExceeded": "values.refusal",
     "RateLimiter": "aio.limiter",
     "RateLimiterUnavailable": "exceptions",
     "Repository": "aio.repository",

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from .exceptions import RateLimitExceeded
 from .values.limits import LimitStatus
+from .values.refusal import RateLimitExceeded
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"

@@ -8,16 +8,17 @@ from contextlib import contextmanager
 from time import perf_counter
 
 from .engines.meter import Meter
-from .exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
+from .exceptions import LeaseExpiredError, ValidationError
 from .flows.acquire.claims import AcquireRequest, Grant
 from .flows.acquire.statuses import shadowed
-from .flows.process.bucket_queue import BucketRequest
+from .flows.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
 from .runtime import forks
 from .runtime.callables import is_awaited, yields
 from .runtime.log_throttle import LogThrottle
 from .values.limits import MILLI, LimitStatus
+from .values.refusal import RateLimitExceeded
 
 log = logging.getLogger(__name__)
 

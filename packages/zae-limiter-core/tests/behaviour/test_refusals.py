@@ -9,7 +9,7 @@ from support.core.shards import shard_items, split_into
 from support.core.worlds import Awaited, Process, World, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter
 from zae_limiter.flows.acquire.counting import count_refusal
-from zae_limiter.flows.process.bucket_queue import RefusalCount, Waiter
+from zae_limiter.flows.bucket_queue import RefusalCount, Waiter
 from zae_limiter.flows.steps import Flow, Sleep, play_late
 from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Update

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from zae_limiter import exceptions
-from zae_limiter.exceptions import RateLimiterUnavailable, RateLimitExceeded, ZAELimiterError
+from zae_limiter.exceptions import RateLimiterUnavailable, ZAELimiterError
+from zae_limiter.values.refusal import RateLimitExceeded
 
 from .holdings import Holding
 from .plan import CASCADING, PARENT, Plan

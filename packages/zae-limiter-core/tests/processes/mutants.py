@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter.aio.driver import CUT_OFF, Driver
-from zae_limiter.flows.process.bucket_queue import BucketQueue, Waiter
+from zae_limiter.flows.bucket_queue import BucketQueue, Waiter
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.sync.driver import SyncDriver
 

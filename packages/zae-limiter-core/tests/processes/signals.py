@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import zae_limiter
-from zae_limiter.flows.process import bucket_queue
+from zae_limiter.flows import bucket_queue
 from zae_limiter.sync import driver
 
 from .threads import Actor, Scheduler

@@ -5,7 +5,7 @@ Lives here: what changed, and whom it served. Never: what is right (oracle).
 
 from typing import NamedTuple
 
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 
 from .bucket_items import LimitState
 

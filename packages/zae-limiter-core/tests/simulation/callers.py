@@ -8,20 +8,15 @@ from collections.abc import Collection, Mapping
 from random import Random
 from typing import NamedTuple, Protocol
 
-from zae_limiter.exceptions import (
-    ContentionError,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    ValidationError,
-    ZAELimiterError,
-)
+from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
 from zae_limiter.flows.acquire import lease, statuses
 from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.values.limits import LimitStatus
+from zae_limiter.values.refusal import RateLimitExceeded
 
 from .accounts import Account
 from .driver import Driver

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.create_with_parent import PairedRequest
-from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Waiter
+from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update

@@ -14,7 +14,6 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire import acquire, counting, lease, statuses, taking_in_turn, waiting
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
@@ -23,7 +22,7 @@ from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
@@ -34,6 +33,7 @@ from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 from zae_limiter.values.limits import Limit
+from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
 
 from .kernel import Violation
@@ -228,7 +228,7 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
     return refused
 
 
-def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> Mapping[str, int]:
+def _taken_and_kept(self: PendingRefusals[CachedBucket], cached: CachedBucket) -> Mapping[str, int]:
     """A write leaves the refusals that it counts to the next one."""
     return self.counts[cached].counts
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket.batch import Batch
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.values.resolution import Config
 
 

@@ -6,14 +6,14 @@ Never: the list of faults (mutants).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Grant
 from zae_limiter.flows.acquire.taking_in_turn import ANY_PARTS
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState
 from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.schema.items import BucketState
+from zae_limiter.values.refusal import RateLimitExceeded
 
 
 def in_line_for_longer(real: Callable[..., Flow[Grant]]) -> Callable[..., Flow[Grant]]:

@@ -6,8 +6,8 @@ Lives here: the sleeps of one caller, the order of the callers of a process. Nev
 from collections.abc import Sequence
 from itertools import combinations
 
-from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire.claims import AcquireRequest
+from zae_limiter.values.refusal import RateLimitExceeded
 
 from .kernel import Kernel, Violation
 

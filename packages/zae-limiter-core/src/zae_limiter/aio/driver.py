@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
-from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
+from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks

@@ -4,13 +4,11 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..operations.errors import StoreError
 from ..operations.values import Operation
-
-if TYPE_CHECKING:
-    from .process.bucket_queue import Waiter
+from .bucket_queue import Waiter
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -67,19 +65,19 @@ class DroppedRows(Log):
 class Wake:
     """Wake the callers of these settled waiters while the run goes on. Answer: ``None``."""
 
-    waiters: Sequence["Waiter"]
+    waiters: Sequence[Waiter]
 
 
 class Enqueue(NamedTuple):
     """Put the waiter into its queue and wait until it is settled. Answer: ``None``; the waiter has its outcome."""
 
-    waiter: "Waiter"
+    waiter: Waiter
 
 
 class Post(NamedTuple):
     """Put the waiter into its queue; nobody waits for it. Answer: ``None``."""
 
-    waiter: "Waiter"
+    waiter: Waiter
 
 
 Step = Operation[Any] | Sleep | Log | Wake | Parallel | Enqueue | Post
@@ -106,7 +104,7 @@ def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
     return _play_on(flow, partial(next, flow), perform)
 
 
-def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], object]) -> T:
+def play_late(flow: Flow[T], error: StoreError, enter: Callable[[Waiter], object]) -> T:
     """Run the rest of a flow whose budget is spent: throw ``error`` into it, now and at each later step.
 
     Some steps are performed: ``Log`` is written, and ``enter`` puts what may not be dropped, such as a give-back, into

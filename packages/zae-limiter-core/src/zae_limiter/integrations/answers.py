@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-from ..exceptions import ContentionError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from ..exceptions import ContentionError, RateLimiterUnavailable, ValidationError
 from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, headers, is_string, problem
+from ..values.refusal import RateLimitExceeded
 
 Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError
 ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError)

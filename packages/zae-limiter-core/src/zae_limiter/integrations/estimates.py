@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..exceptions import RateLimitExceeded
+from ..values.refusal import RateLimitExceeded
 from .tokens import estimate
 
 

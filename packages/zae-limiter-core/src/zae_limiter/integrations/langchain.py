@@ -19,9 +19,9 @@ except ImportError as error:
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import RateLimitExceeded
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from ..values.refusal import RateLimitExceeded
 from .arguments import check_refund
 from .estimates import assumed_answer
 from .leases import OpenCalls, Refund, SyncLeases

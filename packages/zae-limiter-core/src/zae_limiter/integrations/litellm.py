@@ -28,9 +28,10 @@ except ImportError as error:
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import InvalidIdentifierError, RateLimitExceeded, ZAELimiterError
+from ..exceptions import InvalidIdentifierError, ZAELimiterError
 from ..http import STATUS
 from ..settings import AcquireOptions
+from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
 from .arguments import check_refund
 from .estimates import assumed_answer

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
-from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
+from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation

@@ -7,7 +7,7 @@ from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.group_commit import commit
-from zae_limiter.flows.process.bucket_queue import BucketRequest, Verdict
+from zae_limiter.flows.bucket_queue import BucketRequest, Verdict
 from zae_limiter.flows.steps import Step
 from zae_limiter.operations.values import Item, Put
 

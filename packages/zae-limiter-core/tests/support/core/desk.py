@@ -9,7 +9,7 @@ from typing import Any
 
 from zae_limiter import RateLimitExceeded
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.process.bucket_queue import Waiter
+from zae_limiter.flows.bucket_queue import Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Sleep, Wait, Wake, play
 from zae_limiter.operations.errors import StoreError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from zae_limiter.flows.bucket.serving import cached_bucket
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Step, Wait
 from zae_limiter.operations.values import Item

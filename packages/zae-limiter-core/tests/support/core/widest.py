@@ -11,7 +11,7 @@ from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
 from zae_limiter.flows.bucket.reanchoring import reanchored
 from zae_limiter.flows.bucket.splitting import _halving
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.records.bucket_admin import _credited, _filled
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.schema.items import WRITES, read_bucket

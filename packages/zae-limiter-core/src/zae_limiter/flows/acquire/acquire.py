@@ -8,15 +8,16 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from ...exceptions import RateLimiterUnavailable, ValidationError
 from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.limits import OnUnavailable
+from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
-from ..process.bucket_queue import Waiter
+from ..bucket_queue import Waiter
 from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue

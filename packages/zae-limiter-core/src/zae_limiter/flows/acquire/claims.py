@@ -11,7 +11,7 @@ from ...operations.values import NOTHING
 from ...schema.items import BucketState
 from ...values.limits import Limit, OnUnavailable
 from ...values.resolution import Config, Resolved
-from ..process.bucket_queue import BucketRequest, Outcome
+from ..bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
 

@@ -6,12 +6,12 @@ This module chooses the buckets, and says when a separate write is due. ``proces
 
 from typing import Final
 
-from ...exceptions import RateLimitExceeded
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, parse_refused_by_parent, refused_by_parent
 from ...values.limits import MAX_LIMITS
+from ...values.refusal import RateLimitExceeded
 from ..bucket.serving import cached_bucket
-from ..process.bucket_queue import RefusalCount
+from ..bucket_queue import RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Post

@@ -8,7 +8,7 @@ from ...operations.values import NOTHING, Item, Put, Transact
 from ...schema.items import read_bucket
 from ..bucket.batch import Batch, fit_batch
 from ..bucket.write_plans import CreateWrite
-from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
+from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..steps import Enqueue, Flow, Parallel, call
 from .claims import Claim

@@ -5,11 +5,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
+from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, StoreError
 from ...values.limits import MILLI, LimitStatus, check_amounts
+from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
-from ..process.bucket_queue import BucketQueue, BucketRequest
+from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...exceptions import RateLimitExceeded
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
 from ...sharding import (
@@ -22,7 +21,8 @@ from ...sharding import (
 )
 from ...token_bucket import force_consume
 from ...values.limits import MILLI, Limit, LimitStatus
-from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome
+from ...values.refusal import RateLimitExceeded
+from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import AcquireRequest, Claim, Seen
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from ...schema.items import BucketState
 from ...sharding import Amounts
 from ...token_bucket import refill_bucket
-from ..process.bucket_queue import Waiter
+from ..bucket_queue import Waiter
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import queue
 from ..process.waiting_line import Turn

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from ...exceptions import RateLimitExceeded
 from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
+from ...values.refusal import RateLimitExceeded
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait

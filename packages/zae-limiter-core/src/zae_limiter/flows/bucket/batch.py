@@ -16,7 +16,7 @@ from typing import Any
 from ...operations.values import NOTHING, Conditions, Key, Update
 from ...schema.attributes import ACQUIRES, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
-from ..process.bucket_queue import BucketRequest
+from ..bucket_queue import BucketRequest
 
 TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 

@@ -11,7 +11,7 @@ from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ..process.bucket_queue import BucketRequest
+from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
 
 RESHAPES_LOST: Final = 3

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...operations.values import Conditions, Update
 from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
-from ..process.bucket_queue import BucketRequest
+from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .batch import TTL_SLACK_SECONDS
 from .write_plans import DEMAND_FOR_ADD, TTL_GRACE_MS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...operations.errors import StoreError
 from ...operations.values import Item
-from ..process.bucket_queue import BucketRequest, Outcome
+from ..bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
 from ..steps import Flow, call

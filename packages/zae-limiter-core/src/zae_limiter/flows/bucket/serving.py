@@ -12,7 +12,7 @@ from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, CONFIG_READ_AT, PARENT_ID
 from ...schema.items import BucketId
 from ...values.resolution import Resolved
-from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
+from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.config_cache import ConfigKeys
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue

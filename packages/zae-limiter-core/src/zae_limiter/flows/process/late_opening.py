@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from ...exceptions import RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import StoreError, Unreachable
+from ..bucket_queue import BucketQueue, Outcome, Waiter
 from ..public_errors import with_public_errors
 from ..steps import Enqueue, Flow
-from .bucket_queue import BucketQueue, Outcome, Waiter
 from .namespace_state import NamespaceState
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from ...schema.attributes import CASCADE
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import Limit, OnUnavailable
 from ...values.resolution import Config, Resolved
-from .bucket_queue import BucketQueue
+from ..bucket_queue import BucketQueue
 from .config_cache import ConfigCache
 from .refusals import PendingRefusals
 from .waiting_line import WaitingLine
@@ -187,7 +187,7 @@ class NamespaceState:
         self.settings = settings
         self.identify(namespace_id)
         self.degraded = LogThrottle()
-        self.refusals = PendingRefusals(settings.buckets_remembered)
+        self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 
     @property

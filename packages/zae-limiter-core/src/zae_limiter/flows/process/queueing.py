@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from ..bucket_queue import BucketQueue, BucketRequest, Waiter
 from ..steps import Enqueue, Flow, Parallel
-from .bucket_queue import BucketQueue, BucketRequest, Waiter
 
 
 def queue(waiters: Sequence[Waiter]) -> Flow[None]:

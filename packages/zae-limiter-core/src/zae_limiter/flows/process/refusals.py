@@ -6,17 +6,23 @@
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ...operations.values import NOTHING
 from ...runtime import forks
 from ...schema.attributes import REFUSED
 
-if TYPE_CHECKING:
-    from .namespace_state import CachedBucket
-
 QUIET_MS: Final = 60_000
 MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into DynamoDB's expressions with them
+
+
+class Refusing(Protocol):
+    """A bucket that refuses; ``refused_since_ms``: since when the refusals in its last write had been pending."""
+
+    refused_since_ms: int
+
+
+B = TypeVar("B", bound=Refusing)
 
 
 class _Pending(NamedTuple):
@@ -26,7 +32,7 @@ class _Pending(NamedTuple):
     since_ms: int
 
 
-class PendingRefusals:
+class PendingRefusals(Generic[B]):
     """The pending refusals of at most ``size`` buckets, each named by its shard 0. Threads may share it.
 
     A bucket in ``counts`` has some; the next write of this process to it takes them.
@@ -35,7 +41,7 @@ class PendingRefusals:
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = Lock()
-        self.counts: dict[CachedBucket, _Pending] = {}
+        self.counts: dict[B, _Pending] = {}
         forks.register(self)
 
     def forget(self) -> None:
@@ -43,7 +49,7 @@ class PendingRefusals:
         self._lock = Lock()
         self.counts = {}
 
-    def add(self, cached: "CachedBucket", now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> bool:
+    def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> bool:
         """Count a refusal under each attribute; return whether a separate write is due, because no write has come for a
         minute.
         """
@@ -53,7 +59,7 @@ class PendingRefusals:
             self._keep(cached, _sum(counts, dict.fromkeys(attributes, 1)), now_ms if due else since_ms)
             return due
 
-    def take(self, cached: "CachedBucket") -> Mapping[str, int]:
+    def take(self, cached: B) -> Mapping[str, int]:
         """Remove and return the counts by attribute, for a write: as many as fit into it."""
         with self._lock:
             pending = self.counts.pop(cached, None)
@@ -66,7 +72,7 @@ class PendingRefusals:
                 self._keep(cached, left, pending.since_ms)
             return taken
 
-    def put_back(self, cached: "CachedBucket", counts: Mapping[str, int]) -> None:
+    def put_back(self, cached: B, counts: Mapping[str, int]) -> None:
         """Add the counts of a write that was not applied. They wait for as long as if nobody had tried to write
         them.
         """
@@ -74,7 +80,7 @@ class PendingRefusals:
             later = self.counts.get(cached)
             self._keep(cached, _sum(counts, later.counts if later else NOTHING), cached.refused_since_ms)
 
-    def _keep(self, cached: "CachedBucket", counts: Mapping[str, int], since_ms: int) -> None:
+    def _keep(self, cached: B, counts: Mapping[str, int], since_ms: int) -> None:
         self.counts[cached] = _Pending(counts, since_ms)
         if len(self.counts) > self._size:
             del self.counts[next(iter(self.counts))]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...runtime import forks
-from .bucket_queue import BucketRequest
+from ..bucket_queue import BucketRequest
 
 LOOKS_AGAIN_MS: Final = 1000  # no caller sleeps longer without a look at the line, unless that is long
 LONGEST_LOOK_MS: Final = 5000

@@ -3,7 +3,7 @@
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Seen
 from zae_limiter.flows.acquire.statuses import refusal_of
-from zae_limiter.flows.process.bucket_queue import Outcome
+from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.items import read_bucket
 from zae_limiter.values.resolution import Config, Resolved

@@ -4,7 +4,7 @@ from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.acquire.taking_in_turn import ripe, take_in_turn
 from zae_limiter.flows.bucket.serving import cached_bucket
-from zae_limiter.flows.process.bucket_queue import Outcome
+from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue
 from zae_limiter.schema.items import BucketId, BucketState, read_bucket

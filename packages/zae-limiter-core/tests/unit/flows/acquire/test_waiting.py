@@ -3,13 +3,14 @@
 import pytest
 
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
-from zae_limiter.exceptions import RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter.exceptions import RateLimiterUnavailable
 from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.waiting import acquire_in_time
-from zae_limiter.flows.process.bucket_queue import Outcome
+from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue, Flow, Wait
 from zae_limiter.operations.errors import BudgetSpent
+from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config, Resolved
 
 

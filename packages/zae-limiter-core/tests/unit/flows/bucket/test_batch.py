@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from support.core.plays import RPM, stage
 from zae_limiter.flows.bucket.batch import fit_batch
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config
 

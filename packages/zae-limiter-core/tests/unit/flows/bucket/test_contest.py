@@ -5,7 +5,7 @@ from typing import Any
 from support.core.commits import applied_to, run, verdicts
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.contest import FOLLOW_MS, RESHAPES_LOST
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import Item, Update
 from zae_limiter.values.limits import Limit

@@ -12,7 +12,7 @@ from zae_limiter.flows.bucket.batch import fit_batch
 from zae_limiter.flows.bucket.fast_path import fast_path_update
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import NOTHING, Update
 from zae_limiter.values.limits import Limit

@@ -7,7 +7,7 @@ import pytest
 
 from support.core.plays import MINUTE, NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.group_commit import commit
-from zae_limiter.flows.process.bucket_queue import BucketRequest, RefusalCount
+from zae_limiter.flows.bucket_queue import BucketRequest, RefusalCount
 from zae_limiter.operations.values import Conditions, Put, Update
 from zae_limiter.schema.items import rule_attributes
 from zae_limiter.values.limits import Limit

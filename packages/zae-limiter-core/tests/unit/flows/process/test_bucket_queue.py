@@ -1,5 +1,5 @@
 from support.core.plays import RPM, stage
-from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, broken, fail
+from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter, broken, fail
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config

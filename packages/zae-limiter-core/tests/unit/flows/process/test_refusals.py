@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def buckets() -> Iterator[CachedBucket]:
 
 
 def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iterator[CachedBucket]) -> None:
-    refusals, bucket, other = PendingRefusals(10), next(buckets), next(buckets)
+    refusals, bucket, other = PendingRefusals[Any](10), next(buckets), next(buckets)
     for _ in range(3):
         refusals.add(bucket, NOW)
     refusals.add(other, NOW)
@@ -35,14 +36,14 @@ def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iter
 def test_a_write_of_its_own_is_due_after_each_quiet_minute_whichever_way_the_clock_went(
     buckets: Iterator[CachedBucket], step: int
 ) -> None:
-    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals, bucket = PendingRefusals[Any](10), next(buckets)
     due = [seconds for seconds in range(200) if refusals.add(bucket, NOW + step * seconds * 1000)]
     assert due == [60, 120, 180]
     assert refusals.take(bucket) == {"rj": 200}
 
 
 def test_a_write_that_takes_them_begins_the_minute_again(buckets: Iterator[CachedBucket]) -> None:
-    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals, bucket = PendingRefusals[Any](10), next(buckets)
     refusals.add(bucket, NOW)
     refusals.take(bucket)
     assert not refusals.add(bucket, NOW + 59_000)
@@ -54,7 +55,7 @@ def test_a_write_that_takes_them_begins_the_minute_again(buckets: Iterator[Cache
 def test_a_write_that_was_not_applied_leaves_the_minute_as_it_was(
     buckets: Iterator[CachedBucket], meanwhile: int
 ) -> None:
-    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals, bucket = PendingRefusals[Any](10), next(buckets)
     refusals.add(bucket, NOW)
     taken = refusals.take(bucket)
     for _ in range(meanwhile):
@@ -66,14 +67,14 @@ def test_a_write_that_was_not_applied_leaves_the_minute_as_it_was(
 
 
 def test_the_buckets_that_wait_for_longest_are_forgotten_first(buckets: Iterator[CachedBucket]) -> None:
-    refusals, mine = PendingRefusals(3), [next(buckets) for _ in range(5)]
+    refusals, mine = PendingRefusals[Any](3), [next(buckets) for _ in range(5)]
     for bucket in mine:
         refusals.add(bucket, NOW)
     assert [*refusals.counts] == mine[2:]
 
 
 def test_threads_lose_none_and_count_none_twice(buckets: Iterator[CachedBucket]) -> None:
-    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals, bucket = PendingRefusals[Any](10), next(buckets)
     taken: list[int] = []
 
     def work(number: int) -> None:
@@ -90,7 +91,7 @@ def test_threads_lose_none_and_count_none_twice(buckets: Iterator[CachedBucket])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_begins_with_none(buckets: Iterator[CachedBucket]) -> None:
-    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals, bucket = PendingRefusals[Any](10), next(buckets)
     for _ in repeat(None, 5):
         refusals.add(bucket, NOW)
     child = os.fork()

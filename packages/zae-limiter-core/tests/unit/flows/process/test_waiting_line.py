@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Outcome
+from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Outcome
 from zae_limiter.flows.process.waiting_line import GONE_MS, OVERDUE_MS, Blocker, Turn, WaitingLine
 from zae_limiter.runtime import forks
 

@@ -3,15 +3,14 @@
 Queues and requests are plain data. Drivers wait, ``group_commit`` writes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from ...operations.errors import StoreError
-from ...operations.values import NOTHING
-from ...schema.items import BucketState
-from ...values.resolution import Config
-from ..steps import Flow
+from ..operations.errors import StoreError
+from ..operations.values import NOTHING
+from ..schema.items import BucketState
+from ..values.resolution import Config
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
@@ -218,7 +217,7 @@ class BucketQueue:
 
     __slots__ = ("lingers", "server", "waiting", "work")
 
-    def __init__(self, work: Callable[[Sequence[Any]], Flow[None]]) -> None:
+    def __init__(self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]]) -> None:
         self.work = work
         self.waiting: dict[Any, None] = {}  # in order; a dict, so that a waiter leaves fast
         self.server: Any = None

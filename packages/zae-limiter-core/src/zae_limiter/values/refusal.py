@@ -1,0 +1,91 @@
+"""The refusal of a call whose limits are short of tokens."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..exceptions import RateLimitError
+from .limits import LimitStatus
+
+
+class RateLimitExceeded(RateLimitError):
+    """At least one limit is short of tokens; nothing stays consumed.
+
+    ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
+    its parent. Raises ``TypeError`` for a text in their place: Celery's JSON makes one, and then shows it as it is.
+    """
+
+    def __init__(self, statuses: Sequence[LimitStatus], entity_id: str | None = None) -> None:
+        if isinstance(statuses, str):  # type: ignore[unreachable]
+            raise TypeError("statuses must be LimitStatus objects, not a text")
+        super().__init__(tuple(statuses), entity_id)
+        self.statuses = tuple(statuses)
+        first = self.statuses[0].entity_id if self.statuses else ""
+        self.entity_id = first if entity_id is None else entity_id
+
+    @property
+    def violations(self) -> tuple[LimitStatus, ...]:
+        """The limits that are short of tokens; a shadow limit is none of them."""
+        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
+
+    @property
+    def passed(self) -> tuple[LimitStatus, ...]:
+        """The limits that would have let the request pass."""
+        return tuple(status for status in self.statuses if not status.exceeded)
+
+    @property
+    def primary_violation(self) -> LimitStatus:
+        """The violation with the longest wait; a limit that passed, if the tokens have come back meanwhile."""
+        enforced = [status for status in self.statuses if not status.limit.shadow]
+        return max(self.violations or enforced or self.statuses, key=lambda status: status.retry_after_seconds)
+
+    @property
+    def retry_after_seconds(self) -> float:
+        """Seconds until every violated limit has the tokens; ``math.inf`` if that never happens."""
+        return self.primary_violation.retry_after_seconds
+
+    @property
+    def retry_after_header(self) -> str | None:
+        """The value of an HTTP ``Retry-After`` header: seconds, rounded up; ``None`` if a retry can never pass."""
+        seconds = self.retry_after_seconds
+        return None if math.isinf(seconds) else str(math.ceil(seconds))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; an infinite wait is ``None``."""
+        return {
+            "error": "rate_limit_exceeded",
+            "message": str(self),
+            "retry_after_seconds": _finite(self.retry_after_seconds),
+            "limits": [
+                {
+                    "entity_id": status.entity_id,
+                    "resource": status.resource,
+                    "limit_name": status.limit_name,
+                    "capacity": status.limit.capacity,
+                    "burst": status.limit.burst,
+                    "available": status.available,
+                    "requested": status.requested,
+                    "exceeded": status.exceeded,
+                    "shadow": status.limit.shadow,
+                    "retry_after_seconds": _finite(status.retry_after_seconds),
+                }
+                for status in self.statuses
+            ],
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __str__(self) -> str:
+        worst = self.primary_violation
+        asked = f"{worst.entity_id}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
+        if math.isinf(worst.retry_after_seconds):
+            if worst.limit.blocks:
+                return f"{asked}, which is blocked: the limit has a capacity of 0"
+            most = f"the limit holds at most {worst.limit.burst}"
+            return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
+        return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+
+
+def _finite(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else seconds
