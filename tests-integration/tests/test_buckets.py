@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from support.core.snapshots import usage_item
 from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, Proxy
 from support.integration.targets import Target
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
 from zae_limiter.operations.values import BatchWrite, Put
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.buckets import BucketLimit, LimitCapacity
 from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window

@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from support.core.kinds import of_every_kind
+from support.core.snapshots import usage_item
 from support.integration.harness import REGION, Harness
 from support.integration.targets import Target
 from zae_limiter import (
@@ -32,7 +33,6 @@ from zae_limiter.operations.sizes import projected
 from zae_limiter.operations.values import BatchWrite, Item, Key, Put
 from zae_limiter.schema.attributes import PURGED
 from zae_limiter.schema.table import INDEXES, create_table_request
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.values.usage import UsageSnapshot
 from zae_limiter.values.versions import core_version
 

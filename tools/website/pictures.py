@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from zae_limiter import Limit
-from zae_limiter.sharding import halve
-from zae_limiter.token_bucket import ShardLimit, calculate_available, refill_bucket, try_consume
+from zae_limiter.rules.balances import ShardLimit, force_consume, refill_bucket
+from zae_limiter.rules.sharding import halve
 from zae_limiter.values.limits import MILLI
 
 from .charts import charts
@@ -45,8 +45,8 @@ def calls() -> list[Call]:
     outcomes = []
     for second, cost in CALLS:
         before = refill_bucket(rule, balance, second * 1000)
-        taken = try_consume(rule, balance, cost * MILLI, second * 1000)
-        balance = balance if taken is None else taken
+        if cost * MILLI <= before:
+            balance = force_consume(rule, balance, cost * MILLI, second * 1000)
         after = refill_bucket(rule, balance, second * 1000)
         outcomes.append(Call(second, cost, before / MILLI, after / MILLI))
     return outcomes
@@ -59,7 +59,7 @@ def levels() -> list[tuple[float, float]]:
     for second in range(SECONDS + 1):
         points.append((second, refill_bucket(rule, balance, second * 1000) / MILLI))
         if second in pending and pending[second].admitted:
-            balance = try_consume(rule, balance, pending[second].cost * MILLI, second * 1000) or 0
+            balance = force_consume(rule, balance, pending[second].cost * MILLI, second * 1000)
             points.append((second, refill_bucket(rule, balance, second * 1000) / MILLI))
     return points
 
@@ -140,7 +140,7 @@ def shards() -> list[list[tuple[int, int]]]:
     for _ in range(2):
         stages.append([half for rule, balance in stages[-1] for half in _halves(rule, balance)])
     return [
-        [(calculate_available(rule, balance, 0), rule.ceiling_milli // MILLI) for rule, balance in each]
+        [(refill_bucket(rule, balance, 0) // MILLI, rule.ceiling_milli // MILLI) for rule, balance in each]
         for each in stages
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.core.snapshots import usage_item
 from zae_limiter import (
     EntityUsage,
     InfrastructureNotFoundError,
@@ -27,7 +28,6 @@ from zae_limiter import (
     VersionRecord,
 )
 from zae_limiter.operations.values import Put
-from zae_limiter.schema.usage import usage_item
 
 from .api_case import RPM, TPM, ApiCase, now, refused
 from .awaited import Variant

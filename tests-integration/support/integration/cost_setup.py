@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from support.core.kinds import of_every_kind
+from support.core.snapshots import usage_item
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
@@ -17,7 +18,6 @@ from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId, rule_attributes
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.testing import ManualClock
 
 from .harness import Harness

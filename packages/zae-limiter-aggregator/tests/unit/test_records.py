@@ -159,7 +159,7 @@ def at(seconds: object) -> dict[str, Any]:
         record(7, None, bucket(1000, ev="many")),
         record(7, None, bucket(1000, b_rpm_cp="many")),
         record(7, None, bucket(10**31)),
-        record(7, None, bucket(1000, b_ttl_tc=1000)),
+        record(7, None, bucket(1000, b_total_events_tc=1000)),
         record(7, None, bucket(1000, **{f"b_limit{number}_tc": 1 for number in range(33)})),
         record(7, None, {**BUCKET, "b_rpm_tc": "many"}),
         *(record(7, None, {**BUCKET, "PK": f"ns/BUCKET#{rest}"}) for rest in ("e#r#01", "e#r#64", "e#r#-1", "#r#1")),

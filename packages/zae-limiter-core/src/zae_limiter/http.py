@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from .rules.registry import window_seconds
 from .values.limits import LimitStatus
 from .values.refusal import RateLimitExceeded
 
@@ -81,8 +82,7 @@ def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
     """Return the quota, and the seconds in which it refills."""
     limit = status.limit
     unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
-    window = -(-limit.capacity * limit.refill_period // limit.refill_amount) or limit.refill_period
-    return f"{_string(name)};q={_integer(limit.capacity)}{unit};w={_integer(window)}"
+    return f"{_string(name)};q={_integer(limit.capacity)}{unit};w={_integer(window_seconds(limit))}"
 
 
 def _quota(name: str, status: LimitStatus) -> str:

@@ -8,13 +8,11 @@ import pytest
 
 import zae_limiter
 from zae_limiter.schema import attributes
-from zae_limiter.values.naming import RESERVED_LIMIT_NAMES
 
 CORE = Path(zae_limiter.__file__).parent
 ATTRIBUTES = {value for name, value in vars(attributes).items() if name.isupper() and name[0] != "_" and name != "WCU"}
 
-# These names are no words of a public value: they are raw wherever they stand. The names of limits to come are listed
-# in ``naming``, which is below the schema; the test below holds that list and the constants together.
+# These names are no words of a public value: they are raw wherever they stand.
 UNMISTAKABLE = {attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES, attributes.TTL} | {
     name for name in ATTRIBUTES if name.isupper()
 }
@@ -102,8 +100,3 @@ def test_a_module_outside_of_the_schema_names_no_attribute_by_a_string(module: P
 )
 def test_a_raw_name_is_found_wherever_an_item_is_read_or_made(source: str, found: list[str]) -> None:
     assert raw_names(source, handles_items=True) == found
-
-
-def test_no_limit_may_have_the_name_of_an_attribute() -> None:
-    possible = {name for name in ATTRIBUTES if not name.startswith("_")}  # no limit's name begins so
-    assert set(RESERVED_LIMIT_NAMES) == possible | {attributes.WCU}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from support.core.snapshots import usage_item
 from support.core.worlds import Process, World, take
 from zae_limiter import EntityNotFoundError, Limit, ProvisionerState, Repository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key, Put, Query
 from zae_limiter.schema import keys
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.values.usage import UsageSnapshot
 
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)
@@ -78,7 +78,7 @@ def broken_of_its_own(own: list[Item], _: str) -> Iterator[Item]:
             yield {**renamed, "entity_id": "key-9", "b_rpm_tk": SECRET}
             yield {**item, "SK": "#OTHER"}
         elif item["SK"].startswith("#USAGE"):
-            yield {**renamed, "entity_id": "key-9", "rpm": SECRET}
+            yield {**renamed, "entity_id": "key-9", "l_rpm": SECRET}
             yield {name: value for name, value in renamed.items() if is_key(name)} | {"PK": item["PK"] + "8"}
         elif "#CONFIG" in item["SK"]:
             yield {**item, "SK": item["SK"] + "#OTHER"}

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from support.core.kinds import of_every_kind
+from support.core.snapshots import usage_item
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
@@ -12,7 +13,6 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Put, Query, Transact, Unwritten
 from zae_limiter.schema.attributes import PURGED
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.values.usage import UsageSnapshot
 
 RPM = Limit.per_minute("rpm", 60)

@@ -10,8 +10,8 @@ from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import Conflict, OutcomeUnknown
 from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Put, Transact, Update
+from zae_limiter.rules.sharding import NEVER
 from zae_limiter.testing import ManualClock
-from zae_limiter.token_bucket import NEVER
 
 DAILY = Limit.per_day("rpm", 100)
 RPM = Limit.per_minute("rpm", 60)

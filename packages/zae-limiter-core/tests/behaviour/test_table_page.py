@@ -25,7 +25,6 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
-from zae_limiter.values.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -37,7 +36,7 @@ TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
 SHADOW = Limit.per_minute("rpm", 1, shadow=True)
 TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
 TEMPLATES |= {r"pj_(?:rpm|tpm)": "pj_{limit}", r"_refused_by_parent_(?:rpm|tpm)": "_refused_by_parent_{limit}"}
-TEMPLATES |= {r"rpm|tpm": "{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
+TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
     "entity": (keys.pk_entity("{ns}", "{entity}"), keys.sk_meta()),
@@ -274,9 +273,3 @@ async def test_an_item_stands_in_an_index_where_the_page_says(page: Page, writte
             key = str(item.get(name, "")).removesuffix(f"#{item.get('override_until')}")
             assert name not in item or _fits(pattern, key), (name, key, pattern)
     assert {name[:4] for names in page.index_keys.values() for name in names} == {*INDEXES}
-
-
-def test_no_limit_is_named_like_an_attribute_of_the_page_and_every_other_name_is_free(page: Page) -> None:
-    listed = {name for record in page.records for name in page.all_of(record)}
-    fixed = {name for name in listed if "{" not in name and not name.startswith(("b_", "_"))}
-    assert {*RESERVED_LIMIT_NAMES} - {"wcu"} == fixed

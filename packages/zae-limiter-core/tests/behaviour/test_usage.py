@@ -8,21 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.core.snapshots import usage_item
 from support.core.worlds import Process, World
 from zae_limiter import Repository, ValidationError
 from zae_limiter.flows.records.usage import get_snapshots, validate_usage
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import NOTHING, BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
-from zae_limiter.schema.usage import read_usage, rest_attribute, usage_item
-from zae_limiter.values.usage import (
-    LimitUsage,
-    UsageSnapshot,
-    Window,
-    parse_window_key,
-    window_key,
-    window_start,
-)
+from zae_limiter.schema.usage import read_usage, rest_attribute
+from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from zae_limiter import sharding
-from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.flows.acquire import acquire, counting, lease, statuses, taking_in_turn, waiting
@@ -28,10 +26,12 @@ from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.rules import balances, sharding
+from zae_limiter.rules.balances import ShardLimit
+from zae_limiter.rules.registry import minting_ms
+from zae_limiter.rules.sharding import halve
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
-from zae_limiter.sharding import halve
-from zae_limiter.token_bucket import ShardLimit
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
@@ -112,7 +112,7 @@ def _floored(whole: int, shard: int, shards: int) -> int:
 
 
 def _minted_floored(self: ShardLimit, t_ms: int) -> int:
-    return self.limit.refill_amount * t_ms // self.limit.refill_period // self.shards
+    return self.rule.minted(t_ms) // self.shards
 
 
 def _minted_since_floored(self: ShardLimit, now_ms: int) -> int:
@@ -161,7 +161,7 @@ def _expiry(plan: Any, config: Any, longest_ms: int) -> int | None:
     """By the balances seen last, and a bucket in debt is taken for an empty one."""
     if config.own or not plan.multiplier or (plan.state is not None and plan.state.shard_count != 1):
         return None
-    empty_ms = max(limit.ceiling_milli * limit.refill_period // limit.refill_amount for limit in config.limits)
+    empty_ms = max(minting_ms(limit, limit.ceiling_milli) for limit in config.limits)
     kept_ms = plan.multiplier * min(longest_ms, empty_ms)
     expires_at: int = -(-(plan.now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000)
     return expires_at
@@ -271,7 +271,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "shares floored one by one",
         fault=_patched(
-            *(patch.object(module, "share", _floored) for module in (bucket, sharding, plans, splitting)),
+            *(patch.object(module, "share", _floored) for module in (balances, sharding, plans, splitting)),
             patch.object(ShardLimit, "minted", _minted_floored),
             patch.object(ShardLimit, "minted_since_anchor", _minted_since_floored),
         ),

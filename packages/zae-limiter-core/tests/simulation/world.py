@@ -23,9 +23,9 @@ from zae_limiter.flows.records.entities import create_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.values import NOTHING, Conditions, Delete, Key, Operation, Update
+from zae_limiter.rules.sharding import MAX_SHARDS
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
-from zae_limiter.sharding import MAX_SHARDS
 from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import Limit
 

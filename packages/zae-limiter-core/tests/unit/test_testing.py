@@ -29,7 +29,7 @@ def test_a_wait_takes_no_time(sync_limiter, manual_clock):
     for _ in range(3):
         with sync_limiter.acquire("user", "api", {"rpm": 1}, max_wait=70):
             pass
-    assert manual_clock.now_ms() - begun >= 120_000
+    assert round((manual_clock.now_ms() - begun) / 1000) == 120
 
 async def test_an_awaited_wait_takes_no_time(limiter, manual_clock):
     await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
@@ -37,7 +37,7 @@ async def test_an_awaited_wait_takes_no_time(limiter, manual_clock):
     for _ in range(3):
         async with limiter.acquire("user", "api", {"rpm": 1}, max_wait=70):
             pass
-    assert manual_clock.now_ms() - begun >= 120_000
+    assert round((manual_clock.now_ms() - begun) / 1000) == 120
 
 async def test_async(limiter, manual_clock):
     await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])

@@ -1,9 +1,9 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from attrs import AttrsInstance, evolve, field, frozen
+from attrs import AttrsInstance, evolve, field, fields, frozen
 
 from .checks import enforce, keys_only
 from .converter import SHADOW, spread_shadow
@@ -17,8 +17,6 @@ MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
 MAX_LIMITS: Final = 32  # of one bucket
-
-LIMIT_FIELDS: Final = ("capacity", "burst", "refill_amount", "refill_period", "shadow")
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
 _AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
@@ -67,6 +65,7 @@ class LimitDecl:
         enforce(LIMIT, values, "LimitDecl")
 
 
+LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
 LIMIT: Final = record_of(LimitDecl)
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
@@ -148,8 +147,15 @@ def canonical(decl: Decl) -> str:
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")
-    lines += [
-        f"{name} {limit.capacity} {limit.burst} {limit.refill_amount} {limit.refill_period}{' shadow' * limit.shadow}"
-        for name, limit in decl.limits.items()
-    ]
+    lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]
     return "\n".join(lines)
+
+
+def _words(limit: LimitDecl) -> Iterator[str]:
+    """Yield each number of a limit, and the name of each flag that it has."""
+    for name in LIMIT_FIELDS:
+        value = getattr(limit, name)
+        if type(value) is not bool:
+            yield str(value)
+        elif value:
+            yield name

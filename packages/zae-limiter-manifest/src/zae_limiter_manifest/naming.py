@@ -5,18 +5,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
-RESERVED_LIMIT_NAMES: Final = (
-    "wcu",
-    *("PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"),
-    *("entity_id", "resource", "shard_count", "cascade", "parent_id", "name", "metadata", "created_at", "version"),
-    *("rf", "cv", "ev", "rj", "sj", "ttl", "window", "window_start", "config_version", "on_unavailable"),
-    *("total_events", "total_refused", "total_shadowed"),
-    *("override_until", "fingerprint", "child_count", "event_id", "action", "at", "principal", "before", "after"),
-    *("serial", "owner", "lock", "tag", "parts", "handled", "last_applied", "applied_hash"),
-    *("managed_system", "managed_resources", "managed_entities"),
-    *("intended_system", "intended_resources", "intended_entities"),
-    *("namespace_id", "deleted_at", "purging_at", "purged_at", "schema_version", "core_version", "min_client_version"),
-)
+RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed")
 
 DEFAULT_RESOURCE: Final = "_default_"
 

@@ -27,7 +27,7 @@ entities:
   user-3: []
   user-4:
     resources:
-      gpt-4: {limits: {ttl: {capacity: -1}}}
+      gpt-4: {limits: {wcu: {capacity: -1}}}
 """
 
 FOUND = """\
@@ -55,8 +55,8 @@ FOUND = """\
 20:3: entities["user 1"]: `resources` is missing
 21:23: entities.user-2.resources: must not be empty
 22:11: entities.user-3: must be a map, not a list
-25:24: entities.user-4.resources.gpt-4.limits.ttl: "ttl" is a reserved name
-25:40: entities.user-4.resources.gpt-4.limits.ttl.capacity: must be at least 0, not -1
+25:24: entities.user-4.resources.gpt-4.limits.wcu: "wcu" is a reserved name
+25:40: entities.user-4.resources.gpt-4.limits.wcu.capacity: must be at least 0, not -1
 """  # noqa: E501  # one message is one line
 
 

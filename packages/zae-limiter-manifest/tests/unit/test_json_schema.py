@@ -61,7 +61,7 @@ def resource_with(limit: Any, name: str = "rpm") -> dict[str, Any]:
         resource_with({"capacity": 1, "shadow": None}),
         {"namespace": "a", "system": {"shadow": "yes", "limits": {"rpm": {"capacity": 1}}}},
         resource_with({"capacity": 1}, name="wcu"),
-        resource_with({"capacity": 1}, name="ttl"),
+        resource_with({"capacity": 1}, name="total_events"),
         resource_with({"capacity": 1}, name="a#b"),
     ],
     ids=str,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
 from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter_manifest import (
+    LIMIT_FIELDS,
     Address,
     Decl,
     LimitDecl,
@@ -79,21 +80,8 @@ def _fields(kind: Kind, addresses: Iterable[Address]) -> Mapping[str, Any]:
 
 
 def _limit(name: str, decl: LimitDecl) -> Limit:
-    return Limit(
-        name=name,
-        capacity=decl.capacity,
-        burst=decl.burst,
-        refill_amount=decl.refill_amount,
-        refill_period=decl.refill_period,
-        shadow=decl.shadow,
-    )
+    return Limit(name, **{each: getattr(decl, each) for each in LIMIT_FIELDS})
 
 
 def _decl(limit: Limit) -> LimitDecl:
-    return LimitDecl(
-        limit.capacity,
-        burst=limit.burst,
-        refill_amount=limit.refill_amount,
-        refill_period=limit.refill_period,
-        shadow=limit.shadow,
-    )
+    return LimitDecl(**{each: getattr(limit, each) for each in LIMIT_FIELDS})

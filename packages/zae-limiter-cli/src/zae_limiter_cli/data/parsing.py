@@ -1,12 +1,13 @@
 """Parse limits, amounts and metadata in the notation of the command line, and add the options that take them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from ..errors import CommandError
+from ..rates import PERIODS
 
 if TYPE_CHECKING:
     from zae_limiter import Limit
@@ -16,7 +17,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow]"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
-PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
 _LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?")

@@ -10,8 +10,8 @@ import click
 
 from ..columns import say_columns, say_json
 from ..options import OutputForm
+from ..rates import rate
 from ..times import iso, shown
-from .parsing import PERIODS
 
 if TYPE_CHECKING:
     from zae_limiter import Bucket, Entity, Limit, Namespace, Override
@@ -127,20 +127,14 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
     }
 
 
-def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, int | bool]]:
+def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, Any]]:
     """Return the limits by name."""
     return {limit.name: _plain_limit(limit) for limit in limits}
 
 
 def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:
     """Return the cells of a limit, under ``LIMIT_HEAD``."""
-    return _name(limit), f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit.refill_amount, limit.refill_period)
-
-
-def rate(amount: int, seconds: int) -> str:
-    """Return a rate as on the command line, which has words for some periods: ``100/min``, ``100/90s``."""
-    words = {period: unit for unit, period in PERIODS.items()}
-    return f"{amount:,}/{words.get(seconds, f'{seconds}s')}"
+    return _name(limit), f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit)
 
 
 def word(text: str | None) -> str:
@@ -163,7 +157,7 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
             _name(each.limit),
             f"{each.available:,}",
             f"{each.limit.burst:,}",
-            rate(each.limit.refill_amount, each.limit.refill_period),
+            rate(each.limit),
             f"{each.consumed:,}",
             f"{bucket.shadowed:,}",
             str(bucket.shard_count),
@@ -177,8 +171,8 @@ def _name(limit: "Limit") -> str:
     return f"{limit.name} (shadow)" if limit.shadow else limit.name
 
 
-def _plain_limit(limit: "Limit") -> dict[str, int | bool]:
-    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period", "shadow")}
+def _plain_limit(limit: "Limit") -> dict[str, Any]:
+    return {name: value for name, value in limit.to_dict().items() if name != "name"}
 
 
 def _instant(epoch_ms: int) -> datetime:

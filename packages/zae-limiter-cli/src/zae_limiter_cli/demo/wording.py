@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 from zae_limiter import Limit
 
+from ..rates import rate
 from .events import Event
-
-_PERIODS: Final = {1: "s", 60: "min", 3600: "h", 86400: "day"}
 
 
 def limit_in_words(limit: Limit) -> str:
     """Return a limit as text: ``rpm 20/min (burst 25)``."""
-    period = _PERIODS.get(limit.refill_period, f"{limit.refill_period} s")
     burst = f" (burst {limit.burst:,})" if limit.burst != limit.refill_amount else ""
-    return f"{limit.name} {limit.refill_amount:,}/{period}{burst}"
+    return f"{limit.name} {rate(limit)}{burst}"
 
 
 def limits_in_words(limits: Sequence[Limit]) -> str:

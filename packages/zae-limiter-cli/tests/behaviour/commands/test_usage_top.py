@@ -131,7 +131,7 @@ def test_where_no_limit_is_known_any_name_may_be_one_but_not_a_mistyped_count(ta
         ([], "Missing option '--resource'"),
         (["--resource", "a b"], "--resource 'a b': "),
         ([*PAST, "--by", "a b"], "--by 'a b': "),
-        ([*PAST, "--by", "ev"], "--by 'ev': is reserved"),
+        ([*PAST, "--by", "wcu"], "--by 'wcu': is reserved"),
         ([*PAST, "--limit", "1001"], "Invalid value for '--limit': 1001 is not in the range 1<=x<=1000."),
         ([*PAST, "--since", "yesterday"], None),
     ],

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from support.core.snapshots import usage_item
 from zae_limiter import Options, SyncRepository, UsageSnapshot
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import NOTHING, Put
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.values.usage import Window
 
 

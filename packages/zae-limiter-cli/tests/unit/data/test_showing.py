@@ -4,15 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from zae_limiter import Bucket, BucketLimit, Entity, Limit
-from zae_limiter_cli.data.showing import plain_bucket, rate, say_buckets, show_entity
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(1, "1,000/sec"), (60, "1,000/min"), (3600, "1,000/hour"), (86400, "1,000/day"), (90, "1,000/90s")],
-)
-def test_a_rate_is_told_as_on_the_command_line_where_that_has_a_word_for_it(seconds: int, text: str) -> None:
-    assert rate(1000, seconds) == text
+from zae_limiter_cli.data.showing import plain_bucket, say_buckets, show_entity
 
 
 def bucket(expires_at_ms: int | None) -> Bucket:

@@ -1,10 +1,10 @@
 """Names of the table's attributes: those of every record, and those of one limit.
 
 The stored names of a bucket are short, because each write pays for their bytes; their Python names say what they hold.
-Only this package spells an attribute name, which a test checks; no limit may have such a name (``naming``).
+Only this package spells an attribute name, which a test checks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -100,7 +100,7 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
-LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow"]
+LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind"]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
@@ -110,6 +110,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "refill_amount": "ra",
     "refill_period": "rp",
     "shadow": "sh",
+    "kind": "kd",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
@@ -125,6 +126,12 @@ class BucketAttributes(NamedTuple):
     burst: str
     refill_amount: str
     refill_period: str
+    kind: str
+
+    @property
+    def rule(self) -> Sequence[str]:
+        """The attributes of the rule: what a reshape may change."""
+        return self[2:]
 
 
 class LimitAttributes(NamedTuple):
@@ -135,6 +142,7 @@ class LimitAttributes(NamedTuple):
     refill_amount: str
     refill_period: str
     shadow: str
+    kind: str
 
 
 class LimitAttribute(NamedTuple):

@@ -19,6 +19,7 @@ from .attributes import (
     limit_attributes,
     parse_limit_attribute,
 )
+from .limit_fields import limit_fields, read_limit
 from .reading import number, optional, reads, text
 
 Item = dict[str, Any]
@@ -26,18 +27,10 @@ Item = dict[str, Any]
 OVERRIDE_GRACE_MS: Final = 60_000  # from the end of an override until DynamoDB may remove an item that has nothing else
 
 
-def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> dict[str, int | bool]:
+def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> Item:
     """Return the limits as the attributes of a config item."""
-    attributes: dict[str, int | bool] = {}
-    for limit in limits:
-        at = limit_attributes(limit.name, prefix)
-        attributes[at.capacity] = limit.capacity
-        attributes[at.burst] = limit.burst
-        attributes[at.refill_amount] = limit.refill_amount
-        attributes[at.refill_period] = limit.refill_period
-        if limit.shadow:
-            attributes[at.shadow] = True
-    return attributes
+    found = (limit_fields(limit, limit_attributes(limit.name, prefix)) for limit in limits)
+    return {name: value for each in found for name, value in each.items()}
 
 
 @reads
@@ -50,20 +43,7 @@ def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, .
     config_version(item)
     found = (parse_limit_attribute(name, prefix) for name in item)
     names = sorted(each.limit for each in found if each is not None and each.field == "capacity")
-    return tuple(_read_limit(item, name, prefix) for name in names)
-
-
-def _read_limit(item: Item, name: str, prefix: ConfigPrefix) -> Limit:
-    at = limit_attributes(name, prefix)
-    capacity: int = item[at.capacity]
-    return Limit(
-        name=name,
-        capacity=capacity,
-        burst=int(item.get(at.burst, capacity)),
-        refill_amount=item[at.refill_amount],
-        refill_period=item[at.refill_period],
-        shadow=item.get(at.shadow, False),
-    )
+    return tuple(read_limit(item, name, limit_attributes(name, prefix)) for name in names)
 
 
 @reads

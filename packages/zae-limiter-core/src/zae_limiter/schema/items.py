@@ -7,8 +7,8 @@ from math import fsum, inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from ..sharding import MAX_SHARDS, SHARD_COUNTS, Part, full_part
-from ..token_bucket import ShardLimit, reached_at, refill_bucket
+from ..rules.balances import ShardLimit, reached_at, refill_bucket
+from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, full_part
 from ..values.limits import MILLI, Limit
 from . import keys
 from .attributes import (
@@ -35,6 +35,7 @@ from .attributes import (
     bucket_attributes,
     parse_bucket_attribute,
 )
+from .limit_fields import limit_fields, read_limit
 from .reading import UNREADABLE, flag, number, optional, reads, text, unreadable
 
 Item = dict[str, Any]
@@ -52,8 +53,7 @@ class LimitState(NamedTuple):
     tokens: str
     consumed: str
     ceiling_milli: int
-    refill_amount: int
-    refill_period: int
+    minted: Callable[[int], int]
     minted_at_anchor: int
 
 
@@ -159,7 +159,7 @@ def _read_anew(item: Item) -> BucketState:
     _check(item)
     shard_limits = read_shard_limits(item)
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
-    fill_ms = max((each.ceiling_milli * each.refill_period // each.refill_amount for each in states), default=0)
+    fill_ms = max((each.rule.reached(each.ceiling_milli) for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
     changing = (attribute for each in states for attribute in (each.tokens, each.consumed))
     return BucketState(item, shard_limits, ceilings, states, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
@@ -174,7 +174,8 @@ def _check(item: Item) -> None:
     for name in (ANCHOR, CONFIG_READ_AT, WRITES):
         number(item, name)
     for name in item:
-        if name in _NUMBERS or parse_bucket_attribute(name) is not None:
+        of_limit = parse_bucket_attribute(name)
+        if name in _NUMBERS or (of_limit is not None and of_limit.field != "kind"):
             number(item, name)
     _family(item)
 
@@ -187,14 +188,13 @@ def _family(item: Item) -> Item:
 
 
 def _limit_state(name: str, shard_limit: ShardLimit) -> LimitState:
-    at, limit = bucket_attributes(name), shard_limit.limit
+    at = bucket_attributes(name)
     return LimitState(
         name=name,
         tokens=at.tokens,
         consumed=at.consumed,
         ceiling_milli=shard_limit.ceiling_milli,
-        refill_amount=limit.refill_amount,
-        refill_period=limit.refill_period,
+        minted=shard_limit.rule.minted,
         minted_at_anchor=shard_limit.minted_at_anchor,
     )
 
@@ -202,24 +202,14 @@ def _limit_state(name: str, shard_limit: ShardLimit) -> LimitState:
 def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     """Return the ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
-    return {name: ShardLimit(_read_rule(item, name), item[ANCHOR], shard, item[SHARD_COUNT]) for name in _limits(item)}
+    rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in _limits(item))
+    return {rule.name: ShardLimit(rule, item[ANCHOR], shard, item[SHARD_COUNT]) for rule in rules}
 
 
 def _limits(item: Item) -> Iterable[str]:
     """Return the limits of a bucket item."""
     found = map(parse_bucket_attribute, item)
     return [each.limit for each in found if each is not None and each.field == "tokens"]
-
-
-def _read_rule(item: Item, name: str) -> Limit:
-    at = bucket_attributes(name)
-    return Limit(
-        name=name,
-        capacity=item[at.capacity] // MILLI,
-        burst=(item[at.burst] if at.burst in item else item[at.capacity]) // MILLI,
-        refill_amount=item[at.refill_amount] // MILLI,
-        refill_period=item[at.refill_period] // 1000,
-    )
 
 
 class LimitBalance(NamedTuple):
@@ -259,17 +249,11 @@ def bucket_item(
     return item
 
 
-def rule_attributes(limit: Limit) -> dict[str, int]:
-    """Return the attributes of a bucket item that hold the rule; the burst only if it is not the capacity."""
-    at = bucket_attributes(limit.name)
-    rule = {
-        at.capacity: limit.capacity * MILLI,
-        at.refill_amount: limit.refill_amount * MILLI,
-        at.refill_period: limit.refill_period * 1000,
-    }
-    if limit.burst != limit.capacity:
-        rule[at.burst] = limit.burst * MILLI
-    return rule
+def rule_attributes(limit: Limit) -> Item:
+    """Return the attributes of a bucket item that hold the rule: in thousandths, the burst only if it is not the
+    capacity.
+    """
+    return limit_fields(limit, bucket_attributes(limit.name), unit=MILLI, burst=limit.capacity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The item of a usage snapshot: made of a value, added to, and read back.
 
-The attributes that keep its counts exact begin with ``_``, which no limit does: for each shard of the bucket the mark
-of the last record that was counted, for each limit the rest beside its tokens; so do the counts by the parent's limits.
+The counter of a limit has a prefix, so a limit may have the name of any other attribute. The attributes that keep the
+counts exact begin with ``_``: for each shard of the bucket the mark of the last record that was counted, for each limit
+the rest beside its tokens; so do the counts by the parent's limits.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from ..values.limits import MILLI
-from ..values.naming import RESERVED_LIMIT_NAMES
 from ..values.usage import UsageSnapshot, Window, check_window, parse_window_key, window_key
 from . import keys
 from .attributes import (
@@ -31,6 +31,7 @@ from .items import Item
 from .reading import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
+_OF_LIMIT: Final = "l_"
 _BY_PARENT: Final = "_refused_by_parent_"
 
 
@@ -90,15 +91,6 @@ class SnapshotId:
         return window_key(self.window, self.window_start)
 
 
-def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
-    """Return the item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
-    place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
-    refused = {TOTAL_REFUSED: snapshot.total_refused, TOTAL_SHADOWED: snapshot.total_shadowed}
-    refused |= {parent_attribute(limit): number for limit, number in snapshot.refused_by_parent.items()}
-    counts = {TOTAL_EVENTS: snapshot.total_events, **{name: n for name, n in refused.items() if n}, **snapshot.consumed}
-    return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
-
-
 @reads
 def read_usage(item: Item) -> UsageSnapshot:
     """Return the snapshot of an item."""
@@ -123,9 +115,9 @@ def read_usage(item: Item) -> UsageSnapshot:
 @reads
 def read_milli(item: Item) -> dict[str, int]:
     """Return the consumption in a snapshot's item, in millitokens by limit."""
-    names = [name for name in sorted(item) if _is_counter(name)]
+    names = [name.removeprefix(_OF_LIMIT) for name in sorted(item) if name.startswith(_OF_LIMIT)]
     rests = {rest_attribute(name): 0 for name in names} | item
-    return {name: MILLI * number(item, name) + number(rests, rest_attribute(name)) for name in names}
+    return {name: MILLI * number(item, counter_attribute(name)) + number(rests, rest_attribute(name)) for name in names}
 
 
 @reads
@@ -137,6 +129,11 @@ def read_mark(item: Item, shard: int) -> str:
 def counted_attribute(shard: int) -> str:
     """Return the attribute with the mark of a shard."""
     return f"_counted_{shard}"
+
+
+def counter_attribute(limit: str) -> str:
+    """Return the attribute with the tokens of a limit."""
+    return f"{_OF_LIMIT}{limit}"
 
 
 def rest_attribute(limit: str) -> str:
@@ -158,7 +155,3 @@ def stream_mark(label: str, sequence_number: str) -> str:
     if not (sequence_number.isdecimal() and sequence_number.isascii() and len(sequence_number) <= SEQUENCE_DIGITS):
         raise ValueError(f"no sequence number: {sequence_number!r}")
     return f"{label}#{sequence_number.zfill(SEQUENCE_DIGITS)}"
-
-
-def _is_counter(name: str) -> bool:
-    return not name.startswith("_") and name not in RESERVED_LIMIT_NAMES

@@ -1,6 +1,6 @@
 """The state of buckets as values, for operators.
 
-The arithmetic is in ``token_bucket``, requests are in ``flows``.
+The arithmetic is in ``rules``, requests are in ``flows``.
 """
 
 from dataclasses import dataclass

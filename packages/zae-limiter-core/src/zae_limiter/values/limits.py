@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from ..exceptions import InfrastructureError, ValidationError
 from .naming import check_limit_name
@@ -16,7 +16,10 @@ MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into Dyn
 P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
 
 OnUnavailable = Literal["block", "allow"]
+Kind = Literal["token_bucket"]  # how tokens come back: ``rules`` has one for each
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Limit:
     """Whole seconds."""
     shadow: bool = False
     """Whether it only counts, and refuses nobody."""
+    kind: Kind = "token_bucket"
+    """How its tokens come back: evenly, as nothing else is known yet."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -48,6 +53,8 @@ class Limit:
         _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
         if type(self.shadow) is not bool:
             raise ValidationError(f"shadow of limit {self.name!r}", self.shadow, "must be True or False")
+        if self.kind not in KINDS:
+            raise ValidationError(f"kind of limit {self.name!r}", self.kind, f"must be one of {', '.join(KINDS)}")
         if self.burst < self.capacity:
             problem = f"must be at least the capacity, {self.capacity}"
             if self.burst:
@@ -92,6 +99,7 @@ class Limit:
         refill_amount: int | None = None,
         refill_period: int = 60,
         shadow: bool = False,
+        kind: Kind = "token_bucket",
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -105,11 +113,13 @@ class Limit:
             refill_amount=(capacity or 1) if refill_amount is None else refill_amount,
             refill_period=refill_period,
             shadow=shadow,
+            kind=kind,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, for ``from_dict``."""
-        return {each.name: getattr(self, each.name) for each in fields(Limit)}
+        """Return the fields as plain JSON values, for ``from_dict``; without the kind of a token bucket."""
+        plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
+        return plain if self.kind != "token_bucket" else {name: plain[name] for name in plain if name != "kind"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Limit":

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final, Literal
 
+from support.core.snapshots import usage_item
 from zae_limiter import (
     HandledEvent,
     Limit,
@@ -27,7 +28,6 @@ from zae_limiter import (
 )
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Item, Put, Scan
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.testing import ManualClock
 
 from .hostile import Damage, HostileStore, HostileTable, SyncHostileStore

@@ -6,6 +6,7 @@ Lives here: the items, without the requests that would make them. Never: a claim
 from datetime import UTC, datetime
 from itertools import islice
 
+from support.core.snapshots import usage_item
 from zae_limiter import Entity
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.records.limits import Place, entity_place, resource_place
@@ -14,7 +15,6 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.entities import entity_item
 from zae_limiter.schema.items import BucketId
-from zae_limiter.schema.usage import usage_item
 from zae_limiter.values.audit import AuditEvent
 from zae_limiter.values.usage import UsageSnapshot
 

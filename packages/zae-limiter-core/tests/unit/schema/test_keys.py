@@ -205,8 +205,16 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_bx",
         "b_rpm_ra",
         "b_rpm_rp",
+        "b_rpm_kd",
     )
-    assert attributes.limit_attributes("rpm") == ("l_rpm_cp", "l_rpm_bx", "l_rpm_ra", "l_rpm_rp", "l_rpm_sh")
+    assert attributes.limit_attributes("rpm") == (
+        "l_rpm_cp",
+        "l_rpm_bx",
+        "l_rpm_ra",
+        "l_rpm_rp",
+        "l_rpm_sh",
+        "l_rpm_kd",
+    )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 
 

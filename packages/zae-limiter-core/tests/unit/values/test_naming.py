@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.core.snapshots import usage_item
 from support.core.worlds import World
-from zae_limiter import HandledEvent, Limit, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord
+from zae_limiter import Limit
 from zae_limiter.exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
-from zae_limiter.operations.values import Put
-from zae_limiter.schema.usage import usage_item
+from zae_limiter.schema.usage import read_usage
 from zae_limiter.values import naming
 from zae_limiter.values.usage import UsageSnapshot
 
@@ -147,27 +147,12 @@ def test_no_entity_has_the_subject_of_a_level(subject: str) -> None:
         naming.check_identifier("entity_id", subject)
 
 
-async def test_no_limit_has_the_name_of_an_attribute_of_a_record(world: World) -> None:
-    """Every kind of record is written, and what stands in the table is looked at."""
+async def test_a_limit_may_have_the_name_of_any_attribute(world: World) -> None:
     limiter, _ = await world.process()
-    repository, limit = limiter.repository, Limit.per_minute("a-limit", 5, burst=9)
-    await limiter.set_system_defaults([limit], "allow")
-    await repository.put_configs({("child", "r"): StoredConfig((limit,), None, "sha256:x")})
-    await limiter.create_entity("parent")
-    await limiter.create_entity("child", "a name", "parent", cascade=True, metadata={"team": "x"})
-    async with limiter.acquire("child", "r", {"a-limit": 1}):
+    repository, names = limiter.repository, ["entity_id", "PK", "rf", "ttl", "window", "metadata", "cascade"]
+    await repository.set_limits("e", [Limit.per_minute(name, 5) for name in names], "r")
+    async with limiter.acquire("e", "r", dict.fromkeys(names, 1)):
         pass
-    await repository.credit_bucket("child", "r", {"a-limit": 1})
-    managed = {"managed_resources": ("r",), "intended_resources": ("s",), "intended_system": True, "owner": "cli"}
-    applied = {"last_applied": "2026-01-01T00:00:00Z", "applied_hash": "sha256:x"}
-    lock, handled = ProvisionerLock("1", "cli", 1), (HandledEvent("1", ok=True),)
-    state = ProvisionerState(**managed, **applied, lock=lock, handled=handled)  # type: ignore[arg-type]
-    await repository.put_provisioner_state(state, expected_serial=0)
-    await repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
-    seen = UsageSnapshot("child", "r", "daily", datetime(2026, 1, 1, tzinfo=UTC), {"a-limit": 1}, 1)
-    world.table.execute(Put(usage_item(repository.namespace_id, seen)))
-    await repository.register_namespace("other")
-    await repository.purge_namespace((await repository.delete_namespace("other")).namespace_id)
-    names = {name for item in world.table._items.values() for name in item}
-    assert {"child_count", "fingerprint", "serial", "ttl", "deleted_at", "schema_version"} <= names
-    assert {name for name in names if passes("limit", name) and not name.startswith(("b_", "l_"))} == {"a-limit"}
+    assert await limiter.available("e", "r") == dict.fromkeys(names, 4)
+    seen = UsageSnapshot("e", "r", "daily", datetime(2026, 1, 1, tzinfo=UTC), dict.fromkeys(sorted(names), 1), 1)
+    assert read_usage(usage_item(repository.namespace_id, seen)) == seen

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...exceptions import ValidationError
+from ...rules.sharding import MAX_SHARDS, SHARD_COUNTS
 from ...schema.attributes import (
     ACQUIRES,
     ANCHOR,
@@ -19,7 +20,6 @@ from ...schema.attributes import (
     parse_refused_by_parent,
 )
 from ...schema.items import BucketId, Item
-from ...sharding import MAX_SHARDS, SHARD_COUNTS
 from ...values.limits import MAX_LIMITS
 from ...values.naming import check_identifier, check_limit_name, check_namespace_id, check_resource
 from .marshal import read_item
@@ -68,7 +68,7 @@ def _read(name: str, value: Any) -> Any:
     attribute, of_parent = parse_bucket_attribute(name), parse_refused_by_parent(name)
     if of_parent is not None:
         _check_limit(of_parent)
-    elif attribute is None and name not in _NUMBERS:
+    elif (attribute is None and name not in _NUMBERS) or (attribute is not None and attribute.field == "kind"):
         return _any(name, value)
     if attribute is not None and attribute.limit != WCU:
         _check_limit(attribute.limit)

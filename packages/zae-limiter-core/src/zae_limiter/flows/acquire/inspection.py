@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...rules.balances import ShardLimit, refill_bucket
+from ...rules.sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from ...schema.items import BucketState
-from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
-from ...token_bucket import ShardLimit, refill_bucket
 from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve

@@ -6,9 +6,9 @@
 from collections.abc import Mapping, Sequence
 
 from ...operations.errors import StoreError
+from ...rules.balances import refill_bucket
+from ...rules.sharding import Amounts, allocate, calculate_balance
 from ...schema.items import BucketState
-from ...sharding import Amounts, allocate, calculate_balance
-from ...token_bucket import refill_bucket
 from ...values.limits import Limit
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...schema.items import BucketState
-from ...sharding import (
+from ...rules.balances import force_consume
+from ...rules.registry import minting_ms
+from ...rules.sharding import (
     Part,
     calculate_balance,
     calculate_next_token,
@@ -19,7 +20,7 @@ from ...sharding import (
     full_part,
     unseen_parts,
 )
-from ...token_bucket import force_consume
+from ...schema.items import BucketState
 from ...values.limits import MILLI, Limit, LimitStatus
 from ...values.refusal import RateLimitExceeded
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
@@ -84,8 +85,8 @@ class _Stood(NamedTuple):
         """The same, but negative for a limit that has more than enough: minus the time in which it gains the
         surplus.
         """
-        limit, spare = self.parts[0].shard_limit.limit, calculate_servable(self.parts, self.at_ms) - self.amount
-        return self.wait_seconds or -spare * limit.refill_period / (limit.refill_amount * MILLI)
+        spare = calculate_servable(self.parts, self.at_ms) - self.amount
+        return self.wait_seconds or -minting_ms(self.parts[0].shard_limit.limit, spare) / 1000
 
     def status(self) -> LimitStatus:
         limit = self.parts[0].shard_limit.limit

@@ -17,9 +17,9 @@ of one process take different shards (``WaitingLine.asked``).
 
 from collections.abc import Mapping, Sequence
 
+from ...rules.balances import refill_bucket
+from ...rules.sharding import Amounts
 from ...schema.items import BucketState
-from ...sharding import Amounts
-from ...token_bucket import refill_bucket
 from ..bucket_queue import Waiter
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import queue

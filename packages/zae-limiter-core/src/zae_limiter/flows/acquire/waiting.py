@@ -14,6 +14,7 @@ from itertools import count
 
 from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
+from ...rules.registry import due_ms, minting_ms
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -241,8 +242,7 @@ class _Caller:
         line, limits = self._short.cached.line, self._short.config.enforced.values()
         if len(line) == 1:
             return wait_ms + self._namespace_state.pick(1 + min(LONGEST_JITTER_MS, int(wait_ms * JITTER)))
-        fills = (1000 * each.burst * each.refill_period // each.refill_amount for each in limits)
-        fill_ms = min(fills, default=0)
+        fill_ms = min((minting_ms(each, each.ceiling_milli) for each in limits), default=0)
         return wait_ms + (line.phase_ms - now - wait_ms) % max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
@@ -266,7 +266,7 @@ class _Caller:
             limit = claim.config.by_name[name]
             needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
             short = needed - count(claim, name, states, now_ms)
-            longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
+            longest = max(longest, due_ms(limit, short, now_ms))
         return longest
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:

@@ -57,8 +57,8 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
         return None
     item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
     values, least, most, found = {}, {}, {}, 0
-    for name, tokens, consumed, ceiling, amount, period, at_anchor in state.limit_states:
-        minted = amount * now_ms // period - at_anchor
+    for name, tokens, consumed, ceiling, minted_up_to, at_anchor in state.limit_states:
+        minted = minted_up_to(now_ms) - at_anchor
         full = ceiling - minted
         missing, net = full - item[tokens], taken.get(name)
         if missing < 0:

@@ -10,9 +10,9 @@ from typing import Final
 from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Get, Update
+from ...rules.balances import refill_bucket
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
-from ...token_bucket import refill_bucket
 from ...values.limits import MAX_LIMITS
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ...operations.values import NOTHING
-from ...sharding import calculate_balance, unseen_parts
+from ...rules.sharding import calculate_balance, unseen_parts
 from ...values.limits import Limit
 from ..process.namespace_state import CachedBucket, NamespaceState
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...operations.values import Item, Key, Page, Query
+from ...rules.balances import refill_bucket, share
 from ...schema import keys
 from ...schema.attributes import (
     PK,
@@ -12,7 +13,6 @@ from ...schema.attributes import (
     bucket_attributes,
 )
 from ...schema.items import BucketId, BucketState, read_bucket
-from ...token_bucket import refill_bucket, share
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact, Update
+from ...rules.balances import share
+from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
     CONFIG_READ_AT,
@@ -19,8 +21,6 @@ from ...schema.attributes import (
     bucket_attributes,
 )
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
-from ...sharding import MAX_SHARDS, born_at, halve, parent_of
-from ...token_bucket import share
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Log, Sleep, call

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Put, Update
+from ...rules.balances import ShardLimit, share
+from ...rules.registry import minting_ms
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHADOWED, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
-from ...token_bucket import ShardLimit, share
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket
@@ -70,8 +71,8 @@ class ConsumeWrite:
         draft, longest_ms = UpdateDraft(), 0
         for name, shard_limit in self.state.shard_limits.items():
             self._take(draft, name, batch)
-            limit, deficit = shard_limit.limit, shard_limit.ceiling_milli - self.headroom[name] + batch.net(name)
-            longest_ms = max(longest_ms, deficit * limit.refill_period // limit.refill_amount)
+            deficit = shard_limit.ceiling_milli - self.headroom[name] + batch.net(name)
+            longest_ms = max(longest_ms, minting_ms(shard_limit.limit, deficit))
         self.upper = draft.at_most
         draft.equals[ANCHOR] = self.state.item[ANCHOR]
         draft.count_write(batch)
@@ -196,12 +197,11 @@ class ReshapeWrite:
         if shard_limit is None or shard_limit.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)
-            if at.burst not in rule and at.burst in self.state.item:
-                draft.remove += (at.burst,)
+            draft.remove += tuple(name for name in at.rule if name not in rule and name in self.state.item)
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         deficit = self._ceiling(limit) - min(0, self.headroom[limit.name] - batch.net(limit.name))
-        return deficit * limit.refill_period // limit.refill_amount
+        return minting_ms(limit, deficit)
 
 
 class CreateWrite:
@@ -222,7 +222,7 @@ class CreateWrite:
     def write(self, batch: Batch) -> Put:
         """Return a put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
-        longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in limits)
+        longest_ms = max(minting_ms(limit, batch.net(limit.name)) for limit in limits)
         nets = ((limit, batch.net(limit.name), batch.count_only.get(limit.name, 0)) for limit in limits)
         item = bucket_item(
             self.cached.id,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Put, Update
+from ...rules.balances import share
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
-from ...token_bucket import share
 from ...values.audit import AuditAction, Cause
 from ...values.limits import MILLI, Limit, check_amounts
 from ...values.naming import check_limit_name

@@ -32,6 +32,7 @@ from ...schema.configs import (
     read_on_unavailable,
     read_override,
 )
+from ...schema.limit_fields import plain_fields
 from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, OnUnavailable, check_limits
@@ -255,18 +256,13 @@ def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
     return {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item), **policies, **overrides}
 
 
-def _plain_limit(limit: Limit) -> dict[str, int | bool]:
-    rule = {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
-    return {**rule, "shadow": True} if limit.shadow else rule
-
-
 def _plain_override(override: Override) -> dict[str, Any]:
     until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {"until": until, "limits": _plain_limits(override.limits)}
 
 
-def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, int | bool]]:
-    return {limit.name: _plain_limit(limit) for limit in limits}
+def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, Any]]:
+    return {limit.name: plain_fields(limit) for limit in limits}
 
 
 def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:

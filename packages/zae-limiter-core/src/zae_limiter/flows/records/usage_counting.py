@@ -12,7 +12,14 @@ from ...operations.errors import ConditionFailed, RaceLost
 from ...operations.values import Conditions, Item, Key, Update
 from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED, TTL
 from ...schema.changes import Consumption
-from ...schema.usage import SnapshotId, counted_attribute, parent_attribute, read_mark, rest_attribute
+from ...schema.usage import (
+    SnapshotId,
+    counted_attribute,
+    counter_attribute,
+    parent_attribute,
+    read_mark,
+    rest_attribute,
+)
 from ..retry import with_retries
 from ..steps import Flow
 
@@ -58,7 +65,7 @@ def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at:
     add |= {name: total for name, total in refused.items() if total}
     for use in uses:
         for limit, tokens in use.consumption.tokens.items():
-            add[limit] = add.get(limit, 0) + tokens
+            add[counter_attribute(limit)] = add.get(counter_attribute(limit), 0) + tokens
         for limit, milli in use.consumption.rests.items():
             add[rest_attribute(limit)] = add.get(rest_attribute(limit), 0) + milli
         for limit, number in use.consumption.refused_by_parent.items():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.core.snapshots import usage_item
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
@@ -15,7 +16,7 @@ from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, Store
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Key, Operation, Update
 from zae_limiter.schema.changes import Consumption
-from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark, usage_item
+from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark
 
 LABEL = "2024-01-01T00:00:00.000"
 PLACE = SnapshotId("ns", "key-abc", "gpt-4", "hourly", datetime(2024, 1, 1, 14, tzinfo=UTC))
@@ -72,7 +73,7 @@ def test_a_snapshot_has_all_that_a_reader_and_a_purge_look_for() -> None:
         "resource": "gpt-4",
         "window": "hourly",
         "window_start": "2024-01-01T14:00:00Z",
-        "tpm": 5,
+        "l_tpm": 5,
         "total_events": 1,
         "_counted_0": f"{LABEL}#{7:040}",
         "ttl": 1_800_000_000,
@@ -269,6 +270,6 @@ def test_the_mark_moves_in_the_write_that_adds() -> None:
     flow = counting([use(3, 1), use(4, 1)])
     write = next(flow)
     assert isinstance(write, Update)
-    assert write.add == {"tpm": 2, "total_events": 2}
+    assert write.add == {"l_tpm": 2, "total_events": 2}
     assert write.set[counted_attribute(0)] == stream_mark(LABEL, "4")
     assert write.when.below == {counted_attribute(0): stream_mark(LABEL, "3")}

@@ -3,19 +3,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.token_bucket import (
-    NEVER,
-    ShardLimit,
-    build_limit_status,
-    calculate_available,
-    calculate_retry_after,
-    force_consume,
-    reached_at,
-    refill_bucket,
-    share,
-    try_consume,
-    would_refill_satisfy,
-)
+from zae_limiter.rules.balances import ShardLimit, force_consume, reached_at, refill_bucket, share
+from zae_limiter.rules.registry import due_ms, minting_ms, rule_of
+from zae_limiter.rules.sharding import NEVER, Part, calculate_wait
 from zae_limiter.values.limits import MILLI, Limit
 
 START = 1_700_000_000_000
@@ -30,6 +20,12 @@ limits = st.builds(
 instants = st.integers(START, START + 10**9)
 balances = st.integers(-(10**7), 10**7)
 shards = st.integers(0, 6).map(lambda power: 2**power)
+
+
+def taken(shard_limit: ShardLimit, tokens: int, cost: int, now: int) -> int | None:
+    """Return the balance after the cost, ``None`` if it is not there."""
+    there = cost <= refill_bucket(shard_limit, tokens, now)
+    return force_consume(shard_limit, tokens, cost, now) if there else None
 
 
 @given(limits, balances, st.lists(instants, min_size=3, max_size=6))
@@ -50,7 +46,7 @@ def test_no_bucket_admits_more_than_its_burst_and_what_is_minted(
     history: list[tuple[int, int]] = []
     for later, cost in takes:
         now += later
-        after = try_consume(shard_limit, tokens, cost, now)
+        after = taken(shard_limit, tokens, cost, now)
         if after is not None:
             tokens = after
             history.append((now, cost))
@@ -73,15 +69,14 @@ def test_retry_after_is_the_first_millisecond_at_which_the_cost_is_there(
 ) -> None:
     shard_limit = ShardLimit(limit, anchor, data.draw(st.integers(0, count - 1)), count)
     now, cost_milli = anchor + elapsed, cost * MILLI
-    seconds = calculate_retry_after(shard_limit, tokens, cost_milli, now)
+    seconds = calculate_wait([Part(shard_limit, tokens)], cost_milli, now)
     if cost_milli > shard_limit.ceiling_milli:
         assert seconds == NEVER == math.inf
-    elif would_refill_satisfy(shard_limit, tokens, cost_milli, now):
+    elif cost_milli <= refill_bucket(shard_limit, tokens, now):
         assert seconds == 0
     else:
         then = now + round(seconds * 1000)
-        assert would_refill_satisfy(shard_limit, tokens, cost_milli, then)
-        assert not would_refill_satisfy(shard_limit, tokens, cost_milli, then - 1)
+        assert refill_bucket(shard_limit, tokens, then - 1) < cost_milli <= refill_bucket(shard_limit, tokens, then)
 
 
 @given(limits, st.integers(0, 6), st.integers(0, 10**13))
@@ -103,24 +98,12 @@ def test_what_is_taken_is_gone_and_nothing_else(
     before = refill_bucket(shard_limit, tokens, now)
     forced = force_consume(shard_limit, tokens, cost, now)
     assert refill_bucket(shard_limit, forced, now) == before - cost
-    assert try_consume(shard_limit, tokens, cost, now) == (forced if cost <= before else None)
 
 
 def test_an_anchor_ahead_of_now_takes_back_what_is_not_minted_yet() -> None:
     shard_limit = ShardLimit(Limit.per_second("l", 10), START + 1000)
     assert refill_bucket(shard_limit, 10 * MILLI, START) == 0
     assert refill_bucket(shard_limit, 10 * MILLI, START + 1000) == 10 * MILLI
-
-
-def test_available_rounds_down_and_shows_debt() -> None:
-    shard_limit = ShardLimit(Limit.per_minute("l", 10), START)
-    assert [calculate_available(shard_limit, tokens, START) for tokens in (1999, 999, -1, -1001, 99_000)] == [
-        1,
-        0,
-        -1,
-        -2,
-        10,
-    ]
 
 
 def test_time_alone_fills_a_bucket_from_debt() -> None:
@@ -134,17 +117,19 @@ def test_a_slow_limit_that_shares_its_anchor_with_a_fast_one_neither_starves_nor
     slow_tokens, fast_tokens, admitted = 0, 100 * MILLI, 0
     day = 24 * 3600 * 1000
     for now in range(START, START + day + 1, 7_001):
-        taken = try_consume(fast, fast_tokens, MILLI, now)
-        assert taken is not None
-        fast_tokens = taken
-        if (left := try_consume(slow, slow_tokens, MILLI, now)) is not None:
+        left = taken(fast, fast_tokens, MILLI, now)
+        assert left is not None
+        fast_tokens = left
+        if (left := taken(slow, slow_tokens, MILLI, now)) is not None:
             slow_tokens, admitted = left, admitted + 1
     assert admitted == 99  # the hundredth is minted with the last millisecond of the day
-    assert try_consume(slow, slow_tokens, MILLI, START + day) is not None
+    assert taken(slow, slow_tokens, MILLI, START + day) is not None
 
 
-def test_a_status_tells_how_the_limit_stands() -> None:
-    limit = Limit.per_minute("rpm", 60)
-    status = build_limit_status(ShardLimit(limit, START), 1500, 3 * MILLI, START, entity_id="e", resource="r")
-    assert (status.entity_id, status.resource, status.limit_name, status.limit) == ("e", "r", "rpm", limit)
-    assert (status.available, status.requested, status.exceeded, status.retry_after_seconds) == (1, 3, True, 1.5)
+@given(limits, instants, st.integers(0, 10**9))
+def test_an_amount_takes_longest_from_the_epoch(limit: Limit, now: int, amount: int) -> None:
+    due = due_ms(limit, amount, now)
+    minted = rule_of(limit).minted
+    assert due <= minting_ms(limit, amount) == due_ms(limit, amount, 0)
+    assert minted(now + due) >= minted(now) + amount
+    assert due == 0 or minted(now + due - 1) < minted(now) + amount

@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.sharding import (
+from zae_limiter.rules.balances import ShardLimit, reached_at, refill_bucket, share
+from zae_limiter.rules.sharding import (
+    NEVER,
     Part,
     allocate,
     born_at,
@@ -16,7 +18,6 @@ from zae_limiter.sharding import (
     unseen_parts,
     unseen_shards,
 )
-from zae_limiter.token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
 from zae_limiter.values.limits import Limit
 
 NOW = 1_700_000_000_000

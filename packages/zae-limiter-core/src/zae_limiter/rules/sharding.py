@@ -5,12 +5,14 @@ Amounts are in millitokens, instants in epoch milliseconds. Shard ``k`` of ``n``
 millitoken, also while only some of the shards have been split.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
-from .values.limits import MILLI, Limit
+from ..values.limits import MILLI, Limit
+from .balances import ShardLimit, reached_at, refill_bucket, share
 
+NEVER: Final = math.inf
 MAX_SHARDS: Final = 64
 SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_length()))
 

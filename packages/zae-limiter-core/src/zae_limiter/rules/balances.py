@@ -1,0 +1,65 @@
+"""The arithmetic of a stored balance that is anchored at an instant: pure functions, without any write.
+
+The problem: time refills every bucket, but a write for each refill would cost more than the acquires. The choice: a
+balance of ``tokens`` is as of an ``anchor``, and the rule says what was minted since. The headroom at ``now`` is
+``min(ceiling, tokens + minted(now) - minted(anchor))``. So time refills a bucket, and no write has to. The price: a
+write that adds to the balance has to bound it by the ceiling (see ``flows.bucket.batch``). The idea is that of virtual
+scheduling in GCRA, ITU-T I.371 (1993), which stores an instant in place of a count.
+
+Amounts are in millitokens, instants in epoch milliseconds.
+"""
+
+from dataclasses import dataclass, field
+
+from ..values.limits import Limit
+from .registry import Rule, rule_of
+
+
+def share(whole: int, shard: int, shards: int) -> int:
+    """Return the share that shard ``shard`` of ``shards`` has of ``whole``; the shares add up to the whole exactly."""
+    return (whole + shard) // shards
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLimit:
+    """One limit on one shard of a bucket, with the anchor of its balance.
+
+    ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit.
+    """
+
+    limit: Limit
+    anchor_ms: int
+    shard: int = 0
+    shards: int = 1
+    rule: Rule = field(init=False, repr=False, compare=False)
+    ceiling_milli: int = field(init=False)
+    minted_at_anchor: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", rule_of(self.limit))
+        object.__setattr__(self, "ceiling_milli", share(self.limit.ceiling_milli, self.shard, self.shards))
+        object.__setattr__(self, "minted_at_anchor", self.minted(self.anchor_ms))
+
+    def minted(self, t_ms: int) -> int:
+        """Return the millitokens minted up to ``t_ms``."""
+        return (self.rule.minted(t_ms) + self.shard) // self.shards
+
+    def minted_since_anchor(self, now_ms: int) -> int:
+        """Return the millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
+        return (self.rule.minted(now_ms) + self.shard) // self.shards - self.minted_at_anchor
+
+
+def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
+    """Return the headroom at ``now_ms`` of a limit with ``tokens_milli`` at its anchor, in millitokens."""
+    return min(shard_limit.ceiling_milli, tokens_milli + shard_limit.minted_since_anchor(now_ms))
+
+
+def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
+    """Return the stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt."""
+    return refill_bucket(shard_limit, tokens_milli, now_ms) - cost_milli - shard_limit.minted_since_anchor(now_ms)
+
+
+def reached_at(shard_limit: ShardLimit, tokens_milli: int, balance_milli: int) -> int:
+    """Return the first millisecond at which ``tokens_milli`` at the anchor have grown to ``balance_milli``."""
+    needed = (balance_milli - tokens_milli + shard_limit.minted_at_anchor) * shard_limit.shards - shard_limit.shard
+    return shard_limit.rule.reached(needed)

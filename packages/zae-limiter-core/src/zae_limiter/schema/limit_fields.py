@@ -1,0 +1,48 @@
+"""Make attributes of the fields of a limit, for an item of a bucket or of a config, and read them back."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from typing import Any, Final
+
+from ..values.limits import Limit
+from .attributes import BucketAttributes, LimitAttributes
+
+Item = dict[str, Any]
+Attributes = BucketAttributes | LimitAttributes
+
+_FIELDS: Final = frozenset(each.name for each in fields(Limit))
+_DEFAULTS: Final = {each.name: each.default for each in fields(Limit) if each.default is not MISSING}
+
+
+def limit_fields(limit: Limit, at: Attributes, *, unit: int = 1, **left_out: int) -> Item:
+    """Return the fields that the item has attributes for, numbers in ``unit``; leave out defaults and ``left_out``."""
+    defaults = _DEFAULTS | left_out
+    found = {attribute: (field, getattr(limit, field)) for field, attribute in _places(at)}
+    return {
+        attribute: _scaled(value, unit) for attribute, (field, value) in found.items() if value != defaults.get(field)
+    }
+
+
+def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit:
+    """Return a limit of an item. Raises an error of ``UNREADABLE``."""
+    defaults = {**_DEFAULTS, "burst": item[at.capacity]}
+    found = {
+        field: item.get(attribute, defaults[field]) if field in defaults else item[attribute]
+        for field, attribute in _places(at)
+    }
+    values: dict[str, Any] = {field: value // unit if type(value) is int else value for field, value in found.items()}
+    return Limit(name=name, **values)
+
+
+def plain_fields(limit: Limit) -> Item:
+    """Return the fields beside the name, as an audit event has them: without defaults."""
+    found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}
+    return {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
+
+
+def _places(at: Attributes) -> Iterator[tuple[str, str]]:
+    return ((field, attribute) for field, attribute in zip(at._fields, at, strict=True) if field in _FIELDS)
+
+
+def _scaled(value: object, unit: int) -> object:
+    return value * unit if type(value) is int else value
