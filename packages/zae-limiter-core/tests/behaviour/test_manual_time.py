@@ -17,7 +17,7 @@ async def test_a_call_that_waits_moves_the_clock_to_its_tokens(world: World) -> 
     await take(limiter, "ann", "api", rpm=1)
     begun = world.clock.now_ms()
     async with limiter.acquire("ann", "api", {"rpm": 1}, max_wait=90) as lease:
-        assert 60 <= lease.waited < 61
+        assert round(lease.waited) == 60
     assert world.clock.now_ms() - begun == pytest.approx(60_000, abs=100)
 
 
