@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sessions import GROUPS
-from shell import heading, run, scratch
+from shell import code_of, heading, run, scratch
 from website.markers import fill
 
 PAGE: Final = Path("docs/contribute/checks.md")
@@ -39,20 +39,22 @@ class Coverage(NamedTuple):
         return reached * 1000 // max(self.lines + self.branches, 1) / 10
 
 
-def measure(options: Sequence[str]) -> Mapping[str, Any]:
-    """Run the fast tests of all packages, a session for each group, and return the report of coverage.py."""
+def measure(options: Sequence[str]) -> tuple[Mapping[str, Any], list[str]]:
+    """Run the fast tests, a session for each group; return the report of coverage.py and the sessions that failed."""
+    failed = []
     with scratch() as folder:
         environ = {"COVERAGE_FILE": str(folder / "data")}
         for group in GROUPS:
-            heading(f"coverage of {', '.join(group)}")
+            heading(f"coverage of {' and '.join(group)}")
             tests = [f"packages/zae-limiter-{name}/tests/{kind}" for name in group for kind in ("unit", "behaviour")]
             chosen = ("-q", "-m", "not slow", "--numprocesses", "auto", "--dist", "loadfile", *options)
             counted = ("--cov", "--cov-append", "--cov-report=")
-            run("uv", "run", "--group", "coverage", "pytest", *chosen, *counted, *tests, environ=environ)
+            if code_of("uv", "run", "--group", "coverage", "pytest", *chosen, *counted, *tests, environ=environ):
+                failed.append(f"the tests of {' and '.join(group)} failed")
         report = folder / "report.json"
         run("uv", "run", "--group", "coverage", "coverage", "json", "-q", "-o", str(report), environ=environ)
         found: Mapping[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-    return found
+    return found, failed
 
 
 def by_package(report: Mapping[str, Any]) -> dict[str, Coverage]:
@@ -93,9 +95,10 @@ def problems(found: Mapping[str, Coverage], floors: Mapping[str, float]) -> list
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table, and what is wrong; 1 where something is."""
-    found = by_package(measure([each for each in arguments if each != "--write"]))
+    report, failed = measure([each for each in arguments if each != "--write"])
+    found = by_package(report)
     page = PAGE.read_text(encoding="utf-8")
-    lines = problems(found, promised(page))
+    lines = failed + problems(found, promised(page))
     print(table(found), *(f"error: {line}" for line in lines), sep="\n", flush=True)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a", encoding="utf-8") as file:

@@ -62,9 +62,9 @@ def report(lines_run: int) -> str:
 @pytest.fixture
 def just(tmp_path: Path) -> Just:
     """Recipes beside a page that promises 95 % of core."""
-    (tmp_path / PAGE).parent.mkdir(parents=True)
+    just = Just(tmp_path)
     (tmp_path / PAGE).write_text(f"# Page\n\n<!-- coverage -->\n{table({'core': WHOLE})}\n<!-- end -->\n")
-    return Just(tmp_path)
+    return just
 
 
 @pytest.mark.parametrize(("lines_run", "code"), [(94, 1), (95, 0), (97, 0)])
@@ -83,6 +83,9 @@ def test_the_summary_of_a_job_has_the_table(just: Just) -> None:
     assert "| 100.0 % |" in (just.folder / "summary").read_text()
 
 
-def test_a_session_that_fails_measures_nothing(just: Just) -> None:
-    played = just.play("coverage", ends_with=1)
-    assert (played.code, len(played.sessions())) == (1, 1)
+def test_tests_that_fail_are_a_failure_whose_figures_are_shown_and_not_written(just: Just) -> None:
+    played = just.play("coverage", "--write", ends_with=1, REPORT=report(99))
+    assert played.code == 1
+    assert "| 99.0 % |" in played.printed
+    assert "error: the tests of core and manifest failed" in played.printed
+    assert promised((just.folder / PAGE).read_text()) == {"core": 95.5}

@@ -33,7 +33,7 @@ ARGUMENTS = {
 WITH_PYTEST = [
     name
     for name, body in BODIES.items()
-    if re.search(r"pytest|just integration|tools/(sessions|environments|parts)\.py", body)
+    if re.search(r"pytest|just integration|tools/(sessions|environments|parts|branches)\.py", body)
 ]
 
 

@@ -80,6 +80,8 @@ class Just:
         for name in LIGHT_EXAMPLES:
             (folder / "examples" / name).mkdir(parents=True)
             (folder / "examples" / name / "pyproject.toml").touch()
+        (folder / "docs" / "contribute").mkdir(parents=True)
+        (folder / "docs" / "contribute" / "checks.md").write_text("<!-- coverage -->\n<!-- end -->\n", encoding="utf-8")
         (folder / "dist").mkdir()
         (folder / "dist" / "zae_limiter_core-0-py3-none-any.whl").touch()
 
@@ -96,6 +98,7 @@ class Just:
         asked.unlink(missing_ok=True)
         path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
         said = {"PYTEST": str(ends_with), "CHECKOV": checkov, "PYTHONS": pythons, "ASKED": str(asked), "PATH": path}
+        said["REPORT"] = '{"files": {}}'
         environ = {name: value for name, value in os.environ.items() if name not in OF_THE_RUN} | said | variables
         done = subprocess.run(
             ["just", *words], check=False, cwd=self.folder, env=environ, capture_output=True, text=True
