@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from zae_limiter.maintenance import BucketId, SnapshotId, Use, count_usage, reanchor
-from zae_limiter.values.usage import WINDOW_SECONDS, Window, window_start
+from zae_limiter.values.usage import WINDOW_SECONDS, Window
 
 from .batch import Batch, by_bucket
 from .jobs import Job
@@ -12,7 +12,6 @@ from .records import BucketChange
 from .settings import Settings
 from .shards import split_jobs
 
-SECONDS_PER_DAY: Final = 24 * 3600
 FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream further behind has a backlog
 
 
@@ -32,7 +31,9 @@ def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Set
         for window in WINDOW_SECONDS:
             for snapshot, counted in _by_snapshot(bucket, used, window).items():
                 uses = [Use(change.position.mark, change.consumption) for change in counted]
-                flow = count_usage(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
+                # At least a whole day after its window: so long may the stream deliver a record again.
+                expires_at = snapshot.expires_at(settings.usage_days(window))
+                flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at)
                 yield Job("snapshots", flow, tuple(change.position.sequence for change in counted))
 
 
@@ -42,21 +43,8 @@ def _by_snapshot(
     """Group the changes by their window."""
     grouped: dict[SnapshotId, list[BucketChange]] = {}
     for change in changes:
-        start = window_start(window, change.at_ms)
-        grouped.setdefault(
-            SnapshotId(bucket.namespace_id, bucket.entity_id, bucket.resource, window, start), []
-        ).append(change)
+        grouped.setdefault(SnapshotId.of_bucket(bucket, window, change.at_ms), []).append(change)
     return grouped
-
-
-def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
-    """Return the expiry of a snapshot, at least a whole day after its window: so long may the stream deliver a record
-    again.
-    """
-    days = settings.usage_days(snapshot.window)
-    if not days:
-        return None
-    return int(snapshot.window_start.timestamp()) + WINDOW_SECONDS[snapshot.window] + days * SECONDS_PER_DAY
 
 
 def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from zae_limiter import ValidationError
-from zae_limiter.values.usage import Window
+from zae_limiter.values.usage import KEPT_DAYS, Window
 
 STACK: Final = "ZAEL_STACK"
 REFILL_AFTER: Final = "ZAEL_REFILL_AFTER_SECONDS"
@@ -16,8 +16,8 @@ ARCHIVE_PREFIX: Final = "ZAEL_ARCHIVE_PREFIX"
 DEAD_LETTERS: Final = "ZAEL_DEAD_LETTERS_URL"
 
 DEFAULT_REFILL_AFTER: Final = 3600
-DEFAULT_HOURLY_DAYS: Final = 90
-DEFAULT_DAILY_DAYS: Final = 730
+DEFAULT_HOURLY_DAYS: Final = KEPT_DAYS["hourly"]
+DEFAULT_DAILY_DAYS: Final = KEPT_DAYS["daily"]
 DEFAULT_PREFIX: Final = "audit/"
 
 

@@ -5,12 +5,22 @@ counts exact begin with ``_``: for each shard of the bucket the mark of the last
 the rest beside its tokens; so do the counts by the parent's limits.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
 from ..values.limits import MILLI
-from ..values.usage import UsageSnapshot, Window, check_window, parse_window_key, window_key
+from ..values.usage import (
+    WINDOW_SECONDS,
+    UsageSnapshot,
+    Window,
+    check_window,
+    parse_window_key,
+    window_key,
+    window_start,
+)
 from . import keys
 from .attributes import (
     ENTITY_ID,
@@ -27,10 +37,12 @@ from .attributes import (
     WINDOW,
     WINDOW_START,
 )
-from .items import Item
+from .changes import Consumption
+from .items import BucketId, Item
 from .reading import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
+SECONDS_PER_DAY: Final = 24 * 3600
 _OF_LIMIT: Final = "l_"
 _BY_PARENT: Final = "_refused_by_parent_"
 
@@ -73,6 +85,17 @@ class SnapshotId:
             raise ValueError(f"not as the snapshot of its key: {row[PK]!r}, {row[SK]!r}")
         return snapshot
 
+    @classmethod
+    def of_bucket(cls, bucket: BucketId, window: Window, at_ms: int) -> Self:
+        """Return the id of the snapshot that counts a change of a bucket at an instant, in epoch milliseconds."""
+        return cls(bucket.namespace_id, bucket.entity_id, bucket.resource, window, window_start(window, at_ms))
+
+    def expires_at(self, days: int) -> int | None:
+        """Return the expiry of the item, so many days after its window, in epoch seconds; ``None`` for 0 days."""
+        if not days:
+            return None
+        return int(self.window_start.timestamp()) + WINDOW_SECONDS[self.window] + days * SECONDS_PER_DAY
+
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the item without its key and its counts."""
         return {
@@ -89,6 +112,20 @@ class SnapshotId:
     @property
     def _window_key(self) -> str:
         return window_key(self.window, self.window_start)
+
+
+def additions(uses: Iterable[Consumption]) -> dict[str, int]:
+    """Return what a snapshot adds to its attributes for these uses."""
+    add: Counter[str] = Counter()
+    optional: Counter[str] = Counter()
+    for use in uses:
+        add[TOTAL_EVENTS] += use.events
+        optional[TOTAL_REFUSED] += use.refused
+        optional[TOTAL_SHADOWED] += use.shadowed
+        add.update({counter_attribute(limit): tokens for limit, tokens in use.tokens.items()})
+        add.update({rest_attribute(limit): milli for limit, milli in use.rests.items()})
+        add.update({parent_attribute(limit): number for limit, number in use.refused_by_parent.items()})
+    return {**add, **{name: total for name, total in optional.items() if total}}
 
 
 @reads

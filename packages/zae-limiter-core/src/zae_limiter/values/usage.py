@@ -12,6 +12,9 @@ EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 
 WINDOW_SECONDS: Final[Mapping[Window, int]] = {"hourly": 3600, "daily": 24 * 3600}
 
+KEPT_DAYS: Final[Mapping[Window, int]] = {"hourly": 90, "daily": 730}
+"""The days for which a snapshot is kept after its window, unless the aggregator's settings say otherwise."""
+
 _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily": "%Y-%m-%d"}
 
 

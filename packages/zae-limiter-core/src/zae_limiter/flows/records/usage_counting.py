@@ -10,16 +10,9 @@ from dataclasses import dataclass
 
 from ...operations.errors import ConditionFailed, RaceLost
 from ...operations.values import Conditions, Item, Key, Update
-from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED, TTL
+from ...schema.attributes import TTL
 from ...schema.changes import Consumption
-from ...schema.usage import (
-    SnapshotId,
-    counted_attribute,
-    counter_attribute,
-    parent_attribute,
-    read_mark,
-    rest_attribute,
-)
+from ...schema.usage import SnapshotId, additions, counted_attribute, read_mark
 from ..retry import with_retries
 from ..steps import Flow
 
@@ -59,19 +52,9 @@ def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use
 
 def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
     """Return the update that adds the uses, in order, if the snapshot has counted none of them."""
-    used = [use.consumption for use in uses]
-    add = {TOTAL_EVENTS: sum(each.events for each in used)}
-    refused = {TOTAL_REFUSED: sum(each.refused for each in used), TOTAL_SHADOWED: sum(each.shadowed for each in used)}
-    add |= {name: total for name, total in refused.items() if total}
-    for use in uses:
-        for limit, tokens in use.consumption.tokens.items():
-            add[counter_attribute(limit)] = add.get(counter_attribute(limit), 0) + tokens
-        for limit, milli in use.consumption.rests.items():
-            add[rest_attribute(limit)] = add.get(rest_attribute(limit), 0) + milli
-        for limit, number in use.consumption.refused_by_parent.items():
-            add[parent_attribute(limit)] = add.get(parent_attribute(limit), 0) + number
     counted = counted_attribute(shard)
     values = {**snapshot.attributes(), counted: uses[-1].mark}
     if expires_at is not None:
         values[TTL] = expires_at
+    add = additions(use.consumption for use in uses)
     return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))
