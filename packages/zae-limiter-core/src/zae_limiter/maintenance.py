@@ -60,6 +60,7 @@ from .schema.table import INDEXES, create_table_request
 from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
 from .sync.driver import SyncDriver
+from .sync.store import store_of
 from .wiring import clock_over, namespace_state_of
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def open_table(options: Options) -> "SyncRepository":
     """
     from .sync.repository import SyncRepository
 
-    store = SyncDynamoDBStore(options.stack_name, **options.store_options())
+    store = store_of(options)
     clock = clock_over(store, options)
     return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)
 

@@ -4,12 +4,14 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
 from .engines.dynamodb.options import TRANSPORTS, Transport, transport_of
 from .engines.engine import Capabilities
 from .engines.meter import Meter
+from .engines.sqlite.place import path_of
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
@@ -31,6 +33,8 @@ class Options:
 
     ``stack`` and ``namespace``: if ``None``, ``ZAEL_STACK`` and ``ZAEL_NAMESPACE`` of the environment, else
     ``zae-limiter`` and ``default``.
+    ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, else
+    DynamoDB.
     ``bucket_ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for
     ever.
     ``rejection_staleness``: the age up to which the last seen state of a bucket is good enough to refuse by.
@@ -49,6 +53,7 @@ class Options:
 
     stack: str | None = None
     namespace: str | None = None
+    store: str | None = None
     region: str | None = None
     """The AWS region; ``None`` leaves it to the SDK."""
     endpoint_url: str | None = None
@@ -106,6 +111,7 @@ class Options:
         if self.transport is not None:
             _check_transport("transport", self.transport)
         check_namespace("namespace", self.namespace_name)
+        _ = self.file  # which checks the URL
 
     @property
     def stack_name(self) -> str:
@@ -122,6 +128,16 @@ class Options:
     def over(self, engine: Capabilities) -> Self:
         """Return the options with the defaults that depend on the engine."""
         return replace(self, split_above=SPLIT_ABOVE) if engine.hot_items and self.split_above is None else self
+
+    @property
+    def file(self) -> Path | None:
+        """The path of the file that is the store; ``None`` for DynamoDB. Raises ``ValidationError`` for a bad
+        ``ZAEL_STORE``.
+        """
+        if self.store is not None:
+            return path_of(self.store)
+        url = os.environ.get("ZAEL_STORE")
+        return path_of(url, field="ZAEL_STORE") if url else None
 
     def settings(self) -> Settings:
         """Return the part of the options that flows need."""
@@ -145,6 +161,10 @@ class Options:
         _check_transport("ZAEL_TRANSPORT", transport_of(self.transport))
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
         return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
+
+    def file_options(self) -> dict[str, Any]:
+        """Return the options of a store in a file."""
+        return {"clock": self.clock, "meter": Meter() if self.count_units else None}
 
 
 class SharedOptions(TypedDict, total=False):
@@ -170,6 +190,7 @@ class SharedOptions(TypedDict, total=False):
 class OpenOptions(SharedOptions, total=False):
     """The fields of ``Options`` that ``Repository.open`` takes as ``**options``."""
 
+    store: str | None
     clock: Clock | None
 
 
@@ -181,6 +202,24 @@ class InMemoryOptions(SharedOptions, total=False):
     endpoint_url: str | None
     config_cache_ttl: float
     register: bool
+
+
+class SQLiteOptions(TypedDict, total=False):
+    """The fields of ``Options`` that ``Repository.sqlite`` takes as ``**options``."""
+
+    stack: str | None
+    config_cache_ttl: float
+    bucket_ttl_multiplier: int
+    on_unavailable: OnUnavailable
+    acquire_timeout: float | None
+    rejection_staleness: float
+    buckets_remembered: int
+    audit_retention_days: int
+    connect_timeout: float
+    read_timeout: float
+    register: bool
+    check_version: bool
+    count_units: bool
 
 
 class AnyOptions(OpenOptions, InMemoryOptions, total=False):
@@ -212,6 +251,10 @@ class BuilderBase:
     def stack(self, name: str) -> Self:
         """Set the name of the stack and of its table."""
         return self._with(stack=name)
+
+    def store(self, url: str) -> Self:
+        """Set the URL of a file to use in place of DynamoDB, like ``sqlite:///limits.db``."""
+        return self._with(store=url)
 
     def region(self, name: str) -> Self:
         """Set the AWS region; by default the SDK finds one."""

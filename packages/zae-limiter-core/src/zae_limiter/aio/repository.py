@@ -3,13 +3,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
 from typing import Self, Unpack
 
 from ..clock.system import Clock
-from ..engines.dynamodb.aio.store import DynamoDBStore
 from ..engines.engine import Store
 from ..engines.memory.store import MemoryStore
 from ..engines.meter import Meter
+from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
 from ..flows.process.late_opening import known_id
@@ -17,7 +18,7 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
-from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options
+from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options, SQLiteOptions
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
@@ -35,6 +36,7 @@ from .entities import EntityMethods
 from .limits import LimitMethods
 from .namespaces import NamespaceMethods
 from .state import StateMethods
+from .store import store_of
 from .usage import UsageMethods
 
 
@@ -86,7 +88,7 @@ class Repository(
             register=register,
             **options,
         )
-        return await cls._over_dynamodb(chosen)
+        return await cls._over_chosen(chosen)
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
@@ -111,6 +113,24 @@ class Repository(
         return cls(store, namespace_state_of(chosen, namespace, namespace_id, time), chosen, time)
 
     @classmethod
+    async def sqlite(
+        cls,
+        path: str | PathLike[str],
+        namespace: str | None = None,
+        *,
+        clock: Clock | None = None,
+        **options: Unpack[SQLiteOptions],
+    ) -> Self:
+        """Connect to a namespace in a file, which all processes of this host may share: no network, no account.
+
+        A missing file is made, a missing namespace is registered. Raises ``RateLimiterUnavailable`` if the file is
+        locked for too long, or its disk is full; ``StoreRefusedError`` if it cannot be used; and the other errors of
+        ``open``.
+        """
+        url = url_of(path)
+        return await cls.open(namespace, store=url, clock=clock, **options)
+
+    @classmethod
     async def over(cls, store: Store, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
         options, time = options.over(store.capabilities), clock_over(store, options)
@@ -126,10 +146,9 @@ class Repository(
         return cls(store, namespace_state, options, time, driver=driver)
 
     @classmethod
-    async def _over_dynamodb(cls, options: Options) -> Self:
-        store = DynamoDBStore(options.stack_name, **options.store_options())
+    async def _over_chosen(cls, options: Options) -> Self:
         try:
-            return await cls.over(store, options)
+            return await cls.over(store_of(options), options)
         except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
             raise quiet(refusal) from None
 
@@ -207,7 +226,7 @@ class RepositoryBuilder(BuilderBase):
         If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
         """
         options = self._options
-        repository = await Repository._over_dynamodb(options)
+        repository = await Repository._over_chosen(options)
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 await repository.namespace(DEFAULT_NAMESPACE)

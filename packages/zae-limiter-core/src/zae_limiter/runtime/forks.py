@@ -17,7 +17,18 @@ class Forked(Protocol):
         """Begin again, in the child; touch nothing of the parent's, not even to close it."""
 
 
+class Prepared(Forked, Protocol):
+    """An object that has to let go of something before a fork: what a child cannot even forget."""
+
+    def before_fork(self, patience: float) -> None:
+        """Let go, in the thread that forks; wait at most ``patience`` seconds."""
+
+    def after_fork(self) -> None:
+        """Go on, in the parent. In the child, ``forget`` is called instead."""
+
+
 _registered: "WeakSet[Forked]" = WeakSet()
+_prepared: "WeakSet[Prepared]" = WeakSet()
 _work = RLock()
 generation = 0  # the number of forks between the first process and this one
 
@@ -25,6 +36,12 @@ generation = 0  # the number of forks between the first process and this one
 def register(forked: Forked) -> None:
     """Call ``forget`` of ``forked`` in every child process."""
     _registered.add(forked)
+
+
+def prepare(prepared: Prepared) -> None:
+    """Call the methods of ``prepared`` around every fork."""
+    _prepared.add(prepared)
+    register(prepared)
 
 
 @contextmanager
@@ -40,9 +57,13 @@ def without_forks() -> Iterator[None]:
 
 def _before() -> None:
     _work.acquire(timeout=PATIENCE)
+    for prepared in list(_prepared):
+        prepared.before_fork(PATIENCE)
 
 
 def _in_parent() -> None:
+    for prepared in list(_prepared):
+        prepared.after_fork()
     with suppress(RuntimeError):  # it was not acquired in time
         _work.release()
 

@@ -84,6 +84,11 @@ def pk_bucket(ns: str, entity: str, resource: str, shard: int) -> str:
     return f"{ns}/BUCKET#{encode(entity)}#{encode(resource)}#{shard}"
 
 
+def pk_buckets(entity_pk: str) -> str:
+    """Return the text that begins the partition key of each bucket of an entity, by the partition of its records."""
+    return entity_pk.replace("/ENTITY#", "/BUCKET#", 1) + "#"
+
+
 def pk_audit(ns: str, entity: str) -> str:
     """Return the partition of a subject's audit events: an entity id, ``audit_system()`` or an ``audit_resource()``."""
     return f"{ns}/AUDIT#{_encode_subject(entity)}"

@@ -3,13 +3,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
 from typing import Self, Unpack
 
 from ..clock.system import Clock
-from ..engines.dynamodb.sync.store import SyncDynamoDBStore
 from ..engines.engine import SyncStore
 from ..engines.memory.store import SyncMemoryStore
 from ..engines.meter import Meter
+from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
 from ..flows.process.late_opening import known_id
@@ -17,7 +18,7 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
-from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options
+from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options, SQLiteOptions
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
     clock_over,
@@ -35,6 +36,7 @@ from .entities import SyncEntityMethods
 from .limits import SyncLimitMethods
 from .namespaces import SyncNamespaceMethods
 from .state import SyncStateMethods
+from .store import store_of
 from .usage import SyncUsageMethods
 
 
@@ -92,7 +94,7 @@ class SyncRepository(
             register=register,
             **options,
         )
-        return cls._over_dynamodb(chosen)
+        return cls._over_chosen(chosen)
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
@@ -117,6 +119,24 @@ class SyncRepository(
         return cls(store, namespace_state_of(chosen, namespace, namespace_id, time), chosen, time)
 
     @classmethod
+    def sqlite(
+        cls,
+        path: str | PathLike[str],
+        namespace: str | None = None,
+        *,
+        clock: Clock | None = None,
+        **options: Unpack[SQLiteOptions],
+    ) -> Self:
+        """Connect to a namespace in a file, which all processes of this host may share: no network, no account.
+
+        A missing file is made, a missing namespace is registered. Raises ``RateLimiterUnavailable`` if the file is
+        locked for too long, or its disk is full; ``StoreRefusedError`` if it cannot be used; and the other errors of
+        ``open``.
+        """
+        url = url_of(path)
+        return cls.open(namespace, store=url, clock=clock, **options)
+
+    @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
         options, time = options.over(store.capabilities), clock_over(store, options)
@@ -132,10 +152,9 @@ class SyncRepository(
         return cls(store, namespace_state, options, time, driver=driver)
 
     @classmethod
-    def _over_dynamodb(cls, options: Options) -> Self:
-        store = SyncDynamoDBStore(options.stack_name, **options.store_options())
+    def _over_chosen(cls, options: Options) -> Self:
         try:
-            return cls.over(store, options)
+            return cls.over(store_of(options), options)
         except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
             raise quiet(refusal) from None
 
@@ -213,7 +232,7 @@ class SyncRepositoryBuilder(BuilderBase):
         If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
         """
         options = self._options
-        repository = SyncRepository._over_dynamodb(options)
+        repository = SyncRepository._over_chosen(options)
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 repository.namespace(DEFAULT_NAMESPACE)

@@ -1,9 +1,9 @@
 """Compute the effect of a write on an item, as DynamoDB defines it: pure functions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ...operations.errors import ConditionFailed, Invalid
+from ...operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TransactionCancelled
 from ...operations.plain import copy_of, plain
 from ...operations.sizes import item_size
 from ...operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
@@ -18,6 +18,25 @@ _ABSENT: Final = object()
 _EMPTY: Final[Item] = {}
 
 Write = Put | Update | Delete | Check
+
+
+def distinct(keys: list[Key], *, at_most: int) -> list[Key]:
+    """Return ``keys``. Raises ``Invalid`` if there are none, too many, or one twice."""
+    if not 1 <= len(set(keys)) == len(keys) <= at_most:
+        raise Invalid(f"takes 1 to {at_most} different keys")
+    return keys
+
+
+def outcomes(writes: Sequence[Write], keys: Sequence[Key], before: Sequence[Item | None]) -> list[Item | None]:
+    """Return the items after the writes of a transaction. Raises ``TransactionCancelled`` if one of them fails, and
+    ``Invalid``.
+    """
+    for write in writes:
+        refuse_malformed(write)
+    attempts = [_attempt(*each) for each in zip(writes, keys, before, strict=True)]
+    if any(reason.code for _, reason in attempts):
+        raise TransactionCancelled(tuple(reason for _, reason in attempts))
+    return [item for item, _ in attempts]
 
 
 def key_of(write: Write) -> Key:
@@ -49,6 +68,15 @@ def after(write: Write, key: Key, before: Item | None) -> Item | None:
     if isinstance(write, Put):
         return _put(write)
     return before if isinstance(write, Check) else None
+
+
+def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:
+    try:
+        return after(write, key, before), Reason(None)
+    except ConditionFailed as failure:
+        return None, Reason("ConditionalCheckFailed", failure.item)
+    except NotApplied:
+        return None, Reason("ValidationError")
 
 
 def refuse_malformed(write: Write) -> None:

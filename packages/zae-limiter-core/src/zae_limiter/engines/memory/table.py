@@ -10,18 +10,11 @@ third more than what lives. Where it finds something it goes on with the next op
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from ...operations.errors import (
-    ConditionFailed,
-    Invalid,
-    NotApplied,
-    Reason,
-    TableExists,
-    TransactionCancelled,
-)
+from ...operations.errors import NotApplied, TableExists
 from ...operations.plain import copy_of, is_flat
 from ...operations.sizes import projected
 from ...operations.values import (
@@ -48,7 +41,7 @@ from ...runtime import forks
 from ...schema.attributes import PK, SK, TTL
 from ...schema.table import INDEXES, TABLE_KEYS
 from ..meter import Meter
-from .effects import Write, after, checked_key, key_of, refuse_malformed
+from .effects import Write, after, checked_key, distinct, key_of, outcomes
 from .metering import metered
 
 _REMEMBERED_TOKENS: Final = 10_000
@@ -158,38 +151,25 @@ class MemoryTable:
         return None if item is None else copy_of(item)
 
     def _batch_get(self, batch: BatchGet) -> Found:
-        keys = _distinct([checked_key(key) for key in batch.keys], at_most=100)
+        keys = distinct([checked_key(key) for key in batch.keys], at_most=100)
         return Found({key: copy_of(self._items[key]) for key in keys if key in self._items})
 
     def _batch_write(self, batch: BatchWrite) -> Unwritten:
-        keys = _distinct([key_of(write) for write in batch.writes], at_most=25)
+        keys = distinct([key_of(write) for write in batch.writes], at_most=25)
         items = [after(write, key, None) for write, key in zip(batch.writes, keys, strict=True)]
         for key, item in zip(keys, items, strict=True):
             self._replace(key, item)
         return Unwritten()
 
     def _transact(self, transact: Transact) -> None:
-        keys = _distinct([key_of(write) for write in transact.writes], at_most=100)
+        keys = distinct([key_of(write) for write in transact.writes], at_most=100)
         if transact.request_token in self._tokens:
             return _check_repeated(self._tokens[transact.request_token], transact)
-        for write in transact.writes:
-            refuse_malformed(write)
-        items = self._outcomes(transact, keys)
+        items = outcomes(transact.writes, keys, [self._items.get(key) for key in keys])
         for key, item in zip(keys, items, strict=True):
             self._replace(key, item)
         self._remember(transact)
         return None
-
-    def _outcomes(self, transact: Transact, keys: Sequence[Key]) -> list[Item | None]:
-        items: list[Item | None] = []
-        reasons: list[Reason] = []
-        for write, key in zip(transact.writes, keys, strict=True):
-            item, reason = _attempt(write, key, self._items.get(key))
-            items.append(item)
-            reasons.append(reason)
-        if any(reason.code for reason in reasons):
-            raise TransactionCancelled(tuple(reasons))
-        return items
 
     def _remember(self, transact: Transact) -> None:
         if transact.request_token is None:
@@ -231,15 +211,6 @@ class MemoryTable:
         return Page([copy_of(item) for item in page], last)
 
 
-def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:
-    try:
-        return after(write, key, before), Reason(None)
-    except ConditionFailed as failure:
-        return None, Reason("ConditionalCheckFailed", failure.item)
-    except NotApplied:
-        return None, Reason("ValidationError")
-
-
 def _check_repeated(done: tuple[Write, ...], transact: Transact) -> None:
     if done != transact.writes:
         raise NotApplied("the token was used for another transaction")
@@ -247,12 +218,6 @@ def _check_repeated(done: tuple[Write, ...], transact: Transact) -> None:
 
 def _create_table(_: CreateTable) -> None:
     raise TableExists("a store in memory has its table from the start")
-
-
-def _distinct(keys: list[Key], *, at_most: int) -> list[Key]:
-    if not 1 <= len(set(keys)) == len(keys) <= at_most:
-        raise Invalid(f"takes 1 to {at_most} different keys")
-    return keys
 
 
 def _in_range(query: Query, sk: str | None) -> bool:

@@ -1,0 +1,98 @@
+"""A connection to a file, whose tables are made by the first one."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from ...operations.errors import NotApplied
+from .faults import fault_of
+from .place import make_file
+
+VERSION: Final = 1  # of the tables below: `PRAGMA user_version`
+APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
+CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
+
+_TABLES: Final = (
+    # An item as JSON. ``expires``: the second from which it may be removed. ``hour``: that of its uncounted use.
+    """CREATE TABLE items (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, expires INTEGER, hour INTEGER,
+    PRIMARY KEY (pk, sk)) WITHOUT ROWID""",
+    "CREATE INDEX items_by_expiry ON items (expires) WHERE expires IS NOT NULL",
+    # A row for each index that an item is in.
+    """CREATE TABLE entries (name TEXT NOT NULL, pk TEXT NOT NULL, sk TEXT NOT NULL, item_pk TEXT NOT NULL,
+    item_sk TEXT NOT NULL, PRIMARY KEY (name, pk, sk, item_pk, item_sk)) WITHOUT ROWID""",
+    # A row for each bucket with uncounted use: the bucket as it was counted last.
+    """CREATE TABLE uncounted (pk TEXT PRIMARY KEY, resource TEXT NOT NULL, hour INTEGER NOT NULL,
+    counted TEXT NOT NULL) WITHOUT ROWID""",
+    "CREATE INDEX uncounted_by_resource ON uncounted (resource)",
+    # The request tokens of the last minutes.
+    "CREATE TABLE tokens (token TEXT PRIMARY KEY, digest BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX tokens_by_use ON tokens (used)",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+def connect(path: Path, patiently: Callable[[Callable[[], object]], object]) -> sqlite3.Connection:
+    """Return a connection to a file, which is made if it is missing. Raises ``StoreError``.
+
+    ``patiently`` calls a function again for as long as another process holds the lock.
+    """
+    make_file(path)
+    try:
+        connection = sqlite3.connect(
+            path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+    except sqlite3.Error as error:
+        raise fault_of(error, path) from error
+    try:
+        patiently(lambda: _prepare(connection, path))
+    except sqlite3.Error as error:
+        connection.close()
+        raise fault_of(error, path) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    _check_ours(connection, path)
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise NotApplied(f"{path}: its file system has no shared memory for processes; name a file on another one")
+    # A commit is in the log before it is answered, which outlives the process. Only a crash of the host loses some.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    if _pragma(connection, "user_version") != VERSION:
+        _make_tables(connection)
+
+
+def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise ``NotApplied`` for the database of another program, or of another version."""
+    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
+    if application == APPLICATION and version == VERSION:
+        return
+    if application == APPLICATION:
+        later = f"{path} has version {version} of the tables, and this zae-limiter knows {VERSION}"
+        raise NotApplied(f"{later}: install the one that wrote it, or name another file")
+    if version or application or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        raise NotApplied(f"{path} is the database of another program: name another file")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables, unless another process has."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _pragma(connection, "user_version") != VERSION:
+            for statement in _TABLES:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (found,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(found)

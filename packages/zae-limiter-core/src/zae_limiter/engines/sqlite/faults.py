@@ -1,0 +1,60 @@
+"""The errors of SQLite as store errors: what is certain of the outcome, and what to do.
+
+https://www.sqlite.org/rescode.html
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from ...operations.errors import Denied, NotApplied, OutcomeUnknown, StoreError, Unreachable
+
+WAITED_FOR: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
+KEEPS_CONNECTION: Final = WAITED_FOR | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT}
+_OF_THE_OPERATION: Final = frozenset(
+    (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_RANGE)
+)
+_OUTAGES: Final = {
+    sqlite3.SQLITE_BUSY: "another process holds its lock: find it with `fuser {path}`",
+    sqlite3.SQLITE_LOCKED: "another connection of this process holds its lock",
+    sqlite3.SQLITE_PROTOCOL: "its processes do not agree on who has its lock",
+    sqlite3.SQLITE_FULL: "its disk is full: free some of it",
+    sqlite3.SQLITE_IOERR: "its disk does not read or write: see the log of the kernel",
+    sqlite3.SQLITE_NOMEM: "this process has no more memory",
+    sqlite3.SQLITE_INTERRUPT: "the work on it was interrupted",
+}
+_DENIALS: Final = {
+    sqlite3.SQLITE_READONLY: "it is read-only: let this user write the file and its folder",
+    sqlite3.SQLITE_PERM: "this user may not use it: let it read and write the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: let this user read and write the file and its folder",
+    sqlite3.SQLITE_AUTH: "this process may not use it",
+}
+_DAMAGES: Final = {
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore a copy, or let `sqlite3 {path} .recover` save what it can",
+    sqlite3.SQLITE_NOTADB: "it is no database of SQLite: name another file",
+}
+
+
+def code_of(error: BaseException) -> int:
+    """Return the primary code of an error of SQLite; 0 if it has none."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def is_of_file(error: BaseException) -> bool:
+    """Return whether the file, or its disk, is the cause; else it is the operation, such as a text that is no UTF-8."""
+    return isinstance(error, sqlite3.Error) and code_of(error) not in {0, *_OF_THE_OPERATION}
+
+
+def fault_of(error: BaseException, path: Path, *, committing: bool = False) -> StoreError:
+    """Return the store error of an error of SQLite. ``committing``: the transaction may be in the file."""
+    code = code_of(error)
+    for texts, kind in ((_OUTAGES, Unreachable), (_DENIALS, Denied), (_DAMAGES, NotApplied)):
+        if code in texts:
+            fault: StoreError = kind(f"{path}: {texts[code].format(path=path)} ({error})")
+            break
+    else:
+        fault = NotApplied(f"{path}: {error}")
+    if committing and code == sqlite3.SQLITE_IOERR:
+        fault = OutcomeUnknown(str(fault))
+    fault.__cause__ = error
+    return fault

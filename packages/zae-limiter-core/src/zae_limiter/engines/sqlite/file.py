@@ -1,0 +1,264 @@
+"""A file as one process uses it: one connection, one transaction for each batch of operations.
+
+Group commit. A transaction costs much more than an operation in it, and only one process at a time may write. So
+operations that come while a batch is under way wait for the next one, which takes all of them. A batch is taken after
+the lock of the file, so that it is as large as the wait was long, and what was not taken is certainly not applied.
+
+The lock is asked for again and again, with pauses that begin short. SQLite's own wait has fixed pauses of up to 100 ms,
+in which the file is idle, and no signal ends it; a batch of one holds the lock for some 30 us.
+
+Forks. SQLite's locks belong to a process, and the library remembers which ones it has. In a child these memories are
+wrong, for any new connection to the same file, too (https://www.sqlite.org/howtocorrupt.html, 2.6). So the connection
+is closed before each fork, and the next operations of parent and child open new ones.
+"""
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from sqlite3 import Connection, OperationalError
+from sqlite3 import Error as SQLiteError
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+from ...clock.system import Clock
+from ...operations.errors import Closed, Invalid, StoreError, Unreachable
+from ...operations.values import BatchGet, Get, Operation, Query
+from ...runtime import forks
+from ..meter import Meter
+from .connection import connect
+from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, is_of_file
+from .table import SQLiteTable
+from .usage import reads_usage
+
+T = TypeVar("T")
+
+MOST_AT_ONCE: Final = 200  # operations of a batch
+FIRST_PAUSE: Final = 0.000_05  # seconds
+LONGEST_PAUSE: Final = 0.005
+REST: Final = 64  # batches from one sweep to the next, and from one look at the folder
+_READS: Final = (Get, BatchGet, Query)
+
+
+class Call:
+    """One operation, and its outcome once it is ``done``."""
+
+    __slots__ = ("answer", "done", "operation")
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.operation = operation
+        self.answer: Any = None
+        self.done = False
+
+    def settle(self, answer: Any) -> None:
+        """Set the outcome: an answer, or an error."""
+        self.answer = answer
+        self.done = True
+
+    def result(self) -> Any:
+        """Return the answer. Raises ``StoreError``."""
+        if isinstance(self.answer, Exception):
+            raise self.answer from self.answer.__cause__
+        return self.answer
+
+
+class SQLiteFile:
+    """A file, and the calls that wait for it. ``lock`` is held by the thread that serves them."""
+
+    def __init__(self, path: Path, clock: Clock, meter: Meter | None = None) -> None:
+        self.path = path.absolute()  # a process may change its folder
+        self.lock = Lock()
+        self.waiting: deque[Call] = deque()
+        self._clock, self._meter = clock, meter
+        self._connection: Connection | None = None
+        self._table: SQLiteTable  # of the connection
+        self._inode: tuple[int, int] | None = None
+        self._batches = 0
+        self._closed = self._held_for_fork = self._carried_over = False
+        forks.prepare(self)
+
+    def serve(self, until: float) -> Sequence[Call]:
+        """Perform the calls that wait, in one transaction, and return them, settled; with the ``lock`` held.
+
+        Raises ``StoreError`` if the file cannot be used by ``until``, an instant of ``time.monotonic``: then no call
+        was taken.
+        """
+        connection = self._opened(until)
+        reads_alone = all(_only_reads(call.operation) for call in tuple(self.waiting))
+        try:
+            self._begin(connection, until, "BEGIN" if reads_alone else "BEGIN IMMEDIATE")
+        except SQLiteError as error:
+            raise self._failed(error) from error
+        calls = self._taken(reads_alone=reads_alone)
+        try:
+            self._perform(connection, calls, until)
+        except BaseException:  # a signal: whoever waits for the other calls performs them
+            self.waiting.extendleft(reversed([call for call in calls if not call.done]))
+            raise
+        return calls
+
+    def withdraw(self, call: Call) -> bool:
+        """Take out a call that nobody waits for any more; return whether it still waited, so that it is not applied."""
+        try:
+            self.waiting.remove(call)
+        except ValueError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the connection; calls after it are ``Closed``."""
+        with self.lock:
+            self._closed = True
+            self._disconnect()
+
+    def __del__(self) -> None:
+        """Close the connection of a program that ends without closing."""
+        if getattr(self, "_connection", None) is not None:
+            self._disconnect()
+
+    def before_fork(self, patience: float) -> None:
+        """Close the connection, and hold the lock during the fork."""
+        self._held_for_fork = self.lock.acquire(timeout=patience)
+        if self._held_for_fork:
+            self._disconnect()
+
+    def after_fork(self) -> None:
+        """Release the lock."""
+        if self._held_for_fork:
+            self._held_for_fork = False
+            self.lock.release()
+
+    def forget(self) -> None:
+        """Begin again in a child process."""
+        self._carried_over = self._carried_over or not self._held_for_fork
+        self._held_for_fork = False
+        self.lock, self.waiting = Lock(), deque()
+
+    def _opened(self, until: float) -> Connection:
+        if self._closed:
+            raise Closed("the store is closed")
+        if self._carried_over:
+            raise Unreachable(
+                f"{self.path} was in use for too long when this process was forked: open it after the fork"
+            )
+        self._batches += 1
+        if self._batches % REST == 0 and self._connection is not None and _inode(self.path) != self._inode:
+            self._disconnect()  # the file was replaced or removed: other processes use another one
+        if self._connection is None:
+            self._connection = connect(self.path, lambda call: self._patiently(call, until))
+            self._inode = _inode(self.path)
+            self._table = SQLiteTable(self._connection, self._clock, self._meter)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(SQLiteError):
+                connection.close()
+
+    def _begin(self, connection: Connection, until: float, statement: str = "BEGIN IMMEDIATE") -> None:
+        """Begin a transaction. Raises ``sqlite3.Error``."""
+        self._patiently(lambda: connection.execute(statement), until)
+
+    def _patiently(self, call: Callable[[], T], until: float) -> T:
+        """Return the result of a call, which is repeated while the file is locked. Raises ``sqlite3.Error``."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except OperationalError as error:
+                if code_of(error) not in WAITED_FOR or time.monotonic() >= until:
+                    raise
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _taken(self, *, reads_alone: bool) -> list[Call]:
+        taken: list[Call] = []
+        waiting = self.waiting
+        while waiting and len(taken) < MOST_AT_ONCE and not (reads_alone and not _only_reads(waiting[0].operation)):
+            taken.append(waiting.popleft())
+        return taken
+
+    def _perform(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
+        """Settle the calls by one transaction, which has begun. Each call that spoils it fails alone: the others begin
+        again.
+        """
+        left = calls
+        while left:
+            spoiler = self._attempt(connection, left, until)
+            if spoiler is None:
+                return
+            left = [call for call in left if call is not spoiler]
+        self._roll_back(connection)
+
+    def _attempt(self, connection: Connection, calls: Sequence[Call], until: float) -> Call | None:
+        """Settle the calls, and return ``None``; or the one that spoils the transaction, the only one settled."""
+        answers: list[Any] = []
+        try:
+            if not connection.in_transaction:
+                self._begin(connection, until)
+            self._count_usage(connection, calls, until)
+            for call in calls:
+                answers.append(self._answer(call.operation))  # noqa: PERF401 - their number tells which one failed
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - each caller raises it
+            done = len(answers)
+            self._roll_back(connection)
+            if done < len(calls) and not is_of_file(error):
+                calls[done].settle(Invalid(f"SQLite cannot take the operation: {error}"))
+                return calls[done]
+            answers = [self._failed(error, committing=done == len(calls))] * len(calls)
+        except BaseException:  # a signal
+            if len(answers) == len(calls) and not connection.in_transaction:
+                _settle(calls, answers)
+            self._roll_back(connection)
+            raise
+        _settle(calls, answers)
+        return None
+
+    def _count_usage(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
+        """Count what the calls could read of usage, in transactions of their own but for the last; and sweep."""
+        for call in calls:
+            while self._table.count_usage_for(call.operation):
+                connection.execute("COMMIT")
+                self._begin(connection, until)
+        if self._batches % REST == 0 and not all(_only_reads(call.operation) for call in calls):
+            self._table.sweep()
+
+    def _answer(self, operation: Operation[Any]) -> Any:
+        try:
+            return self._table.execute(operation)
+        except StoreError as refusal:  # nothing was written
+            return refusal
+
+    def _roll_back(self, connection: Connection) -> None:
+        if connection.in_transaction:
+            with suppress(SQLiteError):
+                connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            self._disconnect()
+
+    def _failed(self, error: Exception, *, committing: bool = False) -> StoreError:
+        """Return the fault of an error; begin with a new connection next time unless the file is just in use."""
+        if code_of(error) not in KEEPS_CONNECTION:
+            self._disconnect()
+        return fault_of(error, self.path, committing=committing)
+
+
+def _settle(calls: Sequence[Call], answers: Sequence[Any]) -> None:
+    for call, answer in zip(calls, answers, strict=True):
+        call.settle(answer)
+
+
+def _only_reads(operation: Operation[Any]) -> bool:
+    return isinstance(operation, _READS) and not reads_usage(operation)
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,70 @@
+"""The blocking store over a file of SQLite.
+
+The thread that has the lock serves all calls that wait, its own among them. The others wait for the lock, each for its
+own time, and find their call done. A thread of its own for the file would cost a caller two switches of threads.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ...clock.system import Clock
+from ...operations.errors import OutcomeUnknown, StoreError, Unreachable
+from ...operations.values import Operation
+from ..engine import Capabilities, SyncStore
+from ..meter import Meter
+from ..time_left import time_left
+from .clock import WallClock
+from .file import Call, SQLiteFile
+from .place import checked_path
+
+
+class SyncSQLiteStore(SyncStore):
+    """A table in a file, which processes and threads of one host share. The first operation opens it, or makes it.
+
+    ``clock`` is that of all processes of the host, by default; ``meter`` counts what the requests would cost on
+    DynamoDB.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, clock: Clock | None = None, meter: Meter | None = None) -> None:
+        self.path: Path = checked_path(path)
+        """The path of the file."""
+        self.clock: Clock = clock or WallClock()
+        """The time of usage and of expiry, and that of repositories over the store."""
+        self.meter: Meter | None = meter
+        """Counts requests and units, if there is one."""
+        self._file = SQLiteFile(self.path, self.clock, meter)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The clock of the host; usage is counted with each write, and what has expired goes."""
+        return Capabilities(clock=self.clock, meter=self.meter, expiry=True, usage=True)
+
+    def perform(self, operation: Operation[Any]) -> Any:
+        """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
+        call = Call(operation)
+        file, until = self._file, time.monotonic() + time_left()
+        try:
+            file.waiting.append(call)
+            lock = file.lock
+            if not lock.acquire(timeout=min(max(time_left(), 0.0), threading.TIMEOUT_MAX)):
+                raise self._too_late(call)
+            try:
+                while not call.done:
+                    file.serve(until)
+            finally:
+                lock.release()
+        except BaseException:
+            file.withdraw(call)
+            raise
+        return call.result()
+
+    def _too_late(self, call: Call) -> StoreError:
+        problem = f"{self.path}: other threads of this process use it for too long"
+        return Unreachable(problem) if self._file.withdraw(call) else OutcomeUnknown(problem)
+
+    def close(self) -> None:
+        """Close the file; an operation after it is ``Closed``."""
+        self._file.close()

@@ -1,0 +1,178 @@
+"""A table in SQLite, with DynamoDB's outcome for every operation.
+
+``effects`` of the memory engine has the effect of a write, ``rows`` the form of what is stored. Every method is inside
+a transaction that the caller has begun.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, Final
+
+from ...clock.system import Clock
+from ...operations.errors import NotApplied, TableExists
+from ...operations.sizes import projected
+from ...operations.values import (
+    BatchGet,
+    BatchWrite,
+    Check,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    EnableTtl,
+    Found,
+    Get,
+    Item,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    Unwritten,
+    Update,
+)
+from ...schema.keys import sk_state
+from ...schema.table import INDEXES, TABLE_KEYS
+from ..memory.effects import after, checked_key, distinct, key_of, outcomes
+from ..memory.metering import metered
+from ..meter import Meter
+from .rows import Row, Rows, page_size
+from .usage import HOUR_MS, Usage, reads_usage
+
+TOKENS_KEPT_MS: Final = 15 * 60_000  # DynamoDB: ten minutes
+SWEPT_AT_ONCE: Final = 64
+_STATE: Final = sk_state()
+
+
+class SQLiteTable:
+    """The table of one connection. ``meter``, if given, counts what the requests would cost on DynamoDB."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, meter: Meter | None = None) -> None:
+        self._execute = connection.execute
+        self._now_ms = clock.now_ms
+        self._rows = Rows(connection)
+        self._usage = Usage(connection, self._rows, self._update)
+        self._meter = meter
+        self._handlers: dict[type, Callable[[Any], Any]] = {
+            Update: self._update,
+            Get: self._get,
+            BatchGet: self._batch_get,
+            Query: self._query,
+            Scan: self._scan,
+            Put: self._put_or_delete,
+            Delete: self._put_or_delete,
+            Transact: self._transact,
+            BatchWrite: self._batch_write,
+            CreateTable: _create_table,
+            DescribeTable: lambda _: "ACTIVE",
+            EnableTtl: lambda _: None,
+        }
+
+    def execute(self, operation: Operation[Any]) -> Any:
+        """Return the answer of ``operation``. Raises the ``StoreError`` of DynamoDB's refusal, and writes nothing
+        then.
+        """
+        handler = self._handlers[type(operation)]
+        if self._meter is None:
+            return handler(operation)
+        return metered(self._meter, operation, self._look_up, handler)
+
+    def count_usage_for(self, operation: Operation[Any]) -> bool:
+        """Count usage that ``operation`` could read; return whether there may be more, for another transaction."""
+        return reads_usage(operation) and self._usage.count_for(operation)
+
+    def sweep(self) -> int:
+        """Remove some of what has expired, and return the number of items."""
+        now_ms = self._now_ms()
+        self._execute("DELETE FROM tokens WHERE used < ?", (now_ms - TOKENS_KEPT_MS,))
+        gone = list(self._rows.expired(now_ms // 1000, at_most=SWEPT_AT_ONCE))
+        for key, row in gone:
+            self._replace(key, row, None)
+        return len(gone)
+
+    def _look_up(self, key: Key) -> Item | None:
+        row = self._rows.get(key)
+        return None if row is None else row.item
+
+    def _replace(self, key: Key, before: Row | None, item: Item | None, *, adds: bool = False) -> None:
+        hour = None
+        if key.sk == _STATE:
+            hour = self._usage.note(key, before, item, hour=self._now_ms() // HOUR_MS, adds=adds)
+        self._rows.replace(key, before, item, hour)
+
+    def _update(self, update: Update) -> Item:
+        key = checked_key(update.key)
+        before = self._rows.get(key)
+        item = after(update, key, None if before is None else before.item)
+        assert item is not None  # an update leaves an item
+        self._replace(key, before, item, adds=not update.remove)
+        return item
+
+    def _put_or_delete(self, write: Put | Delete) -> None:
+        key = key_of(write)
+        before = self._rows.get(key)
+        self._replace(key, before, after(write, key, None if before is None else before.item))
+
+    def _get(self, get: Get) -> Item | None:
+        return self._look_up(checked_key(get.key))
+
+    def _batch_get(self, batch: BatchGet) -> Found:
+        keys = distinct([checked_key(key) for key in batch.keys], at_most=100)
+        return Found({key: item for key in keys if (item := self._look_up(key)) is not None})
+
+    def _batch_write(self, batch: BatchWrite) -> Unwritten:
+        keys = distinct([key_of(write) for write in batch.writes], at_most=25)
+        items = [after(write, key, None) for write, key in zip(batch.writes, keys, strict=True)]
+        for key, item in zip(keys, items, strict=True):
+            self._replace(key, self._rows.get(key), item)
+        return Unwritten()
+
+    def _transact(self, transact: Transact) -> None:
+        keys = distinct([key_of(write) for write in transact.writes], at_most=100)
+        if self._is_repeated(transact):
+            return
+        rows = [self._rows.get(key) for key in keys]
+        items = outcomes(transact.writes, keys, [None if row is None else row.item for row in rows])
+        for write, key, row, item in zip(transact.writes, keys, rows, items, strict=True):
+            if type(write) is not Check:
+                self._replace(key, row, item, adds=isinstance(write, Update) and not write.remove)
+        if transact.request_token is not None:
+            values = (transact.request_token, _digest(transact), self._now_ms())
+            self._execute("INSERT INTO tokens (token, digest, used) VALUES (?, ?, ?)", values)
+
+    def _is_repeated(self, transact: Transact) -> bool:
+        """Return whether the transaction of this token was applied. Raises ``NotApplied`` if it was another one."""
+        if transact.request_token is None:
+            return False
+        found = self._execute("SELECT digest FROM tokens WHERE token = ?", (transact.request_token,)).fetchone()
+        if found is not None and found[0] != _digest(transact):
+            raise NotApplied("the token was used for another transaction")
+        return found is not None
+
+    def _query(self, query: Query) -> Page:
+        index = INDEXES[query.index] if query.index else None
+        items = self._rows.query(query)
+        names = (*TABLE_KEYS, *(index[:2] if index else ()))
+        following = _next(items, names, query.limit)
+        return Page([projected(item, index) or {} for item in items] if index else items, following)
+
+    def _scan(self, scan: Scan) -> Page:
+        items = self._rows.scan(scan)
+        return Page(items, _next(items, TABLE_KEYS, scan.limit))
+
+
+def _next(items: list[Item], names: tuple[str, ...], limit: int | None) -> dict[str, str] | None:
+    """Return the start of the next page: as in DynamoDB, a full page has one, even if it is the last."""
+    if not items or len(items) < page_size(limit):
+        return None
+    return {name: items[-1][name] for name in names}
+
+
+def _digest(transact: Transact) -> bytes:
+    return sha256(repr(transact.writes).encode("utf-8", "surrogatepass")).digest()
+
+
+def _create_table(_: CreateTable) -> None:
+    raise TableExists("a file of SQLite has its table from the start")
