@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from ...operations.errors import Denied, NotApplied, OutcomeUnknown, StoreError, Unreachable
+from ...operations.errors import Denied, Invalid, NotApplied, OutcomeUnknown, StoreError, Unreachable
 
 WAITED_FOR: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 KEEPS_CONNECTION: Final = WAITED_FOR | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT}
@@ -43,6 +43,17 @@ def code_of(error: BaseException) -> int:
 def is_of_file(error: BaseException) -> bool:
     """Return whether the file, or its disk, is the cause; else it is the operation, such as a text that is no UTF-8."""
     return isinstance(error, sqlite3.Error) and code_of(error) not in {0, *_OF_THE_OPERATION}
+
+
+def refusal_of(error: Exception) -> Exception:
+    """Return the error of an operation that SQLite cannot take, such as a key with half a character; a fault of this
+    program as it is.
+    """
+    if not isinstance(error, sqlite3.Error | UnicodeError | OverflowError):
+        return error
+    refusal = Invalid(f"it cannot be stored: {error}")
+    refusal.__cause__ = error
+    return refusal
 
 
 def fault_of(error: BaseException, path: Path, *, committing: bool = False) -> StoreError:

@@ -24,12 +24,12 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 
 from ...clock.system import Clock
-from ...operations.errors import Closed, Invalid, StoreError, Unreachable
+from ...operations.errors import Closed, StoreError, Unreachable
 from ...operations.values import BatchGet, Get, Operation, Query
 from ...runtime import forks
 from ..meter import Meter
 from .connection import connect
-from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, is_of_file
+from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, is_of_file, refusal_of
 from .table import SQLiteTable
 from .usage import reads_usage
 
@@ -207,7 +207,7 @@ class SQLiteFile:
             done = len(answers)
             self._roll_back(connection)
             if done < len(calls) and not is_of_file(error):
-                calls[done].settle(Invalid(f"SQLite cannot take the operation: {error}"))
+                calls[done].settle(refusal_of(error))
                 return calls[done]
             answers = [self._failed(error, committing=done == len(calls))] * len(calls)
         except BaseException:  # a signal
