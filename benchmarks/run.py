@@ -34,6 +34,7 @@ NAMES = (
     "memory",
     "costs",
     "peers",
+    "sqlite",
     "peers_redis",
 )
 

@@ -30,7 +30,7 @@ from ...runtime import forks
 from ..meter import Meter
 from .connection import connect
 from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, is_of_file, refusal_of
-from .table import SQLiteTable
+from .table import SWEPT_AT_ONCE, SQLiteTable
 from .usage import reads_usage
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class SQLiteFile:
         self._connection: Connection | None = None
         self._table: SQLiteTable  # of the connection
         self._inode: tuple[int, int] | None = None
-        self._batches = 0
+        self._batches, self._sweep_at = 0, REST
         self._closed = self._held_for_fork = self._carried_over = False
         forks.prepare(self)
 
@@ -224,8 +224,9 @@ class SQLiteFile:
             while self._table.count_usage_for(call.operation):
                 connection.execute("COMMIT")
                 self._begin(connection, until)
-        if self._batches % REST == 0 and not all(_only_reads(call.operation) for call in calls):
-            self._table.sweep()
+        if self._batches >= self._sweep_at and not all(_only_reads(call.operation) for call in calls):
+            more = self._table.sweep() == SWEPT_AT_ONCE
+            self._sweep_at = self._batches + (1 if more else REST)
 
     def _answer(self, operation: Operation[Any]) -> Any:
         try:

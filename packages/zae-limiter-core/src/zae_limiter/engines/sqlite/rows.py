@@ -12,6 +12,7 @@ from ...schema.table import INDEXES
 MOST_ITEMS: Final = 1_000  # on a page, where DynamoDB has 1 MB
 EXPIRY_STEP: Final = 60  # seconds: the expiry of a bucket moves with each acquire, its row in the index does not
 _LATEST: Final = 2**62
+_PLACES: Final = [name for index in INDEXES.values() for name in index[:2]]
 
 _write: Final[Callable[[Any], str]] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _read: Final[Callable[[str], Item]] = json.JSONDecoder().decode
@@ -63,6 +64,8 @@ class Rows:
         self._change_entries(key, before.item, item)
 
     def _change_entries(self, key: Key, before: Item, after: Item) -> None:
+        if [*map(before.get, _PLACES)] == [*map(after.get, _PLACES)]:  # as with nearly every update
+            return
         for name, index in INDEXES.items():
             old, new = ((item.get(index.pk), item.get(index.sk)) for item in (before, after))
             if old == new:
