@@ -4,8 +4,8 @@ Lives here: ours over a file of SQLite, PyrateLimiter's bucket in one, as its do
 and ``limits`` in the memory of each process, which share nothing. Never: a network.
 
 Each process has an interpreter of its own: ``python -m benchmarks.sqlite --case NAME --folder FOLDER`` waits for a
-line, acquires for ``SECONDS``, and prints its times as JSON. PyrateLimiter counts the rows of a window with each acquire: its
-windows are short here, which is to its advantage.
+line, acquires for ``SECONDS``, and prints its times as JSON. PyrateLimiter counts the rows of a window with each
+acquire: its windows are short here, which is to its advantage.
 """
 
 import argparse

@@ -62,7 +62,7 @@ def state(store: SyncStore, key: Key = KEY) -> Item | None:
 
 
 def _every_copy(store: SyncStore) -> Iterator[Item]:
-    yield store.perform(Get(KEY))
+    yield state(store) or {}
     yield store.perform(BatchGet((KEY,))).items[KEY]
     yield store.perform(Query(KEY.pk)).items[0]
     yield store.perform(Update(KEY))
