@@ -14,6 +14,8 @@ from zae_limiter.engines.engine import Store, SyncStore
 from zae_limiter.engines.memory import table as memory
 from zae_limiter.engines.memory.store import MemoryStore, SyncMemoryStore
 from zae_limiter.engines.meter import Meter
+from zae_limiter.engines.sqlite.aio import SQLiteStore
+from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Query
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId
@@ -101,11 +103,15 @@ class Harness:
         self._threads.shutdown()
 
     def _store(self, client: dict[str, Any]) -> Store:
+        if self.target.folder is not None:
+            return SQLiteStore(self.target.folder / self.table_name, timeout=30, meter=self.meter)
         if self.target.endpoint_url is None:
             return MemoryStore(self._memory)
         return DynamoDBStore(self.table_name, region=REGION, meter=self.meter, **client)
 
     def _sync_store(self, client: dict[str, Any] | None, meter: Meter | None) -> SyncStore:
+        if self.target.folder is not None:
+            return SyncSQLiteStore(self.target.folder / self.table_name, meter=meter)
         if self.target.endpoint_url is None:
             return SyncMemoryStore(self._memory)
         chosen = client or {"endpoint_url": self.target.endpoint_url, "read_timeout": 10}

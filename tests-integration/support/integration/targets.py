@@ -5,6 +5,8 @@ What never does: how one is fetched or started (fetch, emulators, stacks).
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import boto3
@@ -21,7 +23,8 @@ Ability = Literal["endpoint", "atomic", "capacity", "streams", "ttl-deletion", "
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place for tables: ``endpoint_url`` is ``None`` for the store in process, else it may be used from any process.
+    """A place for tables: ``endpoint_url`` is ``None`` for the stores of this machine, in memory or in files of a
+    ``folder``; else it may be used from any process.
 
     ``services_url`` is where clients of all services find theirs; ``None`` leaves it to the SDK. ``stack`` names what
     `zae-limiter deploy` has made there, where functions run. ``lacks`` has the reasons why this very place cannot do
@@ -33,6 +36,7 @@ class Target:
     stack: str | None = None
     services_url: str | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
 
     @property
     def quirks(self) -> Quirks:
@@ -69,6 +73,12 @@ def _memory() -> Iterator[Target]:
     yield Target("memory")
 
 
+@contextmanager
+def _sqlite() -> Iterator[Target]:
+    with TemporaryDirectory() as folder:
+        yield Target("sqlite", folder=Path(folder))
+
+
 def _emulator(name: str, command: Callable[[], Command]) -> Callable[[], AbstractContextManager[Target]]:
     @contextmanager
     def start() -> Iterator[Target]:
@@ -95,6 +105,7 @@ def _can(*abilities: Ability) -> frozenset[Ability]:
 
 TARGETS: Mapping[str, Offer] = {
     "memory": Offer(_memory, _can("atomic", "capacity"), quirks.IN_PROCESS),
+    "sqlite": Offer(_sqlite, _can("atomic", "capacity"), quirks.IN_PROCESS),
     "embedded": Offer(
         _stack("embedded", stacks.embedded), _can("endpoint", "atomic", "streams", "lambda"), quirks.EMBEDDED
     ),

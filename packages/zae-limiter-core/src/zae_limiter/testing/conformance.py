@@ -40,16 +40,17 @@ from ..operations.values import (
     Unwritten,
     Update,
 )
+from ..schema.attributes import GSI1PK, GSI4PK, GSI4SK, PK, SK
 
 KEY: Final = Key("ns/A", "#META")
 OTHER: Final = Key("ns/B", "#META")
-EXISTS: Final = Conditions(exists=("PK",))
-IS_NEW: Final = Conditions(absent=("PK",))
+EXISTS: Final = Conditions(exists=(PK,))
+IS_NEW: Final = Conditions(absent=(PK,))
 
 
 def item(key: Key = KEY, /, **attributes: Any) -> Item:
     """Return an item with these attributes."""
-    return {"PK": key.pk, "SK": key.sk, **attributes}
+    return {PK: key.pk, SK: key.sk, **attributes}
 
 
 HELD: Final = item(n=5, s="x", b=True, none=None)
@@ -57,8 +58,7 @@ HELD: Final = item(n=5, s="x", b=True, none=None)
 
 def state(store: SyncStore, key: Key = KEY) -> Item | None:
     """Return the stored item."""
-    found: Item | None = store.perform(Get(key))
-    return found
+    return store.perform(Get(key))
 
 
 def _every_copy(store: SyncStore) -> Iterator[Item]:
@@ -81,7 +81,7 @@ def _pages(store: SyncStore, query: Query) -> list[str]:
             Query(query.pk, query.index, query.begins_with, query.after, query.limit, query.descending, start)
         )
         assert query.limit is None or len(page.items) <= query.limit
-        found += [each["SK"] for each in page.items]
+        found += [each[SK] for each in page.items]
         if page.next is None:
             return found
         start = page.next
@@ -136,7 +136,7 @@ class StoreConformance:
     @pytest.mark.parametrize(
         "when",
         [
-            Conditions(exists=("PK", "n")),
+            Conditions(exists=(PK, "n")),
             Conditions(absent=("other",)),
             Conditions(equals={"n": 5, "s": "x", "b": True, "none": None}),
             Conditions(at_least={"n": 5}, at_most={"n": 5}),
@@ -216,15 +216,15 @@ class StoreConformance:
             Update(Key("", "#META"), add={"n": 1}),
             Update(Key("ns/A", ""), add={"n": 1}),
             Get(Key("", "")),
-            Put({"PK": "ns/A"}),
-            Put({"PK": "ns/A", "SK": 5}),
-            Put(item(GSI4PK="")),
-            Put(item(GSI4PK=1)),
+            Put({PK: "ns/A"}),
+            Put({PK: "ns/A", SK: 5}),
+            Put(item(**{GSI4PK: ""})),
+            Put(item(**{GSI4PK: 1})),
             Put(item(big="x" * 410_000)),
             Update(KEY, set={"big": "x" * 410_000}),
-            Update(KEY, set={"PK": "ns/B"}),
-            Update(KEY, set={"GSI1PK": ""}),
-            Update(KEY, remove=("SK",)),
+            Update(KEY, set={PK: "ns/B"}),
+            Update(KEY, set={GSI1PK: ""}),
+            Update(KEY, remove=(SK,)),
             Update(KEY, add={"text": 1}),
             Update(KEY, add={"flag": 1}),
             Update(KEY, add={"n": 1}, set={"n": 1}),
@@ -301,8 +301,8 @@ class StoreConformance:
     @pytest.fixture
     def filled(self, store: SyncStore) -> SyncStore:
         for sk in ("b#2", "a#1", "b#1", "c", "b", "b#10", "é"):
-            store.perform(Put({"PK": "p", "SK": sk, "GSI4PK": "ns", "GSI4SK": "same", "n": 1}))
-        store.perform(Put({"PK": "other", "SK": "b#0"}))
+            store.perform(Put({PK: "p", SK: sk, GSI4PK: "ns", GSI4SK: "same", "n": 1}))
+        store.perform(Put({PK: "other", SK: "b#0"}))
         return store
 
     @pytest.mark.parametrize("limit", [None, 1, 2, 3, 100])
@@ -338,17 +338,17 @@ class StoreConformance:
             assert len(page.items) == limit
             found += page.items
             page = filled.perform(Scan(limit, page.next))
-        keys = [(each["PK"], each["SK"]) for each in found + page.items]
+        keys = [(each[PK], each[SK]) for each in found + page.items]
         assert sorted(keys) == [("other", "b#0"), *(("p", sk) for sk in ("a#1", "b", "b#1", "b#10", "b#2", "c", "é"))]
 
     def test_an_index_holds_what_its_projection_says(self, store: SyncStore) -> None:
-        places = {f"GSI{n}{part}": f"{n}{part}" for n in (1, 2, 3, 4) for part in ("PK", "SK")}
+        places = {f"GSI{n}{part}": f"{n}{part}" for n in (1, 2, 3, 4) for part in (PK, SK)}
         store.perform(Put(item(n=1, **places)))
         assert store.perform(Query("1PK", "GSI1")).items == [item(n=1, **places)]
         for n in (2, 3, 4):
             expected = item(**{f"GSI{n}PK": f"{n}PK", f"GSI{n}SK": f"{n}SK"})
             assert store.perform(Query(f"{n}PK", f"GSI{n}")).items == [expected]  # type: ignore[arg-type]
-        store.perform(Update(KEY, remove=("GSI1PK",)))
+        store.perform(Update(KEY, remove=(GSI1PK,)))
         assert store.perform(Query("1PK", "GSI1")).items == []
 
     def test_its_table_is_there(self, store: SyncStore) -> None:
