@@ -69,7 +69,10 @@ def zae_limiter(folder: Path) -> Acquire:
     from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 
     limiter = SyncRateLimiter(SyncRepository.sqlite(folder / "limits.db"))
-    limits = [Limit.per_day("requests", 10**7), Limit.per_day("tokens", 2 * 10**7)]  # never full: their refill is slower
+    limits = [
+        Limit.per_day("requests", 10**7),
+        Limit.per_day("tokens", 2 * 10**7),
+    ]  # never full: their refill is slower
 
     def acquire() -> None:
         with limiter.acquire("user", "api", {"requests": 1, "tokens": 1}, limits=limits):

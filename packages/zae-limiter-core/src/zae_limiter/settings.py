@@ -1,18 +1,14 @@
 """The options of a repository, with their defaults and their checks."""
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Self, TypedDict, Unpack
 
 from .clock.system import Clock
-from .engines.dynamodb.options import TRANSPORTS, Transport, transport_of
+from .engines.connection import Connection, check_flag, check_number, check_whole
+from .engines.dynamodb.options import Transport
 from .engines.engine import Capabilities
-from .engines.meter import Meter
-from .engines.sqlite.place import path_of
-from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
 from .values.limits import Limit, OnUnavailable, check_on_unavailable
@@ -23,18 +19,14 @@ from .values.naming import check_namespace
 STALENESS_MS = 870
 SPLIT_ABOVE = 500
 
-DEFAULT_STACK = "zae-limiter"
 DEFAULT_NAMESPACE = FIRST_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The options of a repository; times in seconds.
+class Options(Connection):
+    """The options of a repository: those of its connection, and its policy. Times are in seconds.
 
-    ``stack`` and ``namespace``: if ``None``, ``ZAEL_STACK`` and ``ZAEL_NAMESPACE`` of the environment, else
-    ``zae-limiter`` and ``default``.
-    ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, else
-    DynamoDB.
+    ``namespace``: if ``None``, ``ZAEL_NAMESPACE`` of the environment, else ``default``.
     ``bucket_ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for
     ever.
     ``rejection_staleness``: the age up to which the last seen state of a bucket is good enough to refuse by.
@@ -44,22 +36,11 @@ class Options:
     ``acquire_timeout``: the most that an acquire, a ``lease.consume`` or the end of a block takes; then the store
     counts as unavailable. ``None`` sets no bound. A single request takes at most ``connect_timeout`` and
     ``read_timeout`` together.
-    ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
-    ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
     ``clock``: the source of the time, which nothing corrects; by default the store's, which its answers correct.
-    ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
     ``check_version``: whether to refuse a stack that does not fit this client; an upgrade does not check.
     """
 
-    stack: str | None = None
     namespace: str | None = None
-    store: str | None = None
-    region: str | None = None
-    """The AWS region; ``None`` leaves it to the SDK."""
-    endpoint_url: str | None = None
-    """The URL of DynamoDB; for local stores."""
-    profile: str | None = None
-    """The profile of the AWS configuration; ``None`` leaves it to the SDK."""
     config_cache_ttl: float = 60
     """Seconds for which limits are cached; 0 reads them with every acquire."""
     bucket_ttl_multiplier: int = 7
@@ -71,52 +52,31 @@ class Options:
     """The most buckets whose last seen state is kept."""
     split_above: int | None = None
     audit_retention_days: int = 90
-    connect_timeout: float = 1.0
-    """Seconds for a connection."""
-    read_timeout: float = 2.0
-    """Seconds for an answer."""
-    max_connections: int = 100
-    """The most connections to the store."""
-    transport: Transport | None = None
     register: bool = True
     """Whether to register a missing namespace."""
     create_table: bool = False
     """Whether to create a missing table; for local stores."""
     check_version: bool = True
-    count_units: bool = False
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
+        Connection.__post_init__(self)
         for field in ("config_cache_ttl", "rejection_staleness"):
-            _check_number(field, getattr(self, field), at_least=0)
-        for field in ("connect_timeout", "read_timeout", "acquire_timeout"):
-            if field != "acquire_timeout" or self.acquire_timeout is not None:
-                _check_number(field, getattr(self, field), at_least=0.001)
+            check_number(field, getattr(self, field), at_least=0)
+        if self.acquire_timeout is not None:
+            check_number("acquire_timeout", self.acquire_timeout, at_least=0.001)
         least_of = {
             "bucket_ttl_multiplier": 0,
             "buckets_remembered": 1,
             "audit_retention_days": 0,
-            "max_connections": 1,
         }
         for field, least in least_of.items():
-            _check_whole(field, getattr(self, field), at_least=least)
-        _check_whole("split_above", 1 if self.split_above is None else self.split_above, at_least=1)
-        for field in ("stack", "region", "endpoint_url", "profile"):
-            if not isinstance(getattr(self, field), str | None):
-                raise ValidationError(field, getattr(self, field), "must be a string")
-        for field in ("register", "create_table", "check_version", "count_units"):
-            if type(getattr(self, field)) is not bool:
-                raise ValidationError(field, getattr(self, field), "must be true or false")
+            check_whole(field, getattr(self, field), at_least=least)
+        check_whole("split_above", 1 if self.split_above is None else self.split_above, at_least=1)
+        for field in ("register", "create_table", "check_version"):
+            check_flag(field, getattr(self, field))
         check_on_unavailable(self.on_unavailable)
-        if self.transport is not None:
-            _check_transport("transport", self.transport)
         check_namespace("namespace", self.namespace_name)
-        _ = self.file  # which checks the URL
-
-    @property
-    def stack_name(self) -> str:
-        """The name of the stack and of its table."""
-        return self.stack or os.environ.get("ZAEL_STACK") or DEFAULT_STACK
 
     @property
     def namespace_name(self) -> str:
@@ -129,16 +89,6 @@ class Options:
         """Return the options with the defaults that depend on the engine."""
         return replace(self, split_above=SPLIT_ABOVE) if engine.hot_items and self.split_above is None else self
 
-    @property
-    def file(self) -> Path | None:
-        """The path of the file that is the store; ``None`` for DynamoDB. Raises ``ValidationError`` for a bad
-        ``ZAEL_STORE``.
-        """
-        if self.store is not None:
-            return path_of(self.store)
-        url = os.environ.get("ZAEL_STORE")
-        return path_of(url, field="ZAEL_STORE") if url else None
-
     def settings(self) -> Settings:
         """Return the part of the options that flows need."""
         return Settings(
@@ -150,21 +100,6 @@ class Options:
             buckets_remembered=self.buckets_remembered,
             split_above=self.split_above,
         )
-
-    @property
-    def operation_timeout(self) -> float:
-        """The most seconds that one request takes."""
-        return self.connect_timeout + self.read_timeout
-
-    def store_options(self) -> dict[str, Any]:
-        """Return the options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
-        _check_transport("ZAEL_TRANSPORT", transport_of(self.transport))
-        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
-        return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
-
-    def file_options(self) -> dict[str, Any]:
-        """Return the options of a store in a file."""
-        return {"clock": self.clock, "meter": Meter() if self.count_units else None}
 
 
 class SharedOptions(TypedDict, total=False):
@@ -303,18 +238,3 @@ class BuilderBase:
     def clock(self, clock: Clock) -> Self:
         """Set the source of the time, for tests."""
         return self._with(clock=clock)
-
-
-def _check_number(field: str, value: object, *, at_least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not at_least <= value <= sys.float_info.max:
-        raise ValidationError(field, value, f"must be a number of seconds, at least {at_least}")
-
-
-def _check_whole(field: str, value: object, *, at_least: int) -> None:
-    if type(value) is not int or value < at_least:
-        raise ValidationError(field, value, f"must be a whole number, at least {at_least}")
-
-
-def _check_transport(field: str, name: str) -> None:
-    if name not in TRANSPORTS:
-        raise ValidationError(field, name, f"must be one of {', '.join(TRANSPORTS)}")

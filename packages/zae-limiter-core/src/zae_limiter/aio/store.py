@@ -13,5 +13,5 @@ def store_of(options: Options) -> Store:
     if (path := options.file) is not None:
         from ..engines.sqlite.aio import SQLiteStore  # sqlite3 is loaded by who needs it
 
-        return SQLiteStore(path, timeout=options.operation_timeout, **options.file_options())
+        return SQLiteStore(path, timeout=options.operation_timeout, clock=options.clock, **options.file_options())
     return DynamoDBStore(options.stack_name, **options.store_options())

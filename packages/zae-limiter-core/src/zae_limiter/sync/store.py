@@ -13,5 +13,5 @@ def store_of(options: Options) -> SyncStore:
     if (path := options.file) is not None:
         from ..engines.sqlite.sync import SyncSQLiteStore  # sqlite3 is loaded by who needs it
 
-        return SyncSQLiteStore(path, **options.file_options())
+        return SyncSQLiteStore(path, clock=options.clock, **options.file_options())
     return SyncDynamoDBStore(options.stack_name, **options.store_options())

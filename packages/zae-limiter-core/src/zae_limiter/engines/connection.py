@@ -1,0 +1,109 @@
+"""The connection of an engine: which store, where it is, and how long to wait for it."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import ValidationError
+from .dynamodb.options import TRANSPORTS, Transport, transport_of
+from .meter import Meter
+from .sqlite.place import path_of
+
+DEFAULT_STACK = "zae-limiter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """The options that only an engine needs; times in seconds.
+
+    ``stack``: if ``None``, ``ZAEL_STACK`` of the environment, else ``zae-limiter``.
+    ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, else
+    DynamoDB.
+    ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
+    ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
+    ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
+    """
+
+    stack: str | None = None
+    store: str | None = None
+    region: str | None = None
+    """The AWS region; ``None`` leaves it to the SDK."""
+    endpoint_url: str | None = None
+    """The URL of DynamoDB; for local stores."""
+    profile: str | None = None
+    """The profile of the AWS configuration; ``None`` leaves it to the SDK."""
+    connect_timeout: float = 1.0
+    """Seconds for a connection."""
+    read_timeout: float = 2.0
+    """Seconds for an answer."""
+    max_connections: int = 100
+    """The most connections to the store."""
+    transport: Transport | None = None
+    count_units: bool = False
+
+    def __post_init__(self) -> None:
+        for field in ("connect_timeout", "read_timeout"):
+            check_number(field, getattr(self, field), at_least=0.001)
+        check_whole("max_connections", self.max_connections, at_least=1)
+        for field in ("stack", "region", "endpoint_url", "profile"):
+            if not isinstance(getattr(self, field), str | None):
+                raise ValidationError(field, getattr(self, field), "must be a string")
+        check_flag("count_units", self.count_units)
+        if self.transport is not None:
+            _check_transport("transport", self.transport)
+        _ = self.file  # which checks the URL
+
+    @property
+    def stack_name(self) -> str:
+        """The name of the stack and of its table."""
+        return self.stack or os.environ.get("ZAEL_STACK") or DEFAULT_STACK
+
+    @property
+    def file(self) -> Path | None:
+        """The path of the file that is the store; ``None`` for DynamoDB. Raises ``ValidationError`` for a bad
+        ``ZAEL_STORE``.
+        """
+        if self.store is not None:
+            return path_of(self.store)
+        url = os.environ.get("ZAEL_STORE")
+        return path_of(url, field="ZAEL_STORE") if url else None
+
+    @property
+    def operation_timeout(self) -> float:
+        """The most seconds that one request takes."""
+        return self.connect_timeout + self.read_timeout
+
+    def store_options(self) -> dict[str, Any]:
+        """Return the options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
+        _check_transport("ZAEL_TRANSPORT", transport_of(self.transport))
+        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
+        return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
+
+    def file_options(self) -> dict[str, Any]:
+        """Return the options of a store in a file."""
+        return {"meter": Meter() if self.count_units else None}
+
+
+def check_number(field: str, value: object, *, at_least: float) -> None:
+    """Raise ``ValidationError`` unless it is a number of seconds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not at_least <= value <= sys.float_info.max:
+        raise ValidationError(field, value, f"must be a number of seconds, at least {at_least}")
+
+
+def check_whole(field: str, value: object, *, at_least: int) -> None:
+    """Raise ``ValidationError`` unless it is a whole number."""
+    if type(value) is not int or value < at_least:
+        raise ValidationError(field, value, f"must be a whole number, at least {at_least}")
+
+
+def check_flag(field: str, value: object) -> None:
+    """Raise ``ValidationError`` unless it is true or false."""
+    if type(value) is not bool:
+        raise ValidationError(field, value, "must be true or false")
+
+
+def _check_transport(field: str, name: str) -> None:
+    if name not in TRANSPORTS:
+        raise ValidationError(field, name, f"must be one of {', '.join(TRANSPORTS)}")
