@@ -1,14 +1,18 @@
-"""The stack of a command, its AWS, and the clients for it. No AWS library is imported before the first request."""
+"""The stack of a command with its AWS, or the file. No library is imported before the first request."""
 
 import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_address
-from typing import Any, Final
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote, urlsplit
 
 from .errors import CommandError
+
+if TYPE_CHECKING:
+    from zae_limiter.stores import Meter, SyncSQLiteStore
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 60
@@ -17,12 +21,29 @@ ATTEMPTS: Final = 3
 
 @dataclass(frozen=True)  # without slots: the session is made once
 class Connection:
-    """A stack's name, and the AWS to look for it in; ``None`` leaves it to the SDK's environment."""
+    """A stack's name, and the AWS to look for it in; ``None`` leaves it to the SDK's environment.
+
+    With a ``file`` there is no AWS, and ``name`` is the file's URL, which is the same in every directory.
+    """
 
     name: str
     region: str | None = None
     profile: str | None = None
     endpoint_url: str | None = None
+    file: Path | None = None
+
+    @classmethod
+    def of_store(cls, url: str, *, source: str) -> Self:
+        """Return the connection to a URL like ``sqlite:///limits.db``, of an option or a variable, ``source``. Raises
+        ``CommandError``.
+        """
+        from zae_limiter import Options, ValidationError
+
+        try:
+            file = Options(store=url, namespace="default").file
+        except ValidationError as error:
+            raise CommandError(f"{source}: {url!r} {error.problem}") from error
+        return cls(f"sqlite:///{quote(str(Path(file or '').absolute()))}", file=file)
 
     def __post_init__(self) -> None:
         if self.endpoint_url is not None and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.endpoint_url):
@@ -53,8 +74,32 @@ class Connection:
         """Return the beginning of an error message: the missing stack, and the region where it was looked for."""
         return f"there is no stack {self.name} in {self.session.region_name}"
 
+    @property
+    def option(self) -> str:
+        """The option that names the stack or the file, for the commands in messages."""
+        return option_of(self.name)
+
+    @property
+    def is_missing(self) -> bool:
+        """Return whether there is no file yet; ``False`` for a stack, which only a request can look for."""
+        return self.file is not None and not self.file.exists()
+
+    def check_there(self) -> None:
+        """Raise ``CommandError`` for a missing file: a command that looks for something must not make it."""
+        if self.is_missing:
+            makes_it = "a program that opens it makes it, and so does `zae-limiter limits apply`"
+            raise CommandError(f"there is no file {self.file}: check --store; {makes_it}")
+
+    def open_file(self, meter: "Meter | None" = None) -> "SyncSQLiteStore":
+        """Return the store in the file, which its first operation makes if it is missing."""
+        from zae_limiter.stores import SyncSQLiteStore
+
+        return SyncSQLiteStore(self.file or "", meter=meter)
+
     def store_options(self) -> dict[str, Any]:
-        """Return the arguments of ``SyncRepository.open`` for this stack."""
+        """Return the arguments of ``SyncRepository.open`` for this stack or file."""
+        if self.file is not None:
+            return {"store": self.name}
         self._prepare()
         return {
             "stack": self.name,
@@ -66,6 +111,11 @@ class Connection:
     def _prepare(self) -> None:
         if self.endpoint_url is not None and is_local(self.endpoint_url):
             fill_in_what_local_endpoints_ignore()
+
+
+def option_of(name: str) -> str:
+    """Return the option that names a stack, or a file by its URL."""
+    return f"--store {name}" if ":" in name else f"--name {name}"
 
 
 def is_local(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""Add the options that all commands share: stack, AWS, namespace, output format.
+"""Add the options that all commands share: stack, AWS, a file in place of both, namespace, output format.
 
 An option of a group holds for its commands, too, unless the command has it behind its own name.
 """
@@ -20,6 +20,7 @@ DocumentForm = Literal["text", "json", "markdown"]  # of limits in files
 DEFAULT_STACK: Final = "zae-limiter"
 DEFAULT_NAMESPACE: Final = "default"
 
+_AWS: Final = {"name": "--name", "region": "--region", "profile": "--profile", "endpoint_url": "--endpoint-url"}
 _SHOWN: Final[dict[str, Any]] = {"show_default": True, "show_envvar": True}
 _STACK_NAMES: Final = ("--name", "-n")
 _STACK: Final[dict[str, Any]] = {
@@ -36,7 +37,18 @@ def stack_option(function: Function) -> Function:
 
 
 def connection_options(function: Function) -> Function:
-    """Add ``--name``, ``--region``, ``--profile``, ``--endpoint-url`` to a group, whose commands inherit them."""
+    """Add ``--name``, ``--region``, ``--profile``, ``--endpoint-url``, ``--store`` to a group, whose commands inherit
+    them.
+    """
+    return _aws_options(_store_option(function))
+
+
+def _store_option(function: Function, *, hidden: bool = False) -> Function:
+    told = "File in place of a stack, such as sqlite:///limits.db."
+    return _inherited("--store", envvar="ZAEL_STORE", help=told, show_envvar=True, hidden=hidden)(function)
+
+
+def _aws_options(function: Function) -> Function:
     for option in (
         _inherited("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]"),
         _inherited("--profile", help="AWS profile.  [default: the SDK's]"),
@@ -65,14 +77,56 @@ def refuse_in_vain(context: click.Context) -> None:
 
 
 def connected(function: Function) -> Function:
-    """Add the options of a connection, and ``--debug``; the command gets ``connection``, a `Connection`."""
+    """Add the options of a connection, and ``--debug``; the command gets ``connection``, a `Connection` to a stack or a
+    file.
+    """
 
     @wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
-        names = ("name", "region", "profile", "endpoint_url")
-        return function(*args, connection=Connection(**{name: _value(name) for name in names}), **kwargs)
+        return function(*args, connection=_connection(), **kwargs)
 
     return debug_option(connection_options(command))  # type: ignore[return-value]  # click hands it the rest
+
+
+def connected_to_stack(function: Function) -> Function:
+    """Add what ``connected`` adds, to a command that needs a stack. A file is a ``CommandError`` unless the file is the
+    environment's, and a stack was named.
+    """
+
+    @wraps(function)
+    def command(*args: Any, **kwargs: Any) -> Any:
+        if _source("store") is ParameterSource.COMMANDLINE or (_value("store") and not _named()):
+            path = click.get_current_context().command_path.partition(" ")[2]
+            raise CommandError(
+                f"`{path}` is for a stack in AWS, and {_store_source()} names a file: pass --name instead"
+            )
+        return function(*args, connection=_stack(), **kwargs)
+
+    return debug_option(_aws_options(_store_option(command, hidden=True)))  # type: ignore[return-value]  # as above
+
+
+def _connection() -> Connection:
+    """Return the connection that the options name. Raises ``CommandError`` if they name both a stack and a file."""
+    if (url := _value("store")) is None:
+        return _stack()
+    if for_aws := _named(ParameterSource.COMMANDLINE):
+        told = f"{' and '.join(for_aws)} would mean nothing"
+        raise CommandError(f"{_store_source()} names a file, for which {told}: pass the one or the other")
+    return Connection.of_store(url, source=_store_source())
+
+
+def _stack() -> Connection:
+    return Connection(**{name: _value(name) for name in _AWS})
+
+
+def _named(*sources: ParameterSource) -> list[str]:
+    """Return the options of AWS that were given, by these sources or any."""
+    wanted = sources or (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    return [option for name, option in _AWS.items() if _source(name) in wanted]
+
+
+def _store_source() -> str:
+    return "--store" if _source("store") is ParameterSource.COMMANDLINE else "ZAEL_STORE"
 
 
 def namespace_options(function: Function) -> Function:
@@ -118,15 +172,21 @@ def _remember(context: click.Context, parameter: click.Parameter, value: str | N
     """Store an option of the command line, which wins over any other source; of two, the one further to the right
     wins.
     """
-    key = _key(str(parameter.name))
-    if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-        context.meta[key] = value
+    key, source = _key(str(parameter.name)), context.get_parameter_source(str(parameter.name))
+    if source is ParameterSource.COMMANDLINE:
+        context.meta[key] = value, source
     else:
-        context.meta.setdefault(key, value)
+        context.meta.setdefault(key, (value, source))
 
 
 def _value(name: str) -> Any:
-    return click.get_current_context().meta[_key(name)]
+    return click.get_current_context().meta[_key(name)][0]
+
+
+def _source(name: str) -> ParameterSource:
+    """Return where the value of an option is from."""
+    source: ParameterSource = click.get_current_context().meta[_key(name)][1]
+    return source
 
 
 def _key(name: str) -> str:

@@ -20,9 +20,12 @@ ROWS_OF_A_PAGE: Final = 1000  # the most that core gives at once
 
 
 def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository":
-    """Open a namespace that exists already. Raises the errors of ``SyncRepository.open``."""
+    """Open a namespace that exists already. Raises the errors of ``SyncRepository.open``, and ``CommandError`` for a
+    missing file.
+    """
     from zae_limiter import SyncRepository
 
+    connection.check_there()
     return SyncRepository.open(namespace, register=False, **connection.store_options())
 
 

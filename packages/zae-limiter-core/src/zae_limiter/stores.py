@@ -14,6 +14,8 @@ from .engines.engine import Capabilities, Store, SyncStore
 from .engines.memory.store import MemoryStore, SyncMemoryStore
 from .engines.memory.table import MemoryTable
 from .engines.meter import Meter
+from .engines.sqlite.aio import SQLiteStore
+from .engines.sqlite.sync import SyncSQLiteStore
 from .engines.time_left import time_left
 from .operations.errors import (
     AccessLost,
@@ -92,11 +94,13 @@ __all__ = [
     "Put",
     "Query",
     "Reason",
+    "SQLiteStore",
     "Scan",
     "Store",
     "StoreError",
     "SyncDynamoDBStore",
     "SyncMemoryStore",
+    "SyncSQLiteStore",
     "SyncStore",
     "TableExists",
     "TableMissing",

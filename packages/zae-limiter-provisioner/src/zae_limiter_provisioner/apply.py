@@ -86,7 +86,7 @@ class ApplyRun:
             return self._carry_out_under(lock, plan, live)
         except StaleStateError:
             raise  # the stored lock is not ours
-        except Exception:
+        except BaseException:  # also Ctrl-C, in the process of a command
             self._release_lock(lock)
             raise
 

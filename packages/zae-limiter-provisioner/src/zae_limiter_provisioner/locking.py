@@ -56,7 +56,9 @@ def _holder(options: ApplyOptions) -> str:
 
 
 def _describe_lock(lock: ProvisionerLock, repository: SyncRepository) -> str:
-    where = f"--name {repository.namespace_state.stack} --namespace {repository.name}"
+    table = repository.namespace_state.stack
+    option = "--store" if ":" in table else "--name"  # a URL, or the name of a stack, which has no colon
+    where = f"{option} {table} --namespace {repository.name}"
     return (
         f"{lock.owner} is applying, until {iso_time(lock.expires_at_ms)} at most; wait (--lock-timeout), or if it is "
         f"gone, free the lock: zae-limiter limits unlock {where} {lock.lock_id}"

@@ -17,24 +17,28 @@ if TYPE_CHECKING:
 @click.option(
     "--file", "-f", "path", type=click.Path(path_type=Path), help="Manifest to apply.  [default: the bundled example]"
 )
+@click.option("--store", help="File to use instead of memory, such as sqlite:///demo.db; created if missing.")
 @click.option("--endpoint-url", help="DynamoDB endpoint to use instead of memory, such as http://localhost:8000.")
 @click.option("--name", "-n", help="Table at the endpoint, created if missing.  [default: zae-limiter-demo]")
 @click.option("--region", help="Region of the endpoint.  [default: the SDK's; us-east-1 for a local endpoint]")
 @debug_option
-def demo(path: Path | None, endpoint_url: str | None, name: str | None, region: str | None) -> None:
+def demo(path: Path | None, store: str | None, endpoint_url: str | None, name: str | None, region: str | None) -> None:
     """Apply a manifest of limits, then send a burst of concurrent calls from several callers, among them two API keys
     of one project. Show which calls are admitted, which wait and for how long, and the cost. Takes about 7 seconds.
 
-    The demo runs in memory: no network, no account. With --endpoint-url it runs against a DynamoDB and leaves its
+    The demo runs in memory: no network, no account. With --store it runs on a file, for which the other commands take
+    the same option. With --endpoint-url it runs against a DynamoDB and leaves its
     table there. A local endpoint (localhost or a loopback address) needs no credentials.
     """
     from ..demo.example import example
 
     if endpoint_url is None and (name or region):
         raise click.UsageError("--name and --region need --endpoint-url; without it the demo runs in memory")
+    if store is not None and endpoint_url is not None:
+        raise click.UsageError("--store is for a file and --endpoint-url for a DynamoDB: pass the one or the other")
     source = path or example()
     manifest = _manifest(source)
-    backend = _backend(manifest.namespace, endpoint_url, name, region)
+    backend = _backend(manifest.namespace, store, endpoint_url, name, region)
     _run(manifest, source.name, backend)
 
 
@@ -44,9 +48,13 @@ def _manifest(source: Path) -> "LimitsManifest":
     return LimitsManifest.from_yaml(source.read_text(encoding="utf-8"), str(source))
 
 
-def _backend(namespace: str, endpoint_url: str | None, name: str | None, region: str | None) -> "Backend":
+def _backend(
+    namespace: str, store: str | None, endpoint_url: str | None, name: str | None, region: str | None
+) -> "Backend":
     from ..demo import backends
 
+    if store is not None:
+        return backends.in_file(namespace, store)
     if endpoint_url is None:
         return backends.in_memory(namespace)
     return backends.at_endpoint(namespace, endpoint_url, table=name or "zae-limiter-demo", region=region)

@@ -1,4 +1,4 @@
-"""Open the demo's table, in memory or at an endpoint, with one meter for its requests."""
+"""Open the demo's table, in memory, in a file or at an endpoint, with one meter for its requests."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ from zae_limiter.stores import (
     MemoryTable,
     Meter,
     Operation,
+    SQLiteStore,
     SyncDynamoDBStore,
     SyncMemoryStore,
 )
 
-from ..connection import fill_in_what_local_endpoints_ignore, is_local
+from ..connection import Connection, fill_in_what_local_endpoints_ignore, is_local
 
 ROUND_TRIP_SECONDS: Final = 0.005
 
@@ -46,6 +47,16 @@ def in_memory(namespace: str) -> Backend:
     table = MemoryTable(meter)
     description = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
     return Backend(description, Options(namespace=namespace), DistantMemory(table), SyncMemoryStore(table), meter)
+
+
+def in_file(namespace: str, url: str) -> Backend:
+    """Return a table in a file, which is made if it is missing. Raises ``CommandError`` for a bad URL."""
+    connection = Connection.of_store(url, source="--store")
+    meter = Meter()
+    sync_store = connection.open_file(meter)
+    options = Options(namespace=namespace, **connection.store_options())
+    description = f"file {sync_store.path}: no network, no account"
+    return Backend(description, options, SQLiteStore(sync_store.path, meter=meter), sync_store, meter)
 
 
 def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Backend:

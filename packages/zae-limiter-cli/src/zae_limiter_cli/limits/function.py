@@ -49,6 +49,24 @@ class Function:
         except FormatError as error:
             raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
 
+    def apply(self, request: Request) -> Answer:
+        """Apply as ``ask`` does. If nobody waits for the answer any more, raise a ``CommandError`` that says what the
+        Lambda does meanwhile.
+        """
+        from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+
+        state = f"zae-limiter limits state {self.connection.option} --namespace {request.namespace}"
+        goes_on = (
+            f"the apply goes on in the Lambda, and holds the lock of {request.namespace} until it ends: "
+            f"`{state}` shows the lock and what is managed"
+        )
+        try:
+            return self.ask(request)
+        except KeyboardInterrupt:
+            raise CommandError(f"stopped waiting; {goes_on}") from None
+        except (ConnectionClosedError, ReadTimeoutError) as error:
+            raise CommandError(f"{str(error).removesuffix('.')}; {goes_on}") from error
+
     def _invoke(self, request: Request) -> Mapping[str, Any]:
         from botocore.exceptions import ClientError
 

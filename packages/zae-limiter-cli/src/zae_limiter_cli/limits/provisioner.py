@@ -1,8 +1,9 @@
-"""The provisioner and the planner of a stack, as commands ask them. The commands decide what to ask."""
+"""The provisioner and the planner of a stack or a file, as commands ask them. The commands decide what to ask."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from attrs import evolve
 
@@ -10,8 +11,8 @@ from zae_limiter_manifest import Answer, Plan, Request
 
 from ..columns import counted
 from ..connection import Connection
-from ..errors import CommandError
 from .function import Function, OutOfReach
+from .in_process import InProcess
 
 
 def silent(_: str) -> None:
@@ -20,7 +21,7 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Provisioner:
-    """The function that writes limits; ``report`` gets the progress of a long apply."""
+    """The function that writes limits, in a Lambda or in this process; ``report`` gets the progress of a long apply."""
 
     connection: Connection
     report: Callable[[str], None] = field(default=silent)
@@ -31,35 +32,17 @@ class Provisioner:
 
     def apply(self, request: Request) -> Iterator[Answer]:
         """Yield all that was done so far, after each invocation, until nothing is left or nothing more can be done."""
-        total = answer = self._ask_to_apply(request)
+        total = answer = self._function.apply(request)
         yield total
         while answer.remaining and answer.plan and answer.plan.changes:
             self.report(f"{request.namespace}: {counted(answer.remaining, 'change')} left, continuing")
-            answer = self._ask_to_apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
+            answer = self._function.apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
             yield total
 
-    def _ask_to_apply(self, request: Request) -> Answer:
-        """Return the answer. If nobody waits for it any more, raise a ``CommandError`` that says what the Lambda does
-        meanwhile.
-        """
-        from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
-
-        state = f"zae-limiter limits state --name {self.connection.name} --namespace {request.namespace}"
-        goes_on = (
-            f"the apply goes on in the Lambda, and holds the lock of {request.namespace} until it ends: "
-            f"`{state}` shows the lock and what is managed"
-        )
-        try:
-            return self.ask(request)
-        except KeyboardInterrupt:
-            raise CommandError(f"stopped waiting; {goes_on}") from None
-        except (ConnectionClosedError, ReadTimeoutError) as error:
-            raise CommandError(f"{str(error).removesuffix('.')}; {goes_on}") from error
-
     @cached_property
-    def _function(self) -> Function:
-        return Function(self.connection, "provisioner")
+    def _function(self) -> Function | InProcess:
+        return _function_of(self.connection, "provisioner")
 
 
 @dataclass(frozen=True)
@@ -86,12 +69,16 @@ class Planner:
             return answer
 
     @cached_property
-    def _function(self) -> Function:
-        return Function(self.connection, "planner")
+    def _function(self) -> Function | InProcess:
+        return _function_of(self.connection, "planner")
 
     @cached_property
     def _instead(self) -> Provisioner:
         return Provisioner(self.connection)
+
+
+def _function_of(connection: Connection, kind: Literal["planner", "provisioner"]) -> Function | InProcess:
+    return Function(connection, kind) if connection.file is None else InProcess(connection, kind)
 
 
 def _together(before: Answer, after: Answer) -> Answer:

@@ -11,6 +11,7 @@ from zae_limiter_manifest import Answer, Failure, LimitsManifest, Plan, Request,
 from zae_limiter_manifest.problems import printable
 
 from .. import confirmation
+from ..connection import option_of
 from ..errors import CommandError
 from ..options import DocumentForm
 from .files import load_files
@@ -52,11 +53,12 @@ class Rollout:
         pairs = zip(requests, plans, strict=True)
         return self._carry_out({request.namespace: self._apply(request, plan) for request, plan in pairs})
 
-    def of_saved(self, path: Path, stack: str) -> bool:
+    def of_saved(self, path: Path) -> bool:
         """Apply a plan exactly as it was saved; return whether all went well."""
         saved = SavedPlan.read(path)
-        if saved.stack != stack:
-            raise CommandError(f"{path}: this plan is for the stack {saved.stack}: pass --name {saved.stack}")
+        if saved.stack != self.provisioner.connection.name:
+            what = "file" if ":" in saved.stack else "stack"
+            raise CommandError(f"{path}: this plan is for the {what} {saved.stack}: pass {option_of(saved.stack)}")
         if self.namespace not in (None, saved.plan.namespace):
             raise CommandError(f"{path}: this plan is for the namespace {saved.plan.namespace}, not {self.namespace}")
         self._check_can_ask()

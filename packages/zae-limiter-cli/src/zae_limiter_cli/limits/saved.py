@@ -25,7 +25,7 @@ _LONGEST_REASON: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """The manifest that was planned, and the plan."""
+    """The manifest that was planned, and the plan; ``stack`` is the name of its stack, or the URL of its file."""
 
     stack: str
     manifest: LimitsManifest

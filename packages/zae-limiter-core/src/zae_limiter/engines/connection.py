@@ -19,8 +19,8 @@ class Connection:
     """The options that only an engine needs; times in seconds.
 
     ``stack``: if ``None``, ``ZAEL_STACK`` of the environment, else ``zae-limiter``.
-    ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, else
-    DynamoDB.
+    ``store``: the URL of a file, like ``sqlite:///limits.db``; if ``None``, ``ZAEL_STORE`` of the environment, unless
+    ``stack``, ``region``, ``endpoint_url`` or ``profile`` is given, which is for DynamoDB.
     ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
     ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
     ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
@@ -67,7 +67,8 @@ class Connection:
         """
         if self.store is not None:
             return path_of(self.store)
-        url = os.environ.get("ZAEL_STORE")
+        is_of_aws = any((self.stack, self.region, self.endpoint_url, self.profile))
+        url = None if is_of_aws else os.environ.get("ZAEL_STORE")
         return path_of(url, field="ZAEL_STORE") if url else None
 
     @property

@@ -76,6 +76,6 @@ def apply(
         quiet=quiet,
         expected_hash=expect_hash,
     )
-    done = rollout.of_saved(saved, connection.name) if saved else rollout.of_files(files, take_over=take_over)
+    done = rollout.of_saved(saved) if saved else rollout.of_files(files, take_over=take_over)
     if not done:
         raise click.exceptions.Exit(1)

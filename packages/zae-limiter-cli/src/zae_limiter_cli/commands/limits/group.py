@@ -29,5 +29,6 @@ def limits() -> None:
     """Keep the limits of namespaces in files: one YAML file for each namespace.
 
     apply and unlock invoke the stack's provisioner. plan, diff, export and state invoke its planner, which only reads.
-    You need no permission but lambda:InvokeFunction on these two.
+    You need no permission but lambda:InvokeFunction on these two. With --store there is no stack: this process does
+    their work on the file.
     """

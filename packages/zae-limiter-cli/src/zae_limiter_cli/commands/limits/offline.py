@@ -7,7 +7,7 @@ import click
 
 from ...columns import counted
 from ...errors import CommandError
-from ...options import DocumentForm, connected
+from ...options import DocumentForm, connected, connected_to_stack
 from .options import files_option, form_option, take_over_option
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all othe
 
 
 @click.command("cfn-template")
-@connected
+@connected_to_stack
 @files_option(required=True)
 @click.option(
     "--out",

@@ -1,7 +1,7 @@
 """`zae-limiter namespace register`, `list`, `show`, `delete`, `recover`, `orphans` and `purge`."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +31,7 @@ def register(*, connection: "Connection", namespace: str, output: OutputForm) ->
 
     The name of a deleted namespace is free again: the new namespace has another id, and is empty.
     """
-    with _registry(connection) as registry:
+    with _table(connection) as registry:
         _show(registry.register_namespace(namespace), output)
 
 
@@ -114,15 +114,21 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
         try:
             removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
         except KeyboardInterrupt:
-            again = f"zae-limiter namespace purge --name {connection.name} -- {namespace_id}"
+            again = f"zae-limiter namespace purge {connection.option} -- {namespace_id}"
             raise CommandError(f"stopped in the middle: run `{again}` again, which removes the rest") from None
     message = f"Namespace {namespace_id} purged, items removed: {removed:,}."
     show_done({"namespace_id": namespace_id, "items": removed}, "purged", output, message=message)
 
 
+def _registry(connection: "Connection") -> "AbstractContextManager[SyncRepository]":
+    """Open the table as ``_table`` does. Raises ``CommandError`` for a missing file."""
+    connection.check_there()
+    return _table(connection)
+
+
 @contextmanager
-def _registry(connection: "Connection") -> "Iterator[SyncRepository]":
-    """Open the table without a namespace: even `default` may be deleted."""
+def _table(connection: "Connection") -> "Iterator[SyncRepository]":
+    """Open the table without a namespace: even `default` may be deleted. Make a missing file."""
     from zae_limiter.values.versions import check_compatible, core_version
 
     from ...stack.record import open_table

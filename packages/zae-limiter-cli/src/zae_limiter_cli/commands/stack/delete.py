@@ -7,7 +7,7 @@ import click
 from ...columns import say_json
 from ...confirmation import confirm
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, yes_option
+from ...options import OutputForm, connected_to_stack, output_option, yes_option
 from ...progress import reporter
 from .options import errors_only_option
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@connected
+@connected_to_stack
 @click.option("--keep-archive", is_flag=True, help="Keep the bucket with the archived audit events.")
 @yes_option
 @output_option

@@ -7,7 +7,7 @@ import click
 
 from ...columns import counted, say_columns, say_json
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option
+from ...options import OutputForm, connected_to_stack, output_option
 from ...progress import reporter
 from .options import errors_only_option, production_option, stack_options, tag_option
 
@@ -21,7 +21,7 @@ downgrade_option = click.option(
 
 
 @click.command()
-@connected
+@connected_to_stack
 @click.option("--plan", is_flag=True, help="Show the changes without making them.")
 @click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
 @downgrade_option

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json
-from ...options import OutputForm, connected, output_option
+from ...options import OutputForm, connected_to_stack, output_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@connected
+@connected_to_stack
 @output_option
 def status(*, connection: "Connection", output: OutputForm) -> None:
     """Check every part of the stack NAME. The exit code is 0 if all parts are healthy, and 1 otherwise."""
@@ -41,7 +41,7 @@ def _show(found: list["Check"]) -> None:
 
 
 @click.command("list")
-@connected
+@connected_to_stack
 @output_option
 def list_stacks(*, connection: "Connection", output: OutputForm) -> None:
     """List the stacks of the region that have the tag of `deploy`."""

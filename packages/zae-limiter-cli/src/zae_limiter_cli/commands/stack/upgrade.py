@@ -7,7 +7,7 @@ import click
 from ...columns import counted, say_columns, say_json
 from ...confirmation import confirm
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, yes_option
+from ...options import OutputForm, connected_to_stack, output_option, yes_option
 from ...progress import reporter
 from .deploy import as_json, bring_about, downgrade_option, show
 from .options import errors_only_option
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@connected
+@connected_to_stack
 @click.option(
     "--code-only", is_flag=True, help="Upload code only; another tool deploys the template of `cfn-template`."
 )

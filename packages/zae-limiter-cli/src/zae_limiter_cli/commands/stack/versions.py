@@ -6,7 +6,7 @@ import click
 
 from ...columns import say_columns, say_json
 from ...errors import CommandError, debug_option
-from ...options import OutputForm, connected, output_option
+from ...options import OutputForm, connected_to_stack, output_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -33,7 +33,7 @@ def version(*, output: OutputForm) -> None:
 
 
 @click.command()
-@connected
+@connected_to_stack
 @output_option
 def check(*, connection: "Connection", output: OutputForm) -> None:
     """Compare the stack NAME with this release: schema, version record, code of the Lambdas.
