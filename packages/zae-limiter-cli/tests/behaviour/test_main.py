@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 import sys
@@ -21,11 +22,15 @@ def run(*args: str) -> Result:
 def test_help_and_version_import_neither_a_client_nor_the_library() -> None:
     ask = (
         "import sys; from zae_limiter_cli.main import main\n"
-        "main([sys.argv[1]], standalone_mode=False)\n"
-        "print({'boto3', 'botocore', 'aioboto3', 'yaml', 'asyncio', 'zae_limiter'} & set(sys.modules))"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "slow = {'boto3', 'botocore', 'aioboto3', 'yaml', 'asyncio', 'sqlite3', 'zae_limiter'}\n"
+        "print((slow | {'zae_limiter_provisioner'}) & set(sys.modules))"
     )
-    for option in ("--help", "--version"):
-        answer = subprocess.run([sys.executable, "-c", ask, option], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "ZAEL_STORE": "sqlite:///limits.db"}
+    for words in (["--help"], ["--version"], ["limits", "plan", "--help"]):
+        answer = subprocess.run(
+            [sys.executable, "-c", ask, *words], capture_output=True, text=True, check=True, env=environment
+        )
         assert answer.stdout.endswith("\nset()\n")
 
 

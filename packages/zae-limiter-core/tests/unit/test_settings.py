@@ -13,9 +13,8 @@ from zae_limiter.testing import ManualClock
 
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ZAEL_STACK", raising=False)
-    monkeypatch.delenv("ZAEL_NAMESPACE", raising=False)
-    monkeypatch.delenv("ZAEL_TRANSPORT", raising=False)
+    for name in ("ZAEL_STACK", "ZAEL_STORE", "ZAEL_NAMESPACE", "ZAEL_TRANSPORT"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_without_anything_said_there_are_defaults() -> None:
@@ -28,6 +27,16 @@ def test_the_environment_comes_before_the_defaults_and_the_caller_before_both(mo
     assert (Options().stack_name, Options().namespace_name) == ("of-env", "env")
     chosen = Options(stack="mine", namespace="own")
     assert (chosen.stack_name, chosen.namespace_name) == ("mine", "own")
+
+
+@pytest.mark.parametrize("field", ["stack", "region", "endpoint_url", "profile"])
+def test_who_names_a_stack_or_its_aws_does_not_get_the_file_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    monkeypatch.setenv("ZAEL_STORE", "sqlite:///of-env.db")
+    assert str(Options().file) == "of-env.db"
+    assert Options(**{field: "mine"}).file is None
+    assert str(Options(store="sqlite:///mine.db", **{field: "mine"}).file) == "mine.db"
 
 
 @pytest.mark.parametrize(

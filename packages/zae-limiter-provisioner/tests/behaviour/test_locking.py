@@ -1,12 +1,16 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, World, limits, manifest
 from zae_limiter import ProvisionerLock
 from zae_limiter.operations.errors import NotApplied
-from zae_limiter_manifest import LimitsManifest
+from zae_limiter.operations.values import Operation, Transact
+from zae_limiter_manifest import LimitsManifest, Request
+from zae_limiter_provisioner.actions import perform
+from zae_limiter_provisioner.table import Table
 
 OTHER = manifest(resources={"gpt-4": limits(1)}, entities={"user-3": {"resources": {"gpt-4": limits(3)}}})
 
@@ -27,6 +31,28 @@ def test_an_apply_is_refused_while_another_holds_the_lock(world: World, wanted: 
     assert failure.code == "locked"
     assert failure.message.startswith("cli (bob) is applying, until 20")
     assert failure.message.endswith("zae-limiter limits unlock --name stack --namespace tenant-alpha abc")
+
+
+def test_the_way_out_of_a_lock_in_a_file_names_the_file(world: World) -> None:
+    hold(world)
+    table = Table(world.store(), "sqlite:////srv/limits.db", clock=world.clock)
+    (failure,) = perform(table, Request.of("apply", EVERY_LEVEL)).errors
+    assert failure.message.endswith("unlock --store sqlite:////srv/limits.db --namespace tenant-alpha abc")
+
+
+def test_an_interrupted_apply_frees_its_lock(world: World) -> None:
+    def interrupt(operation: Operation[Any]) -> None:
+        if isinstance(operation, Transact):
+            raise KeyboardInterrupt
+
+    store = world.store()
+    world.repository()
+    store.fault = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        world.ask("apply", EVERY_LEVEL, store=store)
+    assert (state := world.ask("state").state)
+    assert state.lock is None
+    world.apply(EVERY_LEVEL)
 
 
 def test_reading_goes_on_while_somebody_applies(world: World) -> None:

@@ -11,8 +11,9 @@ from .state_dir import Running
 Form = Literal["sh", "direnv", "powershell"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
-# They would lead to another account, or to none.
+# They would lead to another account, to none, or to a file.
 UNSET: Final = (
+    "ZAEL_STORE",
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
     "AWS_SESSION_TOKEN",

@@ -13,6 +13,7 @@ from zae_limiter_cli.local.variables import FORMS, Form, script, unwanted, varia
 RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto", 1.0, Credentials("KEY", "secret"))
 USERS = {
     "PATH": os.environ["PATH"],
+    "ZAEL_STORE": "sqlite:///limits.db",
     "AWS_PROFILE": "production",
     "AWS_DEFAULT_PROFILE": "production",
     "AWS_SESSION_TOKEN": "token",
