@@ -80,13 +80,13 @@ class Connection:
         return option_of(self.name)
 
     @property
-    def is_missing(self) -> bool:
-        """Return whether there is no file yet; ``False`` for a stack, which only a request can look for."""
-        return self.file is not None and not self.file.exists()
+    def could_be_made(self) -> bool:
+        """Return whether there is no file yet, but a folder for it."""
+        return self.file is not None and not self.file.exists() and self.file.absolute().parent.is_dir()
 
     def check_there(self) -> None:
         """Raise ``CommandError`` for a missing file: a command that looks for something must not make it."""
-        if self.is_missing:
+        if self.file is not None and not self.file.exists():
             makes_it = "a program that opens it makes it, and so does `zae-limiter limits apply`"
             raise CommandError(f"there is no file {self.file}: check --store; {makes_it}")
 

@@ -1,5 +1,6 @@
 import os
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -85,3 +86,22 @@ def test_credentials_that_are_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {"HOME": "/nowhere", **own})
     at_endpoint("tenant-alpha", "http://localhost:8000", table="demo", region=None)
     assert {name: os.environ[name] for name in own} == own
+
+
+@pytest.mark.slow
+def test_it_runs_on_a_file_which_the_other_commands_show_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, store = tmp_path / "fast.yaml", ["--store", f"sqlite:///{tmp_path}/demo.db"]
+    manifest.write_text(FAST)
+    monkeypatch.setattr(burst, "LONGEST_WAIT_SECONDS", 0.5)
+    told = CliRunner().invoke(main, ["demo", "-f", str(manifest), *store]).stdout
+    assert f"zae-limiter demo, file {tmp_path}/demo.db: no network, no account" in told
+    assert re.search(r"^  user-123 +8 +5 +- +3$", told, re.MULTILINE)
+    shown = CliRunner().invoke(main, ["bucket", "show", "user-123", "-N", "tenant-alpha", *store]).stdout
+    assert [row.split()[:4] for row in shown.splitlines()[1:]] == [["gpt-4", "rpm", "0", "5"]]
+
+
+def test_it_runs_on_a_file_or_at_an_endpoint_not_on_both() -> None:
+    done = CliRunner().invoke(main, ["demo", "--store", "sqlite:///demo.db", "--endpoint-url", "http://127.0.0.1:1"])
+    assert (done.exit_code, "pass the one or the other" in done.stderr) == (1, True)

@@ -44,14 +44,11 @@ class InProcess:
             raise CommandError(f"{request.namespace}: stopped in the middle: {again}") from None
 
     def _store(self, request: Request) -> "SyncStore":
-        if self.connection.is_missing and request.action in {"plan", "diff"}:
-            return _nothing()  # an apply would make the file, a plan writes nothing
-        if request.action != "apply":
-            self.connection.check_there()
-        return self.connection.open_file()
+        from zae_limiter.stores import SyncMemoryStore
 
-
-def _nothing() -> "SyncStore":
-    from zae_limiter.stores import SyncMemoryStore
-
-    return SyncMemoryStore()
+        connection = self.connection
+        if connection.could_be_made and request.action in {"plan", "diff"}:
+            return SyncMemoryStore()  # an apply would make the file, a plan writes nothing
+        if request.action not in {"plan", "diff", "apply"}:
+            connection.check_there()
+        return connection.open_file()

@@ -86,6 +86,8 @@ def make_file(path: Path, *, mount_type: Callable[[Path], str | None] | None = N
             f"{path} is on a file system of the kind {kind}, where locks between processes cannot be trusted:"
             " name a file on a disk of this host, or use DynamoDB"
         )
+    if path.is_dir():
+        raise NotApplied(f"{path} is a folder: name a file in it")
     with suppress(FileExistsError):
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
