@@ -1,5 +1,5 @@
 """What lives here: the commands that docs/cli.md shows, run in their order on every store, and its lists of commands.
-What never does: the commands of `limits` (test_operators_page); what a command does in detail (the CLI's own tests).
+What never does: the commands of `limits` on a stack (test_operators_page); the details of a command (the CLI's own tests).
 """
 
 import re
@@ -15,10 +15,23 @@ from zae_limiter import SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+FILE = re.compile(r"^```yaml (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sh\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 LIST = re.compile(r"<!-- commands: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 EXAMPLE_ID = "dTq0yW5cX8A"
-TOLD_ONCE = {"name", "region", "profile", "endpoint_url", "namespace", "output", "principal", "yes", "debug", "help"}
+TOLD_ONCE = {
+    "name",
+    "region",
+    "profile",
+    "endpoint_url",
+    "store",
+    "namespace",
+    "output",
+    "principal",
+    "yes",
+    "debug",
+    "help",
+}
 BY_HAND = ("system", "resource", "entity", "bucket", "namespace")
 
 
@@ -35,24 +48,44 @@ def run(line: str, namespace_id: str = "") -> str:
 
 
 @pytest.mark.needs("endpoint")
+@pytest.mark.usefixtures("folder")
 def test_the_commands_do_what_the_page_says(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_STACK", table_name)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", str(target.endpoint_url))
     with SyncRepository.builder().stack(table_name).create_table().build() as repository:
-        told = ""
-        for commands, output in BLOCK.findall(PAGE):
-            if "bucket show" in commands:
-                use_up(repository)
-            for line in commands.splitlines():
-                found = re.search(r"recover (?:-- )?(\S+)`", told)
-                last = run(line, found[1] if found else "")
-                told += last
-            assert output in {"", last}
-        bucket = repository.get_bucket("customer-7", "gpt-4")
-        assert bucket is not None
-        assert bucket.available == {"rpm": 60, "tpm": 5000}
-        assert [each.name for each in repository.list_namespaces()] == ["default"]
-        assert repository.list_orphan_namespaces() == []
+        follow_the_page(repository)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_commands_do_the_same_on_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_STORE", "sqlite:///page.db")
+    with SyncRepository.open() as repository:
+        follow_the_page(repository)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory, with the files of the page."""
+    for name, content in FILE.findall(PAGE):
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+
+
+def follow_the_page(repository: SyncRepository) -> None:
+    told = ""
+    for commands, output in BLOCK.findall(PAGE):
+        if "bucket show" in commands:
+            use_up(repository)
+        for line in commands.splitlines():
+            found = re.search(r"recover (?:-- )?(\S+)`", told)
+            last = run(line, found[1] if found else "")
+            told += last
+        assert output in {"", last}
+    bucket = repository.get_bucket("customer-7", "gpt-4")
+    assert bucket is not None
+    assert bucket.available == {"rpm": 60, "tpm": 5000}
+    assert [each.name for each in repository.list_namespaces()] == ["default"]
+    assert repository.list_orphan_namespaces() == []
 
 
 def use_up(repository: SyncRepository) -> None:
