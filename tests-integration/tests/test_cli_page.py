@@ -1,5 +1,5 @@
 """What lives here: the commands that docs/cli.md shows, run in their order on every store, and its lists of commands.
-What never does: the commands of `limits` on a stack (test_operators_page); the details of a command (the CLI's own tests).
+What never does: the commands of `limits` on a stack (test_operators_page); what a command does (the CLI).
 """
 
 import re
