@@ -10,9 +10,7 @@ LEFT_OUT: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".
 # Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest describes this installation.
 METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
-FOR_APPLICATIONS: Final = frozenset(
-    ("zae_limiter", room) for room in ("aio", "integrations", "testing")
-)  # Lambdas block
+FOR_APPLICATIONS: Final = frozenset({"aio", "integrations", "testing"})  # folders of core; Lambdas block
 
 
 def files_of(distribution: Distribution) -> dict[str, Path]:
@@ -35,7 +33,7 @@ def files_of(distribution: Distribution) -> dict[str, Path]:
 def _belongs(name: PurePosixPath) -> bool:
     if ".." in name.parts or "__pycache__" in name.parts or name.suffix in LEFT_OUT | {PATH_FILE}:
         return False  # scripts are outside, and a path file stands for what is elsewhere
-    if name.parts[:2] in FOR_APPLICATIONS:
+    if name.parts[0] == "zae_limiter" and not FOR_APPLICATIONS.isdisjoint(name.parts[1:-1]):
         return False
     if name.parts[0].endswith(".dist-info"):
         return name.name in METADATA or "licenses" in name.parts

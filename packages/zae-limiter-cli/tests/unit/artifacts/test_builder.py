@@ -61,7 +61,7 @@ def test_it_holds_no_client_nothing_compiled_and_less_than_2_mb(name: LambdaName
     names = names_in(artifact.content)
     assert not {entry.split("/")[0] for entry in names} & set(NEVER)
     assert not [entry for entry in names if entry.endswith((".so", ".pyd", ".pyc", ".pth"))]
-    assert not [entry for entry in names if entry.startswith(("zae_limiter/aio/", "zae_limiter/integrations/"))]
+    assert not [entry for entry in names if entry.startswith("zae_limiter/integrations/") or "/aio/" in entry]
     assert len(artifact.content) < 2_000_000
 
 
