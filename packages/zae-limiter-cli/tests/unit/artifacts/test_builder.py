@@ -56,13 +56,13 @@ def test_another_process_with_another_hash_seed_builds_the_same_bytes(name: Lamb
     assert other.stdout.strip() == build_artifact(name).code_sha256
 
 
-def test_it_holds_no_client_nothing_compiled_and_less_than_2_mb(name: LambdaName) -> None:
+def test_it_holds_no_client_nothing_compiled_and_little_else(name: LambdaName) -> None:
     artifact = build_artifact(name)
     names = names_in(artifact.content)
     assert not {entry.split("/")[0] for entry in names} & set(NEVER)
     assert not [entry for entry in names if entry.endswith((".so", ".pyd", ".pyc", ".pth"))]
     assert not [entry for entry in names if entry.startswith("zae_limiter/integrations/") or "/aio/" in entry]
-    assert len(artifact.content) < 2_000_000
+    assert len(artifact.content) < 2_100_000  # stored, not compressed
 
 
 def test_it_holds_what_its_own_imports_need(name: LambdaName) -> None:

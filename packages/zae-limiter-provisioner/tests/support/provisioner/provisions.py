@@ -12,6 +12,7 @@ from zae_limiter import Limit, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import BatchWrite, Delete, Item, Operation, Put, Query, Transact, Update
+from zae_limiter.stores import Capabilities
 from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import Answer, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
@@ -42,6 +43,10 @@ class Store(SyncMemoryStore):
         self._applied = applied
         self._dead = False
         self._lock = Lock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(expiry=True)  # a request may wait, as one to DynamoDB does
 
     @property
     def written(self) -> list[Operation[Any]]:
