@@ -12,13 +12,14 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
+- **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
 
 It is imported by Lambdas, cold: no AWS library is imported before the first request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from .clock.system import SystemClock
@@ -31,6 +32,8 @@ from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
+from .flows.records import copying
+from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
 from .flows.records.migrations import MIGRATIONS, Change, Migration
 from .flows.records.registry import purged_namespaces
@@ -38,6 +41,7 @@ from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
+from .operations.values import Scan
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.attributes import TTL
@@ -61,7 +65,8 @@ from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
 from .sync.driver import SyncDriver
 from .sync.store import store_of
-from .wiring import clock_over, namespace_state_of
+from .values.namespaces import Namespace
+from .wiring import clock_over, namespace_state_of, new_namespace
 
 if TYPE_CHECKING:
     from .sync.repository import SyncRepository
@@ -79,6 +84,7 @@ __all__ = [
     "Capabilities",
     "Change",
     "Consumption",
+    "CopyForecast",
     "Flow",
     "Forecast",
     "Migration",
@@ -96,10 +102,12 @@ __all__ = [
     "change_version_record",
     "check_bucket",
     "consumption",
+    "copy",
     "count_usage",
     "create_table_request",
     "embedded_metrics",
     "forecast",
+    "forecast_copy",
     "is_audit_event",
     "is_invalid",
     "log_as_json",
@@ -151,3 +159,44 @@ def open_table(options: Options) -> "SyncRepository":
 def run(table: "SyncRepository", flow: Flow[T]) -> T:
     """Run a flow and return its result. Raises ``InfrastructureError`` and what the flow raises."""
     return table.driver.run(with_public_errors(table.namespace_state.stack, flow))
+
+
+def forecast_copy(source: "SyncRepository", target: "SyncRepository", names: Collection[str]) -> list[CopyForecast]:
+    """Return what a copy of these namespaces would write, or of all in use if there are no ``names``; write nothing.
+
+    Raises ``NamespaceNotFoundError``, ``NamespaceStateError`` for a namespace that the target has and that is not
+    empty, ``VersionError``, ``InfrastructureError``.
+    """
+    for table in (target, source):
+        run(table, copying.check_schema(table.namespace_state.stack))
+    forecasts = run(source, copying.survey(names))
+    for each in forecasts:
+        each.is_copied = run(target, copying.is_copied(each.namespace))
+    return forecasts
+
+
+def copy(
+    source: "SyncRepository",
+    target: "SyncRepository",
+    forecasts: Sequence[CopyForecast],
+    *,
+    report: Callable[[int], None],
+) -> list[Namespace]:
+    """Copy the namespaces that are not copied yet, and return them as they are in the target.
+
+    Nobody can open them before all is there. ``report`` gets the number of items written so far. A repeated call after
+    an interruption purges what is there and begins anew. Raises what ``forecast_copy`` does.
+    """
+    wanted = [each.namespace for each in forecasts if not each.is_copied]
+    new = [new_namespace(each.name, target._clock) for each in wanted]
+    for old, each in zip(wanted, new, strict=True):
+        run(target, copying.begin(old, each))
+    ids = {old.namespace_id: each.namespace_id for old, each in zip(wanted, new, strict=True)}
+    scan, count = (Scan(copying.ITEMS_PER_PAGE) if ids else None), 0
+    while scan is not None:
+        items, scan = run(source, copying.page(scan))
+        count += run(target, copying.write(items, ids))
+        report(count)
+    for each in new:
+        run(target, copying.finish(each))
+    return new

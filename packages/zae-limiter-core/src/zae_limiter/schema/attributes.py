@@ -69,6 +69,10 @@ DELETED: Final = "deleted_at"  # on both records of a namespace, from its soft d
 PURGING: Final = "purging_at"  # on the record by id, from the beginning of a purge on
 PURGED: Final = "purged_at"  # on the record by id, from the end of a purge on
 
+# The id of the source's namespace, in a namespace that was copied; no limit has such a name, as below.
+COPYING: Final = "_copying_from"  # on both records, until all is there
+COPIED: Final = "_copied_from"  # on the record by id, from then on
+
 # Of the version record.
 SCHEMA_VERSION: Final = "schema_version"
 CORE_VERSION: Final = "core_version"

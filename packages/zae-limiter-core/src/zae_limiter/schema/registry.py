@@ -10,6 +10,8 @@ from . import keys
 from .attributes import (
     BEHIND_PK,
     BEHIND_SK,
+    COPIED,
+    COPYING,
     CORE_VERSION,
     CREATED_AT,
     DELETED,
@@ -30,7 +32,7 @@ from .reading import number, optional, reads, text
 
 Item = dict[str, Any]
 
-MARKS: Final = (DELETED, PURGING, PURGED)
+MARKS: Final = (DELETED, PURGING, PURGED, COPYING, COPIED)
 STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps its records
 
 
@@ -74,6 +76,19 @@ def read_record(item: Item) -> RegistryRecord:
     for mark in MARKS:
         optional(text, item, mark)
     return RegistryRecord(item, read_namespace(item))
+
+
+def copying_items(new: Namespace, source_id: str) -> tuple[Item, Item]:
+    """Return the two records of a namespace that a copy fills: to everybody else it is a deleted one."""
+    by_name, by_id = namespace_items(new.name, new.namespace_id, new.created_at)
+    marks = {DELETED: new.created_at, COPYING: source_id}
+    return by_name | marks, by_id | marks
+
+
+def copied_items(record: RegistryRecord) -> tuple[Item, Item]:
+    """Return the two records of a namespace whose copy is complete. ``record`` is that by id, before."""
+    by_name, by_id = namespace_items(record.name, record.id, record.namespace.created_at)
+    return by_name, by_id | {COPIED: record.item[COPYING]}
 
 
 def purged_item(by_id: Item, at: str) -> Item:

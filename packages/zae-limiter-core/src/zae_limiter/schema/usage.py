@@ -44,6 +44,7 @@ from .reading import number, reads, text
 SEQUENCE_DIGITS: Final = 40
 SECONDS_PER_DAY: Final = 24 * 3600
 _OF_LIMIT: Final = "l_"
+_COUNTED: Final = "_counted_"
 _BY_PARENT: Final = "_refused_by_parent_"
 
 
@@ -165,7 +166,12 @@ def read_mark(item: Item, shard: int) -> str:
 
 def counted_attribute(shard: int) -> str:
     """Return the attribute with the mark of a shard."""
-    return f"_counted_{shard}"
+    return f"{_COUNTED}{shard}"
+
+
+def is_mark(name: str) -> bool:
+    """Return whether an attribute of a snapshot is the mark of a shard."""
+    return name.startswith(_COUNTED)
 
 
 def counter_attribute(limit: str) -> str:

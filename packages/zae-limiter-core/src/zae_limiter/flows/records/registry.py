@@ -7,7 +7,7 @@ from ...exceptions import NamespaceNotFoundError, NamespaceStateError
 from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Key, Page, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import DELETED, NAMESPACE_ID, PK, PURGED, PURGING
+from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING
 from ...schema.registry import MARKS, RegistryRecord, namespace_items, read_record
 from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
@@ -35,7 +35,7 @@ def id_key(namespace_id: str) -> Key:
 def register(new: Namespace) -> Flow[Namespace]:
     """Return the namespace of this name; ``new`` if there is none, or only a deleted one."""
     for _ in range(ATTEMPTS):
-        before = yield from _by_name(new.name)
+        before = yield from by_name_of(new.name)
         if before is not None and not before.has(DELETED):
             return before.namespace
         by_name, by_id = namespace_items(new.name, new.namespace_id, new.created_at)
@@ -47,7 +47,7 @@ def register(new: Namespace) -> Flow[Namespace]:
 def get(name: str) -> Flow[Namespace | None]:
     """Return the namespace in use under a name, ``None`` if there is none."""
     check_namespace("name", name)
-    found = yield from _by_name(name)
+    found = yield from by_name_of(name)
     return None if found is None or found.has(DELETED) else found.namespace
 
 
@@ -82,12 +82,14 @@ def _records(prefix: str) -> Flow[list[RegistryRecord]]:
     return [read_record(item) for item in items]
 
 
-def _by_name(name: str) -> Flow[RegistryRecord | None]:
+def by_name_of(name: str) -> Flow[RegistryRecord | None]:
+    """Return the record of a name, ``None`` if there is none."""
     item = yield from read(name_key(name))
     return None if item is None else read_record(item)
 
 
-def _by_id(namespace_id: str) -> Flow[RegistryRecord | None]:
+def by_id_of(namespace_id: str) -> Flow[RegistryRecord | None]:
+    """Return the record of an id, ``None`` if there is none."""
     item = yield from read(id_key(namespace_id))
     return None if item is None else read_record(item)
 
@@ -97,13 +99,13 @@ def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     looked_at = [IndexRows(each) for each in namespace_ids]
     empty: set[str] = set()
     for rows in looked_at:
-        if (yield from _is_empty(rows)):
+        if (yield from is_empty(rows)):
             empty.add(rows.namespace_id)
     yield from report(*looked_at)
     return empty
 
 
-def _is_empty(rows: IndexRows) -> Flow[bool]:
+def is_empty(rows: IndexRows) -> Flow[bool]:
     """Return whether the index shows no item of the namespace; skip rows of others."""
     query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=1)
     while True:
@@ -128,12 +130,12 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
     """Mark a namespace as deleted ``at`` an ISO time, and return it. Raises ``NamespaceNotFoundError``."""
     check_namespace("name", name)
     for attempt in range(ATTEMPTS):
-        by_name = yield from _by_name(name)
+        by_name = yield from by_name_of(name)
         if by_name is not None and attempt and by_name.namespace.deleted_at == at:
             return by_name.namespace  # our own write, whose answer was lost
         if by_name is None or by_name.has(DELETED):
             raise NamespaceNotFoundError(name, None if by_name is None else by_name.id)
-        by_id = yield from _by_id(by_name.id)
+        by_id = yield from by_id_of(by_name.id)
         if by_id is None:
             continue  # it was deleted and purged in between
         writes = [Put(record.item | {DELETED: at}, as_seen(record)) for record in (by_name, by_id)]
@@ -160,10 +162,10 @@ def both(namespace_id: str) -> Flow[tuple[RegistryRecord, RegistryRecord | None]
     """Return the record of an id, and that of its name, which may be for another id. Raises
     ``NamespaceNotFoundError``.
     """
-    by_id = yield from _by_id(namespace_id)
+    by_id = yield from by_id_of(namespace_id)
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)
-    by_name = yield from _by_name(by_id.name)
+    by_name = yield from by_name_of(by_id.name)
     return by_id, by_name
 
 
@@ -199,5 +201,7 @@ def _refuse_recovery(by_id: RegistryRecord, by_name: RegistryRecord | None) -> N
         raise NamespaceStateError(namespace_id, "it is not deleted")
     if by_id.has(PURGING):
         raise NamespaceStateError(namespace_id, "its purge has begun, and only ends")
+    if by_id.has(COPYING):
+        raise NamespaceStateError(namespace_id, "its copy is not complete: repeat `zae-limiter copy`, or purge it")
     if by_name is not None and not by_name.has(DELETED) and by_name.id != namespace_id:
         raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name.id!r}")

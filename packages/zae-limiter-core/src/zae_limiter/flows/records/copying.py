@@ -1,0 +1,160 @@
+"""Copy namespaces from one table to another: the flows of either side. ``maintenance.copy`` runs them in turn.
+
+A copy takes long, may be killed at any write, and nobody may use half of it. So the target's namespace gets a new id and
+is a deleted one to everybody until all is there; one transaction then opens it. A repeated copy purges what the
+killed one left, under its own id, and begins anew: continuing would have to find what was deleted in the source since.
+Late writes of the killed one reach the purged id alone.
+
+Buckets begin to count at 0, because the target's aggregator counts all that an inserted bucket has counted, and the
+copied snapshots have that already (``schema.moving``).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...exceptions import ClientTooOldError, NamespaceNotFoundError, NamespaceStateError, StackTooOldError
+from ...operations.sizes import index_units, item_size, read_units, write_units
+from ...operations.values import Item, Page, Put, Scan
+from ...schema.attributes import COPIED, COPYING, DELETED, PURGING
+from ...schema.moving import moved, namespace_in
+from ...schema.registry import copied_items, copying_items, purged_item
+from ...values.namespaces import Namespace
+from ...values.versions import SCHEMA_VERSION, core_version
+from ..index_rows import IndexRows
+from ..pages import write_all
+from ..retry import ATTEMPTS, RaceLost, with_retries
+from ..steps import Flow, Sleep
+from . import registry, versions
+from .purge import purge
+
+ITEMS_PER_PAGE = 250
+SETTLE_SECONDS = 1.0  # a write whose answer was lost may still arrive: nobody uses the namespace before
+
+Ids = Mapping[str, str]  # of the source's namespaces, and of the target's for them
+
+
+@dataclass(slots=True)
+class CopyForecast:
+    """What the copy of a namespace would read and write; ``is_copied`` if a former copy is in use in the target.
+
+    ``items`` counts all; ``write_units`` are those of the target's table, ``index_units`` those of its indexes.
+    """
+
+    namespace: Namespace
+    items: int = 0
+    read_units: float = 0
+    write_units: int = 0
+    index_units: int = 0
+    is_copied: bool = False
+
+
+def check_schema(stack: str) -> Flow[None]:
+    """Raise a ``VersionError`` unless the table's items have this release's schema."""
+    record = yield from versions.get_version_record(stack)
+    if record is not None and record.schema_version < SCHEMA_VERSION:
+        raise StackTooOldError(stack, record.schema_version, SCHEMA_VERSION)
+    if record is not None and record.schema_version > SCHEMA_VERSION:
+        raise ClientTooOldError(stack, core_version(), record.core_version)
+
+
+def survey(names: Collection[str]) -> Flow[list[CopyForecast]]:
+    """Return what a copy of these namespaces of the source would write, or of all in use if there are no names.
+
+    Read the whole table. Raises ``NamespaceNotFoundError``.
+    """
+    found = {each.name: each for each in (yield from registry.in_use())}
+    for name in names:
+        if name not in found:
+            raise NamespaceNotFoundError(name)
+    wanted = [found[name] for name in sorted(set(names) or found)]
+    forecasts = {each.namespace_id: CopyForecast(each) for each in wanted}
+    scan: Scan | None = Scan(ITEMS_PER_PAGE)
+    while scan is not None:
+        items, scan = yield from page(scan)
+        for item in items:
+            if (forecast := forecasts.get(namespace_in(item))) is not None:
+                _count(forecast, item)
+    return list(forecasts.values())
+
+
+def _count(forecast: CopyForecast, item: Item) -> None:
+    forecast.items += 1
+    forecast.read_units += read_units(item_size(item))
+    forecast.write_units += write_units(None, item)
+    forecast.index_units += index_units(None, item)
+
+
+def page(scan: Scan) -> Flow[tuple[list[Item], Scan | None]]:
+    """Return the items of a page of the source, and the scan of the next one, ``None`` at the end."""
+    found: Page = yield from with_retries(scan)
+    return found.items, None if found.next is None else replace(scan, start=found.next)
+
+
+def is_copied(source: Namespace) -> Flow[bool]:
+    """Return whether the target has a complete copy of the namespace.
+
+    Raises ``NamespaceStateError`` if it has another namespace of the name that is not empty.
+    """
+    by_name = yield from registry.by_name_of(source.name)
+    if by_name is None or by_name.has(DELETED):
+        return False
+    by_id = yield from registry.by_id_of(by_name.id)
+    if by_id is not None and by_id.item.get(COPIED) == source.namespace_id:
+        return True
+    if not (yield from registry.is_empty(IndexRows(by_name.id))):
+        way_out = f"`zae-limiter namespace delete {source.name}` on the target frees the name, then copy again"
+        raise NamespaceStateError(by_name.id, f"the target has {source.name!r}, and it is not empty: {way_out}")
+    return False
+
+
+def begin(source: Namespace, new: Namespace) -> Flow[None]:
+    """Register ``new`` in the target as a namespace that nobody can open yet, and purge what a killed copy left.
+
+    It takes the place of an empty namespace, too. Raises ``NamespaceStateError``.
+    """
+    for _ in range(ATTEMPTS):
+        before = yield from registry.by_name_of(new.name)
+        if before is not None and before.id == new.namespace_id:
+            return  # our own write, whose answer was lost
+        if before is not None and before.has(COPYING):
+            yield from purge(before.id, at=new.created_at, on_progress=None)
+            continue
+        yield from is_copied(source)
+        by_name, by_id = copying_items(new, source.namespace_id)
+        writes = [Put(by_name, registry.as_seen(before)), Put(by_id, registry.as_seen(None))]
+        if before is not None and not before.has(DELETED):
+            writes += yield from _replaced(before.id, new.created_at)
+        if (yield from registry.applied(*writes)):
+            return
+    raise RaceLost
+
+
+def _replaced(namespace_id: str, at: str) -> Flow[list[Put]]:
+    """Return the write that leaves an empty namespace as one that was purged."""
+    by_id = yield from registry.by_id_of(namespace_id)
+    if by_id is None:
+        return []
+    return [Put(purged_item(by_id.item | {DELETED: at, PURGING: at}, at), registry.as_seen(by_id))]
+
+
+def write(items: Sequence[Item], ids: Ids) -> Flow[int]:
+    """Write those of the source's items that are of the namespaces; return their number."""
+    puts = [Put(moved(item, of, ids[of])) for item in items if (of := namespace_in(item)) in ids]
+    yield from write_all(puts)
+    return len(puts)
+
+
+def finish(new: Namespace) -> Flow[None]:
+    """Open the namespace to everybody. Raises ``NamespaceStateError`` if somebody else has its name by now."""
+    yield Sleep(SETTLE_SECONDS)
+    for _ in range(ATTEMPTS):
+        by_id, by_name = yield from registry.both(new.namespace_id)
+        if registry.is_live(by_id, by_name):
+            return  # our own write, whose answer was lost
+        if by_name is None or by_name.id != by_id.id or by_id.has(PURGING) or not by_id.has(COPYING):
+            problem = f"another namespace took the name {new.name!r}, or another copy, while it was copied"
+            raise NamespaceStateError(new.namespace_id, f"{problem}: nobody can open it, copy again")
+        puts = map(Put, copied_items(by_id), map(registry.as_seen, (by_name, by_id)))
+        if (yield from registry.applied(*puts)):
+            return
+    raise RaceLost

@@ -1,0 +1,66 @@
+"""Give an item of one namespace the keys of another, and make it the beginning of what another stream counts."""
+
+from collections.abc import Mapping
+
+from . import keys
+from .attributes import (
+    ACQUIRES,
+    GSI4PK,
+    LOCK,
+    PK,
+    REFUSED,
+    SHADOWED,
+    SK,
+    WCU,
+    parse_bucket_attribute,
+    parse_refused_by_parent,
+)
+from .items import ONE_WRITE, Item
+from .table import KEY_ATTRIBUTES
+from .usage import is_mark
+
+
+def namespace_in(item: Item) -> str:
+    """Return the id of the namespace, or of the registry, that an item is of."""
+    return str(item[PK]).partition("/")[0]
+
+
+def moved(item: Item, before: str, after: str) -> Item:
+    """Return an item of the namespace ``before`` as one of ``after``: with its values, but as nobody has used it yet.
+
+    A bucket keeps its balances and begins to count: see `has_just_begun`. A snapshot loses the marks of another
+    table's stream, a provisioner's state the lock of an apply that goes on elsewhere.
+    """
+    rekeyed = {name: _rekeyed(name, value, before, after) for name, value in item.items()}
+    if item[SK] == keys.sk_state():
+        return _begun(rekeyed)
+    if item[SK].startswith(keys.USAGE_PREFIX):
+        return {name: value for name, value in rekeyed.items() if not is_mark(name)}
+    if item[SK] == keys.sk_provisioner():
+        rekeyed.pop(LOCK, None)
+    return rekeyed
+
+
+def _rekeyed(name: str, value: object, before: str, after: str) -> object:
+    if name not in KEY_ATTRIBUTES or not isinstance(value, str):
+        return value
+    if name == GSI4PK:
+        return keys.gsi4_pk(after) if value == keys.gsi4_pk(before) else value
+    prefix = keys.pk_prefix(before)
+    return keys.pk_prefix(after) + value.removeprefix(prefix) if value.startswith(prefix) else value
+
+
+def _begun(bucket: Mapping[str, object]) -> Item:
+    """Return a bucket whose counters begin: what they counted is in the snapshots, and would be counted again."""
+    begun: Item = {}
+    for name, value in bucket.items():
+        attribute = parse_bucket_attribute(name)
+        if name in {REFUSED, SHADOWED} or parse_refused_by_parent(name) is not None:
+            continue
+        if name == ACQUIRES:
+            begun[name] = 0
+        elif attribute is not None and attribute.field == "consumed":
+            begun[name] = ONE_WRITE if attribute.limit == WCU else 0
+        else:
+            begun[name] = value
+    return begun

@@ -1,0 +1,200 @@
+"""A copy of namespaces: complete, exact, all or nothing for whoever opens it, and repeatable after any death."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.core.copies import RPM, TPM, Killed, MortalStore, answers, copy, fill, opened, table_over
+from zae_limiter import (
+    NamespaceNotFoundError,
+    NamespaceStateError,
+    StackTooOldError,
+    SyncRateLimiter,
+    VersionRecord,
+    maintenance,
+)
+from zae_limiter.engines.engine import SyncStore
+from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
+from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
+from zae_limiter.flows.records import copying
+from zae_limiter.operations.values import Scan
+from zae_limiter.testing import ManualClock
+
+
+REGISTRY_UNITS = 8  # two transactions of two writes
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def file(tmp_path: Path, clock: ManualClock) -> Iterator[SyncStore]:
+    store = SyncSQLiteStore(tmp_path / "limits.db", clock=clock)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def source(file: SyncStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> SyncRateLimiter:
+    """A namespace in a file, of several pages."""
+    monkeypatch.setattr(copying, "ITEMS_PER_PAGE", 7)
+    limiter = opened(file, clock)
+    fill(limiter, clock)
+    return limiter
+
+
+def over(table: MemoryTable) -> SyncStore:
+    return SyncMemoryStore(table)
+
+
+def test_every_method_answers_the_same_from_the_copy(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    table = MemoryTable()
+    (made,) = copy(table_over(file, clock), table_over(over(table), clock))
+    found = opened(over(table), clock, register=False)
+    assert found.repository.namespace_id == made.namespace_id != source.repository.namespace_id
+    assert answers(found) == answers(source)
+    assert source.repository.namespace_id not in str([item["PK"] for item in table.execute(Scan(1000)).items])
+
+
+def test_a_copy_may_go_back_into_a_file(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock, tmp_path: Path
+) -> None:
+    table, other = over(MemoryTable()), SyncSQLiteStore(tmp_path / "other.db", clock=clock)
+    copy(table_over(file, clock), table_over(table, clock))
+    copy(table_over(table, clock), table_over(other, clock))
+    assert answers(opened(other, clock, register=False)) == answers(source)
+
+
+def test_usage_behind_the_copy_adds_to_what_was_copied(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock, tmp_path: Path
+) -> None:
+    other = SyncSQLiteStore(tmp_path / "other.db", clock=clock)
+    copy(table_over(file, clock), table_over(other, clock))
+    limiters = [source, opened(other, clock)]
+    for limiter in limiters:
+        with limiter.acquire("key/1|ü", "gpt-4", {"rpm": 3}) as lease:
+            lease.consume(rpm=2)
+        with limiter.acquire("new", "gpt-4", {"rpm": 3}):
+            pass
+    assert answers(limiters[0]) == answers(limiters[1])
+    (rpm,) = limiters[1].repository.get_usage_summary(entity_id="key/1|ü", resource="gpt-4").limits
+    assert rpm.total == 5 + 7 + 30 + 5
+
+
+def test_a_process_that_dies_right_behind_any_write_leaves_no_half_and_the_next_one_copies_all(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    deaths = 0
+    while True:
+        table = MemoryTable()
+        try:
+            copy(table_over(file, clock), table_over(MortalStore(over(table), lives=deaths), clock))
+        except Killed:
+            with pytest.raises(NamespaceNotFoundError):
+                opened(over(table), clock, register=False)
+        else:
+            break
+        copy(table_over(file, clock), table_over(over(table), clock))
+        assert answers(opened(over(table), clock, register=False)) == answers(source)
+        assert [each.name for each in table_over(over(table), clock).list_orphan_namespaces()] == []
+        deaths += 1
+    assert deaths > 5
+
+
+def test_a_half_copy_is_neither_opened_nor_recovered_but_may_be_purged(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    table = MemoryTable()
+    with pytest.raises(Killed):
+        copy(table_over(file, clock), table_over(MortalStore(over(table), lives=3), clock))
+    target = table_over(over(table), clock)
+    with pytest.raises(NamespaceNotFoundError):
+        opened(over(table), clock)
+    (half,) = target.list_orphan_namespaces()
+    with pytest.raises(NamespaceStateError, match="its copy is not complete: repeat"):
+        target.recover_namespace(half.namespace_id)
+    assert target.purge_namespace(half.namespace_id) > 0
+
+
+def test_a_namespace_that_is_not_empty_is_refused_before_anything_is_written(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    table = MemoryTable()
+    opened(over(table), clock).set_system_defaults([TPM])
+    opened(file, clock, "first")
+    before = table.execute(Scan(1000)).items
+    target = table_over(over(table), clock)
+    with pytest.raises(NamespaceStateError, match="not empty: `zae-limiter namespace delete prod`"):
+        copy(table_over(file, clock), target)
+    assert table.execute(Scan(1000)).items == before
+    target.delete_namespace("prod")
+    copy(table_over(file, clock), target, "prod")
+    assert answers(opened(over(table), clock)) == answers(source)
+
+
+def test_an_empty_namespace_of_the_target_gives_way(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    table = MemoryTable()
+    opened(over(table), clock)
+    target = table_over(over(table), clock)
+    copy(table_over(file, clock), target)
+    assert answers(opened(over(table), clock)) == answers(source)
+    assert target.list_orphan_namespaces() == []
+
+
+def test_what_is_copied_is_not_copied_again_and_a_later_use_of_it_stays(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    opened(file, clock, "other").set_system_defaults([RPM])
+    table = MemoryTable()
+    assert [each.name for each in copy(table_over(file, clock), table_over(over(table), clock), "prod")] == ["prod"]
+    opened(over(table), clock).set_system_defaults([TPM])
+    assert [each.name for each in copy(table_over(file, clock), table_over(over(table), clock))] == ["other"]
+    assert opened(over(table), clock).repository.get_system_defaults() == ([replace(TPM)], "allow")
+
+
+def test_a_name_that_somebody_takes_meanwhile_stays_theirs(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    table = MemoryTable()
+    target = table_over(over(table), clock)
+    forecasts = maintenance.forecast_copy(table_over(file, clock), target, ())
+    taken = []
+
+    def take(_: int) -> None:
+        taken.append(target.register_namespace("prod"))
+
+    with pytest.raises(NamespaceStateError, match="took the name 'prod'"):
+        maintenance.copy(table_over(file, clock), target, forecasts, report=take)
+    assert target.list_namespaces() == [taken[0]]
+
+
+def test_the_forecast_is_what_the_copy_costs(source: SyncRateLimiter, file: SyncStore, clock: ManualClock) -> None:
+    meter = Meter()
+    table = MemoryTable(meter)
+    reading, target = table_over(file, clock), table_over(SyncMemoryStore(table), clock)
+    (forecast,) = maintenance.forecast_copy(reading, target, ())
+    meter.reset()
+    maintenance.copy(reading, target, [forecast], report=lambda _: None)
+    assert (meter.write_units, meter.index_units) == (forecast.write_units + REGISTRY_UNITS, forecast.index_units)
+    assert forecast.items == len(table.execute(Scan(1000)).items) - 2
+
+
+def test_what_is_not_there_and_a_table_of_another_schema_are_refused(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    target = table_over(over(MemoryTable()), clock)
+    with pytest.raises(NamespaceNotFoundError):
+        copy(table_over(file, clock), target, "prdo")
+    target.set_version_record(VersionRecord(0, "0.0.1", "0.0.1"))
+    with pytest.raises(StackTooOldError):
+        copy(table_over(file, clock), target)

@@ -1,0 +1,109 @@
+"""Tables to copy from and to, in files and in memory.
+
+Lives here: a namespace with a bit of everything, what its methods answer, stores that die. Never: a claim.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from zae_limiter import Limit, Options, ProvisionerState, SyncRateLimiter, SyncRepository, maintenance
+from zae_limiter.engines.engine import SyncStore
+from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
+from zae_limiter.testing import ManualClock
+from zae_limiter.values.namespaces import Namespace
+from zae_limiter.values.usage import UsageSnapshot, Window
+from zae_limiter.wiring import namespace_state_of
+
+WRITES = (Put, Update, Delete, Transact, BatchWrite)
+RPM = Limit.per_minute("rpm", 60)
+TPM = Limit.per_minute("tpm", 1000, shadow=True)
+
+
+class Killed(BaseException):
+    """The process died."""
+
+
+class MortalStore:
+    """A store whose process dies right after so many writes."""
+
+    def __init__(self, inner: SyncStore, lives: int) -> None:
+        self._inner = inner
+        self._lives = lives
+
+    def perform(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, WRITES):
+            if self._lives == 0:
+                raise Killed
+            self._lives -= 1
+        return self._inner.perform(operation)
+
+    def close(self) -> None:
+        """Close nothing: others use what is within."""
+
+
+def table_over(store: SyncStore, clock: ManualClock) -> SyncRepository:
+    """A repository for what belongs to no namespace, as ``maintenance.open_table`` makes one."""
+    options = Options(clock=clock)
+    return SyncRepository(store, namespace_state_of(options, "", "", clock), options, clock)
+
+
+def opened(store: SyncStore, clock: ManualClock, name: str = "prod", **options: Any) -> SyncRateLimiter:
+    """A limiter in a namespace."""
+    return SyncRateLimiter(SyncRepository.over(store, Options(namespace=name, clock=clock, **options)))
+
+
+def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
+    """Make one of everything that a namespace may have, in more than one hour."""
+    limiter.set_system_defaults([RPM], "allow")
+    limiter.set_resource_defaults("gpt-4", [RPM, TPM])
+    limiter.create_entity("project", name="A project", metadata={"tier": "gold"})
+    limiter.create_entity("key/1|ü", parent_id="project", cascade=True)
+    limiter.set_limits("key/1|ü", [RPM], "gpt-4")
+    limiter.set_limits("key-2", [Limit.per_minute("rpm", 7)])
+    end = datetime.fromtimestamp(clock.now_ms() / 1000, UTC) + timedelta(hours=10)
+    limiter.set_limits("key-2", [Limit.per_minute("rpm", 90)], "gpt-4", override_until=end)
+    for spent in (5, 7):
+        with limiter.acquire("key/1|ü", "gpt-4", {"rpm": spent}):
+            pass
+        with limiter.acquire("key-2", "other", {"rpm": 1}):
+            pass
+        clock.advance(3600 + 1)
+    with limiter.acquire("key/1|ü", "gpt-4", {"rpm": 30}):
+        pass
+    limiter.repository.put_provisioner_state(ProvisionerState(managed_system=True), expected_serial=0)
+
+
+def answers(limiter: SyncRateLimiter) -> dict[str, Any]:
+    """What the methods that read answer, without counters of buckets, which begin anew."""
+    stored, found = limiter.repository, {}
+    for entity in ("project", "key/1|ü", "key-2"):
+        found[f"entity {entity}"] = stored.get_entity(entity)
+        found[f"children {entity}"] = stored.get_children(entity)
+        found[f"audit {entity}"] = stored.get_audit_events(entity)
+        for resource in ("gpt-4", "other"):
+            place = f"{entity} on {resource}"
+            found[f"limits {place}"] = stored.get_limits(entity, resource)
+            found[f"resolved {place}"] = stored.resolve_limits(entity, resource)
+            found[f"available {place}"] = limiter.available(entity, resource)
+            found[f"override {place}"] = stored.get_override(entity, resource)
+        found[f"usage {entity}"] = usage(limiter, entity)
+    found["system"] = stored.get_system_defaults()
+    found["defaults"] = stored.get_resource_defaults("gpt-4")
+    found["resources"] = stored.list_resources_with_defaults()
+    found["custom"] = stored.list_entities_with_custom_limits("gpt-4")
+    found["state"] = stored.get_provisioner_state()
+    found["capacity"] = stored.get_resource_capacity("gpt-4")
+    return found
+
+
+def usage(limiter: SyncRateLimiter, entity_id: str) -> list[UsageSnapshot]:
+    """All snapshots of an entity."""
+    windows: tuple[Window, ...] = ("hourly", "daily")
+    pages = (limiter.repository.get_usage_snapshots(entity_id=entity_id, window=window) for window in windows)
+    return [snapshot for page in pages for snapshot in page.snapshots]
+
+
+def copy(source: SyncRepository, target: SyncRepository, *names: str) -> list[Namespace]:
+    """Copy as the command does."""
+    forecasts = maintenance.forecast_copy(source, target, names)
+    return maintenance.copy(source, target, forecasts, report=lambda _: None)
