@@ -19,7 +19,7 @@ RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 1000, shadow=True)
 
 
-class Killed(BaseException):
+class Killed(Exception):
     """The process died."""
 
 
