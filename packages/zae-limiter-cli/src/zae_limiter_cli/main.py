@@ -20,6 +20,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bucket": Entry("bucket.group:bucket", "Show live tokens; fill or credit a bucket."),
     "namespace": Entry("namespace.group:namespace", "Register, delete, recover and purge namespaces."),
     "local": Entry("local.group:local", "Run an AWS with a stack on this machine."),
+    "copy": Entry("copy:copy", "Copy namespaces from a file to a stack, or between stacks."),
     "deploy": Entry("stack.deploy:deploy", "Create a stack, or update it."),
     "status": Entry("stack.status:status", "Show the health of a stack: table, Lambdas, versions, latency."),
     "list": Entry("stack.status:list_stacks", "List the stacks that `deploy` created in a region."),

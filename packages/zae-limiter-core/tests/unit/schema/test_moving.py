@@ -31,7 +31,13 @@ def test_an_item_of_every_kind_has_the_keys_of_the_other_namespace_and_may_come_
 
 
 def test_a_value_that_only_looks_like_the_key_of_the_namespace_stays() -> None:
-    item = {"PK": "before/ENTITY#e", "SK": "#META", "GSI4PK": "before", "GSI4SK": "CONFIG#before/x#e", "name": "before/"}
+    item = {
+        "PK": "before/ENTITY#e",
+        "SK": "#META",
+        "GSI4PK": "before",
+        "GSI4SK": "CONFIG#before/x#e",
+        "name": "before/",
+    }
     assert moved(item, "before", "after") == {**item, "PK": "after/ENTITY#e", "GSI4PK": "after"}
 
 

@@ -1,0 +1,102 @@
+"""Copy namespaces between two places, each a stack or a file."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from zae_limiter import (
+    InfrastructureError,
+    NamespaceNotFoundError,
+    NamespaceStateError,
+    Options,
+    SyncRepository,
+    ValidationError,
+    maintenance,
+)
+from zae_limiter.maintenance import CopyForecast
+
+from ..columns import counted
+from ..connection import Connection
+from ..errors import CommandError
+from ..progress import Reporter
+
+READ_SECONDS: Final = 10.0  # a copy rather waits than ends
+ITEMS_BETWEEN_LINES: Final = 1000
+AGAIN: Final = "nobody can open what is not complete there: run the same command again, which begins it anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stack, or the ``file`` of a URL, by the name that was given."""
+
+    name: str
+    options: Options
+    file: Path | None
+
+    @classmethod
+    def of(cls, name: str, aws: Mapping[str, str | None], *, option: str) -> Self:
+        """Return the place of this name, a URL or a stack in that AWS. Raises ``CommandError``."""
+        if not name or ":" not in name:
+            reached = Connection(name, **aws).store_options()
+            return cls(name, _options(**reached), None)
+        try:
+            options = _options(store=name)
+        except ValidationError as error:
+            raise CommandError(f"{option} {name!r}: {error.problem}") from error
+        return cls(name, options, options.file)
+
+
+def _options(**reached: Any) -> Options:
+    return Options(check_version=False, read_timeout=READ_SECONDS, **reached)
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A copy from one open table to another."""
+
+    source: SyncRepository
+    target: SyncRepository
+
+    def forecast(self, names: Collection[str]) -> list[CopyForecast]:
+        """Return what a copy of these namespaces would write, or of all. Raises ``CommandError`` for a missing one."""
+        try:
+            return maintenance.forecast_copy(self.source, self.target, names)
+        except NamespaceNotFoundError as error:
+            raise CommandError(f"there is no namespace {error.namespace!r} to copy from") from error
+
+    def run(self, wanted: Sequence[CopyForecast], report: Reporter) -> dict[str, str]:
+        """Copy, and return the id of each namespace in the target. Raises ``CommandError`` if it ends on the way."""
+        told = _every_so_often(report, sum(each.items for each in wanted))
+        try:
+            made = maintenance.copy(self.source, self.target, wanted, report=told)
+        except NamespaceStateError:
+            raise
+        except InfrastructureError as error:
+            raise CommandError(f"{error}: {AGAIN}") from error
+        except KeyboardInterrupt:
+            raise CommandError(f"stopped in the middle of a copy: {AGAIN}") from None
+        return {each.name: each.namespace_id for each in made}
+
+
+@contextmanager
+def both(source: Place, target: Place) -> Iterator[Copying]:
+    """Open both places, without a namespace. Raises ``CommandError`` for a missing file to copy from."""
+    if source.file is not None and not source.file.exists():
+        raise CommandError(f"--from {source.name}: there is no file {source.file}")
+    with maintenance.open_table(source.options) as reading, maintenance.open_table(target.options) as writing:
+        yield Copying(reading, writing)
+
+
+def _every_so_often(report: Reporter, total: int) -> Any:
+    """Return a function that gets the number of items copied so far, and reports some of them."""
+    told = 0
+
+    def on_progress(count: int) -> None:
+        nonlocal told
+        if count - told >= ITEMS_BETWEEN_LINES:
+            report(f"{count:,} of {counted(total, 'item')} copied")
+            told = count
+
+    return on_progress
