@@ -6,8 +6,8 @@ import pytest
 
 from support.aggregator.lives import Life
 from support.aggregator.streams import LABEL, Record
-from support.core.copies import MortalStore, answers, copy, fill, opened, table_over, usage
 from support.core.copies import Killed as KilledCopy
+from support.core.copies import MortalStore, answers, copy, fill, opened, table_over, usage
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter.engines.engine import SyncStore
 from zae_limiter.engines.memory.store import SyncMemoryStore

@@ -24,7 +24,6 @@ from zae_limiter.flows.records import copying
 from zae_limiter.operations.values import Scan
 from zae_limiter.testing import ManualClock
 
-
 REGISTRY_UNITS = 8  # two transactions of two writes
 
 

@@ -1,9 +1,9 @@
 """Copy namespaces from one table to another: the flows of either side. ``maintenance.copy`` runs them in turn.
 
-A copy takes long, may be killed at any write, and nobody may use half of it. So the target's namespace gets a new id and
-is a deleted one to everybody until all is there; one transaction then opens it. A repeated copy purges what the
-killed one left, under its own id, and begins anew: continuing would have to find what was deleted in the source since.
-Late writes of the killed one reach the purged id alone.
+A copy takes long, may be killed at any write, and nobody may use half of it. So the target's namespace gets a new id
+and is a deleted one to everybody until all is there; one transaction then opens it. A repeated copy purges what the
+killed one left, and begins anew under another id: to continue, it would have to find what was deleted in the source
+since. A late write of the killed one reaches the purged id alone.
 
 Buckets begin to count at 0, because the target's aggregator counts all that an inserted bucket has counted, and the
 copied snapshots have that already (``schema.moving``).
