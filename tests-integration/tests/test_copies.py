@@ -1,5 +1,5 @@
 """What lives here: a file copied to a table, by processes that die right before any of their writes.
-What never does: every refusal (core's own tests), usage by the stream (the aggregator's), the command (those of the CLI).
+What never does: every refusal, usage by the stream, the command (tests of core, of the aggregator, of the CLI).
 """
 
 import os
@@ -73,7 +73,6 @@ async def test_every_method_answers_the_same_from_the_table_and_behind_further_u
     assert left[0] == left[1] < 60 - 3
 
 
-@pytest.mark.slow
 @pytest.mark.needs("endpoint")
 async def test_whoever_dies_before_any_write_leaves_nothing_open_and_the_next_one_copies_all(
     source: SyncRateLimiter,
