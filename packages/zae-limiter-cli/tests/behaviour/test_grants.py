@@ -19,9 +19,12 @@ from support.cli.granted import (
     statements,
     the_provisioner_at_work,
 )
-from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
+from support.core.copies import Killed, table_over
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.records import copying
 from zae_limiter.schema.items import BucketId
+from zae_limiter.testing import ManualClock
 from zae_limiter_aggregator.handler import LOGGERS
 from zae_limiter_aggregator.handler import on_event as aggregate
 from zae_limiter_cli.main import main
@@ -330,6 +333,29 @@ def test_the_purge_policy_allows_a_purge_with_the_audit_events_and_the_full_one_
     assert {call.action for call in refused(resources, "FullPolicy", tenant.store.calls, {})} == {
         "dynamodb:BatchWriteItem"
     }
+
+
+def killed(_: int) -> None:
+    raise Killed
+
+
+def test_a_copy_needs_the_full_and_the_purge_policy_of_the_target_and_a_scan_of_the_source(
+    resources: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    tenant, written = Tenant(), RecordingStore("my-app")
+    tenant.acquire()
+    tenant.store.calls.clear()
+    tables = [table_over(store, ManualClock()) for store in (tenant.store, written)]
+    forecasts = maintenance.forecast_copy(*tables, ["tenant-alpha"])
+    with pytest.raises(Killed):
+        maintenance.copy(*tables, forecasts, report=killed)
+    assert maintenance.copy(*tables, forecasts, report=lambda _: None)
+    assert {call.action for call in refused(resources, "ReadPolicy", tenant.store.calls, {})} == {"dynamodb:Scan"}
+    granted = [each for use in ("Full", "Purge") for each in statements(resources[f"{use}Policy"]["PolicyDocument"])]
+    assert [call for call in written.calls if not allows(granted, call, {})] == []
+    assert {call.action for call in refused(resources, "FullPolicy", written.calls, {})} == {"dynamodb:BatchWriteItem"}
 
 
 def test_the_index_of_whole_namespaces_is_for_the_whole_table_only(resources: Mapping[str, Any]) -> None:

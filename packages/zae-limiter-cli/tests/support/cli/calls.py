@@ -81,6 +81,8 @@ def _item(operation: str, request: Mapping[str, Any]) -> Call:
     if operation == "Query":
         values = request["ExpressionAttributeValues"]
         return Call("dynamodb:Query", resource, (_partition(request["KeyConditionExpression"], values),))
+    if operation == "Scan":
+        return Call("dynamodb:Scan", resource, ())
     item = request.get("Key") or request["Item"]
     return Call(f"dynamodb:{operation}", resource, (item["PK"]["S"],))
 
