@@ -13,9 +13,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from support.core.copies import copy, opened, table_over
 from support.core.shards import played, split
 from support.core.worlds import World
 from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
@@ -152,6 +154,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     await _write_what_limits_need(world)
     await _write_what_overrides_need(world)
     await _write_what_the_provisioner_needs(world)
+    _write_what_a_copy_needs(world)
     await _write_what_a_stack_needs(world)
     return table.written
 
@@ -237,6 +240,12 @@ async def _write_what_a_stack_needs(world: World) -> None:
     await repository.recover_namespace(repository.namespace_id)
     await repository.delete_namespace("other")
     await repository.purge_namespace(repository.namespace_id)
+
+
+def _write_what_a_copy_needs(world: World) -> None:
+    source = SyncMemoryStore()
+    opened(source, world.clock, "moved")
+    copy(table_over(source, world.clock), table_over(SyncMemoryStore(world.table), world.clock))
 
 
 def by_record(page: Page, written: list[Item]) -> Mapping[str, set[str]]:
