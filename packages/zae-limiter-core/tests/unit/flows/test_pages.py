@@ -1,14 +1,14 @@
-"""Deletes by the batch: how many at a time, what is asked again, and when it is given up."""
+"""Writes and deletes by the batch: how many at a time, what is asked again, and when it is given up."""
 
 from typing import Any
 
 import pytest
 
 from support.core.plays import play_script
-from zae_limiter.flows.pages import PAUSES, delete_all
+from zae_limiter.flows.pages import PAUSES, delete_all, write_all
 from zae_limiter.flows.steps import Parallel, Sleep, Step, play
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, TableMissing, Throttled
-from zae_limiter.operations.values import BatchWrite, Delete, Key, Unwritten
+from zae_limiter.operations.values import BatchWrite, Delete, Key, Put, Unwritten
 
 KEYS = [Key(f"e-{number}", "#META") for number in range(130)]
 DONE = Unwritten()
@@ -32,6 +32,12 @@ def test_four_batches_of_25_go_at_a_time() -> None:
 
 def test_nothing_to_remove_is_no_request() -> None:
     assert play_script(delete_all([])) == ([], None)
+
+
+def test_puts_that_were_left_are_asked_again() -> None:
+    puts = [Put({"PK": key.pk, "SK": key.sk}) for key in KEYS[:30]]
+    steps, _ = play_script(write_all(puts), [DONE, Unwritten((puts[27],))], None, [DONE])
+    assert steps[-1] == Parallel((BatchWrite((puts[27],)),))
 
 
 @pytest.mark.parametrize("failure", [Throttled("slow down"), OutcomeUnknown("lost")])
@@ -69,7 +75,7 @@ def test_a_store_that_removes_a_little_is_never_given_up() -> None:
 
 def test_a_store_that_leaves_all_undone_without_a_word_is_given_up_too() -> None:
     left = [Unwritten((Delete(KEYS[0]),))]
-    with pytest.raises(Throttled, match="every delete undone"):
+    with pytest.raises(Throttled, match="every write undone"):
         play_script(delete_all(KEYS[:1]), *([left, None] * len(PAUSES)), left)
 
 
