@@ -52,8 +52,8 @@ def _run(case: str, processes: int) -> list[float]:
     with TemporaryDirectory() as folder:
         CASES[case](Path(folder))()  # makes the file
         command = [sys.executable, "-m", "benchmarks.sqlite", "--case", case, "--folder", folder]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        workers = [subprocess.Popen(command, text=True, **pipes) for _ in range(processes)]
+        pipe = subprocess.PIPE
+        workers = [subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) for _ in range(processes)]
         for worker in workers:
             assert worker.stdout is not None
             worker.stdout.readline()

@@ -112,6 +112,7 @@ def test_a_builder_sets_one_option_at_a_time_and_checks_it() -> None:
 
 FIELDS = {field.name: field for field in fields(Options)}
 METHODS = [Repository.open, SyncRepository.open, Repository.in_memory, SyncRepository.in_memory]
+OF_A_FILE = [Repository.sqlite, SyncRepository.sqlite]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__qualname__)
@@ -128,6 +129,16 @@ def test_a_method_takes_every_option_once_with_its_type_and_default(method: Call
         name: FIELDS[name].default for name in named
     }
     assert not by_keyword.__required_keys__
+
+
+@pytest.mark.parametrize("method", OF_A_FILE, ids=lambda method: method.__qualname__)
+def test_a_file_takes_the_options_that_mean_something_to_it(method: Callable[..., object]) -> None:
+    (by_keyword,) = get_args(get_type_hints(method)["options"])
+    types = get_type_hints(by_keyword)
+    assert types == {name: get_type_hints(Options)[name] for name in types}
+    no_options = {"region", "endpoint_url", "profile", "transport", "max_connections", "create_table", "split_above"}
+    named = {"namespace", "clock", "store"}
+    assert types.keys() == FIELDS.keys() - no_options - named
 
 
 def test_a_builder_may_set_any_option() -> None:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 MOST_AT_ONCE: Final = 200  # operations of a batch
 FIRST_PAUSE: Final = 0.000_05  # seconds
-LONGEST_PAUSE: Final = 0.005
+LONGEST_PAUSE: Final = 0.001
 REST: Final = 64  # batches from one sweep to the next, and from one look at the folder
 _READS: Final = (Get, BatchGet, Query)
 

@@ -3,8 +3,19 @@ import pytest
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
-from zae_limiter.operations.errors import ConditionFailed, TableExists, TransactionCancelled
-from zae_limiter.operations.values import BatchGet, Check, CreateTable, Get, Put, Query, Scan, Transact, Update
+from zae_limiter.operations.errors import ConditionFailed, Invalid, Reason, TableExists, TransactionCancelled
+from zae_limiter.operations.values import (
+    BatchGet,
+    Check,
+    Conditions,
+    CreateTable,
+    Get,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    Update,
+)
 from zae_limiter.testing.conformance import EXISTS, IS_NEW, KEY, OTHER, StoreConformance, item
 
 
@@ -50,3 +61,33 @@ def test_a_meter_counts_requests_and_units() -> None:
     assert meter.write_units == 12
     assert meter.requests == {"TransactWriteItems": 2}
     assert before.requests == {"PutItem": 1, "UpdateItem": 2, "GetItem": 1, "BatchGetItem": 1, "Query": 1, "Scan": 1}
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        Transact((Update(KEY, add={"n": 1}), Update(OTHER, add={"n": 1}, remove=("n",)))),
+        Transact((Check(KEY, Conditions(at_least={"n": 2}, at_most={"n": 1})),)),
+    ],
+)
+def test_a_transaction_with_a_malformed_write_is_refused_as_a_whole(malformed: Transact) -> None:
+    with pytest.raises(Invalid):
+        MemoryTable().execute(malformed)
+
+
+def test_a_transaction_says_which_write_its_item_makes_impossible() -> None:
+    store = MemoryTable()
+    store.execute(Put(item(text="x")))
+    with pytest.raises(TransactionCancelled) as caught:
+        store.execute(Transact((Put(item(OTHER)), Update(KEY, add={"text": 1}))))
+    assert caught.value.reasons == (Reason(None), Reason("ValidationError"))
+
+
+def test_a_transaction_that_failed_may_be_repeated_with_its_token() -> None:
+    store = MemoryTable()
+    attempt = Transact((Update(KEY, add={"n": 1}, when=EXISTS),), request_token="t")
+    with pytest.raises(TransactionCancelled):
+        store.execute(attempt)
+    store.execute(Put(item(n=0)))
+    store.execute(attempt)
+    assert store.execute(Get(KEY)) == item(n=1)
