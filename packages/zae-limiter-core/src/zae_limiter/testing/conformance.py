@@ -60,7 +60,8 @@ HELD: Final = item(n=5, s="x", b=True, none=None)
 
 def state(store: SyncStore, key: Key = KEY) -> Item | None:
     """Return the stored item."""
-    return cast("Item | None", cast("Any", store).perform(Get(key)))
+    found: Item | None = store.perform(Get(key))
+    return found
 
 
 def _every_copy(store: SyncStore) -> Iterator[Item]:
