@@ -177,7 +177,7 @@ def of_another_version(path: Path) -> None:
         (damage, "damaged: restore a copy"),
         (of_another_program, "database of another program"),
         (of_another_version, f"has version {VERSION + 1} of the tables"),
-        (lambda path: path.mkdir(), "cannot be opened"),
+        (lambda path: path.mkdir(), "is a folder: name a file in it"),
     ],
 )
 def test_a_file_that_is_none_of_ours_is_refused(path: Path, make: Callable[[Path], None], told: str) -> None:
