@@ -123,6 +123,10 @@ simulate *args:
 simulate-processes *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m processes {{args}}
 
+# Processes that share a file of SQLite, half of which are killed every half second, against ledgers of their own: `just kill-sqlite --seconds 60`
+kill-sqlite *args:
+    PYTHONPATH=packages/zae-limiter-core/tests uv run python -m support.core.killed {{args}}
+
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/tests/test_shards_killed.py {{args}}

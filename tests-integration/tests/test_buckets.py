@@ -133,6 +133,7 @@ def snapshots(harness: Harness, limiter: RateLimiter) -> list[UsageSnapshot]:
     return made
 
 
+@pytest.mark.needs("uncounted")
 async def test_usage_comes_by_entity_and_by_resource_in_pages(
     harness: Harness, limiter: RateLimiter, snapshots: list[UsageSnapshot]
 ) -> None:
@@ -162,6 +163,7 @@ async def test_usage_comes_by_entity_and_by_resource_in_pages(
         assert tuple(found) == whole.snapshots
 
 
+@pytest.mark.needs("uncounted")
 async def test_usage_is_bounded_in_time(limiter: RateLimiter, snapshots: list[UsageSnapshot]) -> None:
     later = DAY + timedelta(hours=1)
     questions: list[dict[str, Any]] = [
@@ -180,6 +182,7 @@ async def test_usage_is_bounded_in_time(limiter: RateLimiter, snapshots: list[Us
         assert none.snapshots == ()
 
 
+@pytest.mark.needs("uncounted")
 async def test_usage_is_summed(harness: Harness, limiter: RateLimiter, snapshots: list[UsageSnapshot]) -> None:
     summary = await limiter.repository.get_usage_summary(resource="gpt-4")
     assert (summary.windows, summary.total_events) == (2, 4)

@@ -16,9 +16,10 @@ from .emulators import Command, dynamodb_local, dynoxide, running
 from .fetch import Unavailable
 from .quirks import Quirks
 
+# uncounted: usage is what a test writes or an aggregator counts, which the store does not do itself;
 # endpoint: an address that a proxy can stand before; streams: a table's changes can be read; lambda: there is a stack
 # whose functions run; the others as AWS has them.
-Ability = Literal["endpoint", "atomic", "capacity", "streams", "ttl-deletion", "lambda", "custom-resource"]
+Ability = Literal["endpoint", "atomic", "capacity", "uncounted", "streams", "ttl-deletion", "lambda", "custom-resource"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,33 +105,35 @@ def _can(*abilities: Ability) -> frozenset[Ability]:
 
 
 TARGETS: Mapping[str, Offer] = {
-    "memory": Offer(_memory, _can("atomic", "capacity"), quirks.IN_PROCESS),
+    "memory": Offer(_memory, _can("atomic", "capacity", "uncounted"), quirks.IN_PROCESS),
     "sqlite": Offer(_sqlite, _can("atomic", "capacity"), quirks.IN_PROCESS),
     "embedded": Offer(
-        _stack("embedded", stacks.embedded), _can("endpoint", "atomic", "streams", "lambda"), quirks.EMBEDDED
+        _stack("embedded", stacks.embedded),
+        _can("endpoint", "atomic", "uncounted", "streams", "lambda"),
+        quirks.EMBEDDED,
     ),
     "dynamodb-local": Offer(
         _emulator("dynamodb-local", dynamodb_local),
         # it deletes expired items within seconds, but only from a table without indexes
-        _can("endpoint", "atomic", "capacity", "streams", "ttl-deletion"),
+        _can("endpoint", "atomic", "uncounted", "capacity", "streams", "ttl-deletion"),
         quirks.DYNAMODB_LOCAL,
         starts_fast=True,
     ),
     "dynoxide": Offer(
         _emulator("dynoxide", dynoxide),
-        _can("endpoint", "atomic", "capacity", "streams"),
+        _can("endpoint", "atomic", "uncounted", "capacity", "streams"),
         quirks.DYNOXIDE,
         starts_fast=True,
     ),
     "localstack": Offer(
         _stack("localstack", stacks.in_localstack),
-        _can("endpoint", "atomic", "capacity", "streams", "lambda", "custom-resource"),
+        _can("endpoint", "atomic", "uncounted", "capacity", "streams", "lambda", "custom-resource"),
         quirks.LOCALSTACK,
         by_name=True,
     ),
     "aws": Offer(
         _stack("aws", stacks.aws),
-        _can("atomic", "capacity", "streams", "ttl-deletion", "lambda", "custom-resource"),
+        _can("atomic", "capacity", "uncounted", "streams", "ttl-deletion", "lambda", "custom-resource"),
         real=True,
     ),
 }
