@@ -64,9 +64,12 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/source.py": {"_LINE_BREAK": "anywhere"},
     "zae_limiter_provisioner/response_url.py": {"_SETTING": "whole", "_HOST": "whole"},
     "zae_limiter_provisioner/stack_events.py": {"_LOGICAL_ID": "whole", "expression": "whole"},
+    "tools/branches.py": {"ROW": "anywhere"},
+    "tools/builds.py": {"SECTION": "anywhere"},
     "tools/proofs.py": {"_TEST": "anywhere"},
     "tools/rehearse.py": {"'^(\\\\w{64}) [ *](\\\\S+)$'": "anywhere", "'^zae-limiter-(\\\\w+)==(\\\\S+)$'": "anywhere"},
     "tools/release.py": {"VERSION": "whole", "RELEASED": "anywhere"},
+    "tools/scans.py": {"'^Passed checks: [1-9]'": "anywhere"},
     "tools/skips.py": {"pattern": "whole", "INSTALLED": "whole"},
     "tools/tagged.py": {"'zae-limiter-([a-z]+)/v(\\\\d+\\\\.\\\\d+\\\\.\\\\d+)'": "whole"},
 }

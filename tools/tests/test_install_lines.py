@@ -34,6 +34,7 @@ def test_each_first_release_turns_the_lines_of_its_distribution_over(tree: Path,
     assert before > 15
     if count == len(NAMES):
         text = {page.name: page.read_text("utf-8") for page in pages(tree)}
+        del text["releasing.md"]  # which describes these lines
         assert {name for name, each in text.items() if "wheelhouse" in each} == {"install.md"}
         assert not re.search(r"<!-- (until|once) ", "".join(text.values()))
 

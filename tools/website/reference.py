@@ -39,7 +39,12 @@ SECTIONS: Final[Mapping[str, Section]] = {
     "testing": Section(
         "Testing",
         "A clock and pytest fixtures.",
-        ("zae_limiter.testing", "zae_limiter.testing.plugin", "zae_limiter_cli.testing"),
+        (
+            "zae_limiter.testing",
+            "zae_limiter.testing.plugin",
+            "zae_limiter.testing.conformance",
+            "zae_limiter_cli.testing",
+        ),
     ),
     "stores": Section("Stores", "For programs that choose a store, or bring one.", ("zae_limiter.stores",)),
     "maintenance": Section(

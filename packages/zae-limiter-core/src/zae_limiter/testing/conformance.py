@@ -5,8 +5,7 @@
         def store(self):
             return MySyncStore()  # new and empty for each test; `Blocking(MyStore())` for an async one
 
-Each test is one sentence of the contract that the library relies on: what an operation answers, what it refuses, and
-that it then changes nothing. An engine passes all of them, or the library is not exact over it.
+Each test is one sentence of the contract. An engine passes all of them, or the library is not exact over it.
 """
 
 import asyncio
@@ -60,8 +59,7 @@ HELD: Final = item(n=5, s="x", b=True, none=None)
 
 def state(store: SyncStore, key: Key = KEY) -> Item | None:
     """Return the stored item."""
-    found: Item | None = store.perform(Get(key))
-    return found
+    return cast("Item | None", store.perform(Get(key)))
 
 
 def _every_copy(store: SyncStore) -> Iterator[Item]:
