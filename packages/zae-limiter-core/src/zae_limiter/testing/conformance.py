@@ -59,7 +59,7 @@ HELD: Final = item(n=5, s="x", b=True, none=None)
 
 def state(store: SyncStore, key: Key = KEY) -> Item | None:
     """Return the stored item."""
-    return cast("Item | None", store.perform(Get(key)))
+    return store.perform(Get(key))
 
 
 def _every_copy(store: SyncStore) -> Iterator[Item]:
