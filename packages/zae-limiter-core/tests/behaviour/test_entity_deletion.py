@@ -9,7 +9,7 @@ from support.core.shards import split
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
 from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError, Limit
-from zae_limiter.engines.memory.effects import MAX_ITEM_BYTES, key_of
+from zae_limiter.engines.effects import MAX_ITEM_BYTES, key_of
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.entity_deletion import delete_entity
 from zae_limiter.flows.records.limits import entity_place

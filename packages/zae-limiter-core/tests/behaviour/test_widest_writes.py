@@ -7,7 +7,7 @@ import pytest
 
 from support.core.widest import CASES, Case
 from zae_limiter.engines.dynamodb.render import render
-from zae_limiter.engines.memory.effects import MAX_ITEM_BYTES
+from zae_limiter.engines.effects import MAX_ITEM_BYTES
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.process.refusals import MOST_IN_A_WRITE
 from zae_limiter.operations.sizes import item_size

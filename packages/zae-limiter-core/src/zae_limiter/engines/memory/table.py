@@ -40,9 +40,9 @@ from ...operations.values import (
 from ...runtime import forks
 from ...schema.attributes import PK, SK, TTL
 from ...schema.table import INDEXES, TABLE_KEYS
+from ..effects import Write, after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
-from .effects import Write, after, checked_key, distinct, key_of, outcomes
-from .metering import metered
+from ..metering import metered
 
 _REMEMBERED_TOKENS: Final = 10_000
 _REST: Final = 64  # operations from one look at the oldest keys to the next

@@ -35,9 +35,9 @@ from ...operations.values import (
 )
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
-from ..memory.effects import after, checked_key, distinct, key_of, outcomes
-from ..memory.metering import metered
+from ..effects import after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
+from ..metering import metered
 from .rows import Row, Rows, page_size
 from .usage import HOUR_MS, Usage, reads_usage
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ...operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TransactionCancelled
-from ...operations.plain import copy_of, plain
-from ...operations.sizes import item_size
-from ...operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
-from ...schema.attributes import PK, SK
-from ...schema.table import KEY_ATTRIBUTES, TABLE_KEYS
+from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TransactionCancelled
+from ..operations.plain import copy_of, plain
+from ..operations.sizes import item_size
+from ..operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
+from ..schema.attributes import PK, SK
+from ..schema.table import KEY_ATTRIBUTES, TABLE_KEYS
 
 MAX_ITEM_BYTES: Final = 400 * 1024
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ...operations.errors import ConditionFailed, TransactionCancelled
-from ...operations.sizes import TRANSACTION_FACTOR, index_units, item_size, read_units, write_units
-from ...operations.values import (
+from ..operations.errors import ConditionFailed, TransactionCancelled
+from ..operations.sizes import TRANSACTION_FACTOR, index_units, item_size, read_units, write_units
+from ..operations.values import (
     BatchGet,
     BatchWrite,
     Check,
@@ -20,8 +20,8 @@ from ...operations.values import (
     Transact,
     Update,
 )
-from ...schema.attributes import PK, SK
-from ..meter import Meter
+from ..schema.attributes import PK, SK
+from .meter import Meter
 
 Lookup = Callable[[Key], Item | None]
 
