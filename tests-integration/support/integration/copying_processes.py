@@ -9,7 +9,7 @@ from zae_limiter import Options, SyncRepository, maintenance
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.flows.records import copying, purge
 from zae_limiter.operations.values import BatchWrite, Delete, Put, Transact, Update
-from zae_limiter.wiring import namespace_state_of
+from zae_limiter.wiring import clock_over, namespace_state_of
 
 from .split_processes import ADMITTED, TIMEOUT, Ledger, MortalStore, Place
 
@@ -26,7 +26,8 @@ def copier(place: Place, pipe: Connection, ledger: Ledger, path: Path) -> None:
     )
     store = MortalStore(reached, place)
     options = Options(read_timeout=TIMEOUT)
-    target = SyncRepository(store, namespace_state_of(options, "", "", store.clock), options, store.clock)
+    clock = clock_over(store, options)  # type: ignore[arg-type]  # as good as a store
+    target = SyncRepository(store, namespace_state_of(options, "", "", clock), options, clock)  # type: ignore[arg-type]
     source = maintenance.open_table(Options(store=f"sqlite:///{path}"))
     forecasts = maintenance.forecast_copy(source, target, ())
     pipe.send("ready")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zae_limiter import Limit, Options, ProvisionerState, SyncRateLimiter, SyncRepository, maintenance
-from zae_limiter.engines.engine import SyncStore
+from zae_limiter.engines.engine import Capabilities, SyncStore
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.namespaces import Namespace
@@ -23,12 +23,16 @@ class Killed(Exception):
     """The process died."""
 
 
-class MortalStore:
+class MortalStore(SyncStore):
     """A store whose process dies right after so many writes."""
 
     def __init__(self, inner: SyncStore, lives: int) -> None:
         self._inner = inner
         self._lives = lives
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._inner.capabilities
 
     def perform(self, operation: Operation[Any]) -> Any:
         if isinstance(operation, WRITES):
