@@ -26,8 +26,8 @@ def copier(place: Place, pipe: Connection, ledger: Ledger, path: Path) -> None:
     )
     store = MortalStore(reached, place)
     options = Options(read_timeout=TIMEOUT)
-    clock = clock_over(store, options)  # type: ignore[arg-type]  # as good as a store
-    target = SyncRepository(store, namespace_state_of(options, "", "", clock), options, clock)  # type: ignore[arg-type]
+    clock = clock_over(store, options)
+    target = SyncRepository(store, namespace_state_of(options, "", "", clock), options, clock)
     source = maintenance.open_table(Options(store=f"sqlite:///{path}"))
     forecasts = maintenance.forecast_copy(source, target, ())
     pipe.send("ready")

@@ -347,11 +347,11 @@ def test_a_copy_needs_the_full_and_the_purge_policy_of_the_target_and_a_scan_of_
     tenant, written = Tenant(), RecordingStore("my-app")
     tenant.acquire()
     tenant.store.calls.clear()
-    tables = [table_over(store, ManualClock()) for store in (tenant.store, written)]
-    forecasts = maintenance.forecast_copy(*tables, ["tenant-alpha"])
+    source, target = (table_over(store, ManualClock()) for store in (tenant.store, written))
+    forecasts = maintenance.forecast_copy(source, target, ["tenant-alpha"])
     with pytest.raises(Killed):
-        maintenance.copy(*tables, forecasts, report=killed)
-    assert maintenance.copy(*tables, forecasts, report=lambda _: None)
+        maintenance.copy(source, target, forecasts, report=killed)
+    assert maintenance.copy(source, target, forecasts, report=lambda _: None)
     assert {call.action for call in refused(resources, "ReadPolicy", tenant.store.calls, {})} == {"dynamodb:Scan"}
     granted = [each for use in ("Full", "Purge") for each in statements(resources[f"{use}Policy"]["PolicyDocument"])]
     assert [call for call in written.calls if not allows(granted, call, {})] == []

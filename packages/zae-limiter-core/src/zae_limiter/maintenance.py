@@ -197,6 +197,8 @@ def copy(
         items, scan = run(source, copying.page(scan))
         count += run(target, copying.write(items, ids))
         report(count)
+    if new:
+        run(target, copying.settle())
     for each in new:
         run(target, copying.finish(each))
     return new

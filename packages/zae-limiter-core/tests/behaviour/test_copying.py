@@ -8,6 +8,7 @@ import pytest
 
 from support.core.copies import RPM, TPM, Killed, MortalStore, answers, copy, fill, opened, table_over
 from zae_limiter import (
+    Namespace,
     NamespaceNotFoundError,
     NamespaceStateError,
     StackTooOldError,
@@ -175,6 +176,24 @@ def test_a_name_that_somebody_takes_meanwhile_stays_theirs(
     with pytest.raises(NamespaceStateError, match="took the name 'prod'"):
         maintenance.copy(table_over(file, clock), target, forecasts, report=take)
     assert target.list_namespaces() == [taken[0]]
+
+
+def test_of_two_copies_at_once_one_is_complete_and_the_other_is_refused(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock
+) -> None:
+    table = MemoryTable()
+    target = table_over(over(table), clock)
+    forecasts = maintenance.forecast_copy(table_over(file, clock), target, ())
+    made: list[Namespace] = []
+
+    def overtake(_: int) -> None:
+        if not made:
+            made.extend(copy(table_over(file, clock), table_over(over(table), clock)))
+
+    with pytest.raises(NamespaceStateError, match="or another copy"):
+        maintenance.copy(table_over(file, clock), target, forecasts, report=overtake)
+    assert target.list_namespaces() == made
+    assert answers(opened(over(table), clock)) == answers(source)
 
 
 def test_the_forecast_is_what_the_copy_costs(source: SyncRateLimiter, file: SyncStore, clock: ManualClock) -> None:

@@ -79,7 +79,8 @@ def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
 
 def answers(limiter: SyncRateLimiter) -> dict[str, Any]:
     """What the methods that read answer, without counters of buckets, which begin anew."""
-    stored, found = limiter.repository, {}
+    stored = limiter.repository
+    found: dict[str, Any] = {}
     for entity in ("project", "key/1|ü", "key-2"):
         found[f"entity {entity}"] = stored.get_entity(entity)
         found[f"children {entity}"] = stored.get_children(entity)

@@ -28,7 +28,7 @@ from . import registry, versions
 from .purge import purge
 
 ITEMS_PER_PAGE = 250
-SETTLE_SECONDS = 1.0  # a write whose answer was lost may still arrive: nobody uses the namespace before
+SETTLE_SECONDS = 1.0
 
 Ids = Mapping[str, str]  # of the source's namespaces, and of the target's for them
 
@@ -144,9 +144,13 @@ def write(items: Sequence[Item], ids: Ids) -> Flow[int]:
     return len(puts)
 
 
+def settle() -> Flow[None]:
+    """Wait until no write can arrive any more whose answer was lost: it would undo an acquire."""
+    yield Sleep(SETTLE_SECONDS)
+
+
 def finish(new: Namespace) -> Flow[None]:
     """Open the namespace to everybody. Raises ``NamespaceStateError`` if somebody else has its name by now."""
-    yield Sleep(SETTLE_SECONDS)
     for _ in range(ATTEMPTS):
         by_id, by_name = yield from registry.both(new.namespace_id)
         if registry.is_live(by_id, by_name):
