@@ -13,7 +13,7 @@ from ..progress import reporter
 if TYPE_CHECKING:
     from zae_limiter.maintenance import CopyForecast
 
-    from ..data.copying import Place
+    from ..connection import Connection
 
 
 @click.command()
@@ -44,44 +44,44 @@ def copy(
     Stop the programs that use them first: what they change while the copy runs may stay behind. Nobody can open a
     namespace in the target before all of it is there; after an interruption, run the same command again.
     """
-    from ..data.copying import Place, both
+    from ..data.copying import both, place_of
 
-    places = Place.of(source, aws, option="--from"), Place.of(target, aws, option="--to")
-    with both(*places) as copying:
+    reading, writing = place_of(source, aws, option="--from"), place_of(target, aws, option="--to")
+    with both(reading, writing) as copying:
         forecasts = copying.forecast(namespaces)
         wanted = [each for each in forecasts if not each.is_copied]
         if wanted and not (yes or dry_run):
-            _show(forecasts, places[1])
-            confirm(_question(wanted, *places))
+            _show(forecasts, writing)
+            confirm(_question(wanted, reading, writing))
         ids = copying.run(wanted, reporter(quiet=quiet)) if wanted and not dry_run else {}
     if output == "json":
-        say_json({"from": source, "to": target, "namespaces": [_as_json(each, ids) for each in forecasts]})
+        say_json({"from": reading.name, "to": writing.name, "namespaces": [_as_json(each, ids) for each in forecasts]})
     elif dry_run:
-        _show(forecasts, places[1])
+        _show(forecasts, writing)
     elif not quiet:
-        click.echo(_done(wanted, target))
+        click.echo(_done(wanted, writing.name))
 
 
-def _show(forecasts: "list[CopyForecast]", target: "Place") -> None:
+def _show(forecasts: "list[CopyForecast]", target: "Connection") -> None:
     if forecasts:
         say_columns([(each.namespace.name, *_cells(each, target)) for each in forecasts])
     else:
         click.echo("No namespace is in use there.")
 
 
-def _cells(forecast: "CopyForecast", target: "Place") -> tuple[str, str]:
+def _cells(forecast: "CopyForecast", target: "Connection") -> tuple[str, str]:
     if forecast.is_copied:
         return counted(forecast.items, "item"), "copied before, stays as it is"
     return counted(forecast.items, "item"), _cost([forecast], target) or "to be copied"
 
 
-def _cost(forecasts: "list[CopyForecast]", target: "Place") -> str:
+def _cost(forecasts: "list[CopyForecast]", target: "Connection") -> str:
     """Return the write units, of the table and its indexes; nothing for a file."""
     units = sum(each.write_units + each.index_units for each in forecasts)
     return counted(units, "write unit") if target.file is None else ""
 
 
-def _question(wanted: "list[CopyForecast]", source: "Place", target: "Place") -> str:
+def _question(wanted: "list[CopyForecast]", source: "Connection", target: "Connection") -> str:
     what = f"{counted(len(wanted), 'namespace')} with {counted(sum(each.items for each in wanted), 'item')}"
     cost = _cost(wanted, target)
     stop = "What programs change there meanwhile may stay behind."

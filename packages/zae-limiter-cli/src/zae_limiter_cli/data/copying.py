@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from zae_limiter import (
     InfrastructureError,
@@ -12,7 +11,6 @@ from zae_limiter import (
     NamespaceStateError,
     Options,
     SyncRepository,
-    ValidationError,
     maintenance,
 )
 from zae_limiter.maintenance import CopyForecast
@@ -27,29 +25,11 @@ ITEMS_BETWEEN_LINES: Final = 1000
 AGAIN: Final = "nobody can open what is not complete there: run the same command again, which begins it anew"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A stack, or the ``file`` of a URL, by the name that was given."""
-
-    name: str
-    options: Options
-    file: Path | None
-
-    @classmethod
-    def of(cls, name: str, aws: Mapping[str, str | None], *, option: str) -> Self:
-        """Return the place of this name, a URL or a stack in that AWS. Raises ``CommandError``."""
-        if not name or ":" not in name:
-            reached = Connection(name, **aws).store_options()
-            return cls(name, _options(**reached), None)
-        try:
-            options = _options(store=name)
-        except ValidationError as error:
-            raise CommandError(f"{option} {name!r}: {error.problem}") from error
-        return cls(name, options, options.file)
-
-
-def _options(**reached: Any) -> Options:
-    return Options(check_version=False, read_timeout=READ_SECONDS, **reached)
+def place_of(name: str, aws: Mapping[str, str | None], *, option: str) -> Connection:
+    """Return the connection to the file of a URL, or to a stack in that AWS. Raises ``CommandError``."""
+    if ":" in name:
+        return Connection.of_store(name, source=option)
+    return Connection(name, aws["region"], aws["profile"], aws["endpoint_url"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +61,16 @@ class Copying:
 
 
 @contextmanager
-def both(source: Place, target: Place) -> Iterator[Copying]:
+def both(source: Connection, target: Connection) -> Iterator[Copying]:
     """Open both places, without a namespace. Raises ``CommandError`` for a missing file to copy from."""
     if source.file is not None and not source.file.exists():
-        raise CommandError(f"--from {source.name}: there is no file {source.file}")
-    with maintenance.open_table(source.options) as reading, maintenance.open_table(target.options) as writing:
+        raise CommandError(f"--from: there is no file {source.file}")
+    with _open(source) as reading, _open(target) as writing:
         yield Copying(reading, writing)
+
+
+def _open(place: Connection) -> SyncRepository:
+    return maintenance.open_table(Options(check_version=False, read_timeout=READ_SECONDS, **place.store_options()))
 
 
 def _every_so_often(report: Reporter, total: int) -> Any:
