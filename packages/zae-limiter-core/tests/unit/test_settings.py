@@ -35,8 +35,9 @@ def test_who_names_a_stack_or_its_aws_does_not_get_the_file_of_the_environment(
 ) -> None:
     monkeypatch.setenv("ZAEL_STORE", "sqlite:///of-env.db")
     assert str(Options().file) == "of-env.db"
-    assert Options(**{field: "mine"}).file is None
-    assert str(Options(store="sqlite:///mine.db", **{field: "mine"}).file) == "mine.db"
+    named: dict[str, Any] = {field: "mine"}
+    assert Options(**named).file is None
+    assert str(Options(store="sqlite:///mine.db", **named).file) == "mine.db"
 
 
 @pytest.mark.parametrize(
