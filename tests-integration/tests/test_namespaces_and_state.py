@@ -30,7 +30,7 @@ from zae_limiter import (
 )
 from zae_limiter.engines.dynamodb.marshal import read_item
 from zae_limiter.operations.sizes import projected
-from zae_limiter.operations.values import BatchWrite, Item, Key, Put
+from zae_limiter.operations.values import BatchWrite, Item, Key, Page, Put, Scan
 from zae_limiter.schema.attributes import PURGED
 from zae_limiter.schema.table import INDEXES, create_table_request
 from zae_limiter.values.usage import UsageSnapshot
@@ -59,7 +59,10 @@ def pages(harness: Harness, **options: Any) -> Iterator[Item]:
     """Every item that a scan of the table, or of an index, finds."""
     if harness.target.endpoint_url is None:
         index = INDEXES.get(options.get("IndexName", ""))
-        yield from (item for item in harness._memory._items.values() if index is None or projected(item, index))
+        page = harness.perform(Scan(1000))
+        while page.items:
+            yield from (item for item in page.items if index is None or projected(item, index))
+            page = harness.perform(Scan(1000, page.next)) if page.next else Page([])
         return
     client = boto3.client("dynamodb", endpoint_url=harness.target.endpoint_url, region_name=REGION)
     for page in client.get_paginator("scan").paginate(TableName=harness.table_name, **options):

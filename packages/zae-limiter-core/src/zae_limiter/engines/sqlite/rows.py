@@ -9,7 +9,7 @@ from ...operations.values import Item, Key, Query, Scan
 from ...schema.attributes import PK, SK, TTL
 from ...schema.table import INDEXES
 
-MOST_ITEMS: Final = 1_000  # on a page, where DynamoDB has 1 MB
+MOST_ITEMS: Final = 4_000  # on a page, where DynamoDB has 1 MB
 EXPIRY_STEP: Final = 60  # seconds: the expiry of a bucket moves with each acquire, its row in the index does not
 _LATEST: Final = 2**62
 _PLACES: Final = [name for index in INDEXES.values() for name in index[:2]]
