@@ -42,7 +42,7 @@ class Connection:
         try:
             file = Options(store=url, namespace="default").file
         except ValidationError as error:
-            raise CommandError(f"{source}: {url!r} {error.problem}") from error
+            raise CommandError(f"{source} {url!r}: {error.problem}") from error
         return cls(f"sqlite:///{quote(str(Path(file or '').absolute()))}", file=file)
 
     def __post_init__(self) -> None:

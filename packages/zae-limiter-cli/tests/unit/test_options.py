@@ -104,7 +104,7 @@ def test_a_file_and_a_stack_together_are_refused(args: list[str], environment: d
 @pytest.mark.parametrize("source", ["--store", "ZAEL_STORE"])
 def test_a_url_of_another_form_is_refused_with_the_name_of_its_source(url: str, source: str) -> None:
     line = run("show", "--store", url) if source == "--store" else run("show", **{source: url})
-    assert line.startswith(f"Error: {source}: {url!r} ")
+    assert line.startswith(f"Error: {source} {url!r}: ")
     assert ("must be " in line, "\n" in line) == (True, False)
 
 
