@@ -78,8 +78,9 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("block", [block for block in ALL if not block.needs_a_table], ids=lambda block: block.place)
 def test_an_example_in_memory_does_what_it_says(
-    block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # where an example may leave a file
     run(block, capsys, monkeypatch)
 
 
