@@ -99,8 +99,9 @@ MAKES_A_TABLE = [block for block in ALL if block.needs_a_table and not block.nee
 @pytest.mark.needs("endpoint")
 @pytest.mark.parametrize("block", MAKES_A_TABLE, ids=lambda block: block.place)
 def test_an_example_over_a_table_does_what_it_says(
-    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert target.endpoint_url is not None
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
     run(block, capsys, monkeypatch)
