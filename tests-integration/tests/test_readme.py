@@ -110,8 +110,9 @@ def test_an_example_over_a_table_does_what_it_says(
 @pytest.mark.needs("endpoint", "lambda")
 @pytest.mark.parametrize("block", [block for block in ALL if block.needs_a_stack], ids=lambda block: block.place)
 def test_an_example_over_a_stack_does_what_it_says(
-    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert target.endpoint_url is not None
     assert target.stack is not None
     monkeypatch.setenv("AWS_ENDPOINT_URL", target.endpoint_url)
