@@ -99,7 +99,7 @@ async def audit_and_usage(api_case: ApiCase) -> None:
         repository.get_usage_snapshots(),
         repository.get_usage_snapshots(entity_id="e", next="?"),
         repository.get_usage_summary(resource="r", start=DAY, end=DAY),
-        repository.get_top_usage("r", by="ev"),
+        repository.get_top_usage("r", by="wcu"),
     )
 
 
