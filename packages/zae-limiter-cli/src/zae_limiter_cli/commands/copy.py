@@ -97,5 +97,5 @@ def _done(wanted: "list[CopyForecast]", target: str) -> str:
 
 def _as_json(forecast: "CopyForecast", ids: dict[str, str]) -> dict[str, Any]:
     name = forecast.namespace.name
-    units = {each: getattr(forecast, each) for each in ("items", "read_units", "write_units", "index_units")}
+    units = {each: getattr(forecast, each) for each in ("items", "write_units", "index_units")}
     return {"namespace": name, **units, "copied_before": forecast.is_copied, "new_id": ids.get(name)}

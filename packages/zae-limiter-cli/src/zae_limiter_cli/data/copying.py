@@ -62,7 +62,9 @@ class Copying:
 
 @contextmanager
 def both(source: Connection, target: Connection) -> Iterator[Copying]:
-    """Open both places, without a namespace. Raises ``CommandError`` for a missing file to copy from."""
+    """Open both places, without a namespace. Raises ``CommandError`` if they are one, or the source has no file."""
+    if source == target:
+        raise CommandError(f"--from and --to are both {source.name}")
     if source.file is not None and not source.file.exists():
         raise CommandError(f"--from: there is no file {source.file}")
     with _open(source) as reading, _open(target) as writing:

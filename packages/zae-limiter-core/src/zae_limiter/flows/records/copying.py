@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...exceptions import ClientTooOldError, NamespaceNotFoundError, NamespaceStateError, StackTooOldError
-from ...operations.sizes import index_units, item_size, read_units, write_units
+from ...operations.sizes import index_units, write_units
 from ...operations.values import Item, Page, Put, Scan
 from ...schema.attributes import COPIED, COPYING, DELETED, PURGING
 from ...schema.moving import moved, namespace_in
@@ -35,14 +35,13 @@ Ids = Mapping[str, str]  # of the source's namespaces, and of the target's for t
 
 @dataclass(slots=True)
 class CopyForecast:
-    """What the copy of a namespace would read and write; ``is_copied`` if a former copy is in use in the target.
+    """What the copy of a namespace would write; ``is_copied`` if a former copy is in use in the target.
 
     ``items`` counts all; ``write_units`` are those of the target's table, ``index_units`` those of its indexes.
     """
 
     namespace: Namespace
     items: int = 0
-    read_units: float = 0
     write_units: int = 0
     index_units: int = 0
     is_copied: bool = False
@@ -79,7 +78,6 @@ def survey(names: Collection[str]) -> Flow[list[CopyForecast]]:
 
 def _count(forecast: CopyForecast, item: Item) -> None:
     forecast.items += 1
-    forecast.read_units += read_units(item_size(item))
     forecast.write_units += write_units(None, item)
     forecast.index_units += index_units(None, item)
 
