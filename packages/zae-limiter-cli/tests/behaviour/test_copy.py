@@ -126,6 +126,7 @@ def test_mistakes_are_told_in_one_line(file: str, stack: Table, tmp_path: Path) 
     assert not missing.exists()
     assert fail("--from", file, "--to", "my-app", "-N", "prdo") == "there is no namespace 'prdo' to copy from"
     assert fail("--from", "mysql://x", "--to", "my-app").startswith("--from 'mysql://x': must be sqlite:///file.db")
+    assert fail("--from", file, "--to", file) == f"--from and --to are both {file}"
     assert fail("--from", file, "--to", "elsewhere").startswith("there is no table 'elsewhere'")
     stack.repository.set_system_defaults([RPM])
     assert "the target has 'default', and it is not empty" in fail("--from", file, "--to", "my-app", "--yes")
