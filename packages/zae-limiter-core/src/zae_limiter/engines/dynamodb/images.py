@@ -5,7 +5,8 @@ Whoever may write a bucket may damage it. A problem names the attribute, never i
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from ...exceptions import ValidationError
 from ...rules.sharding import MAX_SHARDS, SHARD_COUNTS
@@ -22,7 +23,7 @@ from ...schema.attributes import (
 from ...schema.items import BucketId, Item
 from ...values.limits import MAX_LIMITS
 from ...values.naming import check_identifier, check_limit_name, check_namespace_id, check_resource
-from .marshal import read_item
+from .marshal import read_value
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
 
@@ -50,29 +51,52 @@ def read_bucket_image(image: object) -> Item:
     """
     if not isinstance(image, Mapping):
         raise ValueError("the image is not a map")
-    item = {name: _read(name, value) for name, value in image.items()}
+    item: Item = {}
+    limits, of_parents = set[str](), 0
+    for name, value in image.items():
+        column = _column(name)
+        item[name] = _number(name, value) if column.is_number else _any(name, value)
+        if column.limit is not None:
+            limits.add(column.limit)
+        of_parents += column.is_of_parent
+    _check_shape(item, len(limits - {WCU}), of_parents)
+    return item
+
+
+class _Column(NamedTuple):
+    """What an attribute's name says: whether it is a number, and the limit that it belongs to."""
+
+    is_number: bool
+    limit: str | None = None
+    is_of_parent: bool = False
+
+
+@lru_cache(maxsize=8_192)
+def _column(name: str) -> _Column:
+    """Parse the name of an attribute; the same names come with every image. Raises ``ValueError``."""
+    attribute, of_parent = parse_bucket_attribute(name), parse_refused_by_parent(name)
+    if of_parent is not None:
+        _check_limit(of_parent)
+        return _Column(is_number=True, is_of_parent=True)
+    if attribute is None:
+        return _Column(name in _NUMBERS)
+    if attribute.field == "kind":
+        return _Column(is_number=False, limit=attribute.limit)
+    if attribute.limit != WCU:
+        _check_limit(attribute.limit)
+    return _Column(is_number=True, limit=attribute.limit)
+
+
+def _check_shape(item: Item, limits: int, of_parents: int) -> None:
     for name in (ANCHOR, SHARD_COUNT):
         if name not in item:
             raise ValueError(f"{name} is missing")
     if item[SHARD_COUNT] not in SHARD_COUNTS:
         raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
-    limits = {attribute.limit for attribute in map(parse_bucket_attribute, item) if attribute is not None}
-    if len(limits - {WCU}) > MAX_LIMITS:
+    if limits > MAX_LIMITS:
         raise ValueError(f"there are more than {MAX_LIMITS} limits")
-    if sum(parse_refused_by_parent(name) is not None for name in item) > 2 * MAX_LIMITS:  # processes add some at once
+    if of_parents > 2 * MAX_LIMITS:  # processes add some at once
         raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of parents")
-    return item
-
-
-def _read(name: str, value: Any) -> Any:
-    attribute, of_parent = parse_bucket_attribute(name), parse_refused_by_parent(name)
-    if of_parent is not None:
-        _check_limit(of_parent)
-    elif (attribute is None and name not in _NUMBERS) or (attribute is not None and attribute.field == "kind"):
-        return _any(name, value)
-    if attribute is not None and attribute.limit != WCU:
-        _check_limit(attribute.limit)
-    return _number(name, value)
 
 
 def _check_limit(limit: str) -> None:
@@ -84,13 +108,13 @@ def _check_limit(limit: str) -> None:
 
 def _number(name: str, value: Any) -> int:
     digits = value.get("N") if isinstance(value, Mapping) else None
-    if not isinstance(digits, str) or not _WHOLE.fullmatch(digits) or abs(int(digits)) > MOST:
-        raise ValueError(f"{name} is not a whole number from -10^30 to 10^30")
-    return int(digits)
+    if isinstance(digits, str) and _WHOLE.fullmatch(digits) and -MOST <= (number := int(digits)) <= MOST:
+        return number
+    raise ValueError(f"{name} is not a whole number from -10^30 to 10^30")
 
 
 def _any(name: str, value: Any) -> Any:
     try:
-        return read_item({name: value})[name]
-    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        return read_value(value)
+    except (TypeError, ValueError, AttributeError):
         raise ValueError(f"{name[:64]!r} cannot be read") from None
