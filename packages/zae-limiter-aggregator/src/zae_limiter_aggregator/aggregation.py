@@ -10,8 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from zae_limiter import Clock
-from zae_limiter.maintenance import StoreError, SyncDriver, purged_namespaces
+from zae_limiter.maintenance import StoreError, Upkeep, purged_namespaces
 
 from .archive import PutObject, archive_event
 from .batch import Batch, Failure, read_batch
@@ -55,16 +54,14 @@ class Aggregator:
 
     def __init__(
         self,
-        driver: SyncDriver,
+        upkeep: Upkeep,
         settings: Settings,
         *,
-        clock: Clock,
         open_archive: Callable[[], PutObject],
         open_queue: Callable[[], SendMessage] = open_queue,
         writers: int = WRITERS,
     ) -> None:
-        self._driver = driver
-        self._clock = clock
+        self._upkeep = upkeep
         self._settings = settings
         self._open_archive = open_archive
         self._writers = writers
@@ -122,7 +119,7 @@ class Aggregator:
         If the table cannot tell which ones are purged, all changes and deletes have to come again.
         """
         try:
-            return batch.without(self._driver.run(purged_namespaces(batch.namespaces))), ()
+            return batch.without(self._upkeep.run(purged_namespaces(batch.namespaces))), ()
         except StoreError as error:
             problem = problem_of(error)
             log.warning("the namespaces of the batch could not be read", extra={"fields": {"problem": problem}})
@@ -130,8 +127,8 @@ class Aggregator:
             return batch.without(batch.namespaces), first
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
-        jobs = jobs_of(batch, self._settings, self._clock.now_ms)
-        return [Task(job.kind, partial(self._driver.run, job.flow), job.records) for job in jobs]
+        jobs = jobs_of(batch, self._settings, self._upkeep.clock.now_ms)
+        return [Task(job.kind, partial(self._upkeep.run, job.flow), job.records) for job in jobs]
 
     def _archive_tasks(self, batch: Batch) -> list[Task]:
         if not (batch.expired and self._settings.archive_bucket):

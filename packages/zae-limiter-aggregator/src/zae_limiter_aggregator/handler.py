@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, TypedDict
 
-from zae_limiter.maintenance import SyncDriver, SyncDynamoDBStore, log_as_json
+from zae_limiter.maintenance import log_as_json, open_upkeep
 
 from .aggregation import Aggregator, BatchResult
 from .archive import open_archive
@@ -65,5 +65,4 @@ def _aggregator(settings: Settings) -> Aggregator:
     """Return the aggregator, with clients and a clock that the table's answers correct; an environment keeps it from
     batch to batch.
     """
-    store = SyncDynamoDBStore(settings.stack)
-    return Aggregator(SyncDriver(store), settings, clock=store.clock, open_archive=open_archive, open_queue=open_queue)
+    return Aggregator(open_upkeep(settings.stack), settings, open_archive=open_archive, open_queue=open_queue)

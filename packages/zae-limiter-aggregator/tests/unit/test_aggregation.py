@@ -14,6 +14,7 @@ from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, M
 from support.aggregator.streams import Record, record
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.maintenance import Upkeep
 from zae_limiter.operations.errors import NotApplied, Throttled
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
@@ -386,8 +387,8 @@ def test_an_event_that_could_not_be_kept_comes_again() -> None:
     def put(**request: Any) -> None:
         raise OSError("no route")
 
-    driver = SyncDriver(SyncMemoryStore(life.table))
-    account = Aggregator(driver, SETTINGS, clock=life.clock, open_archive=lambda: put).process(removals)
+    upkeep = Upkeep(SyncDriver(SyncMemoryStore(life.table)).run, life.clock)
+    account = Aggregator(upkeep, SETTINGS, open_archive=lambda: put).process(removals)
     assert account.archived == 0
     assert [each.sequence for each in account.failures] == [each["dynamodb"]["SequenceNumber"] for each in removals]
 

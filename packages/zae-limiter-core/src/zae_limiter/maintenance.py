@@ -3,9 +3,9 @@
 They are versioned apart from core, so that they import no room of core but this module and the public
 ``values``. Everything named here keeps its meaning within a minor version of core; what is behind it may move.
 
-- **A table**: ``SyncDynamoDBStore`` sends requests to it, ``SyncDriver`` runs flows over a store; both raise
-  ``StoreError``, and ``is_invalid`` says whether no repeat can succeed. ``open_table`` gives a repository for what
-  belongs to no namespace.
+- **A table**: ``open_upkeep`` gives the means to run flows on it, which raise ``StoreError``; ``is_invalid`` says
+  whether no repeat can succeed. ``open_store`` gives the store of a program that opens many namespaces, ``open_table``
+  a repository for what belongs to no namespace.
 - **Its stream**: ``bucket_of``, ``is_audit_event``, ``audit_event_of`` and ``namespace_of`` say which item a record is
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
@@ -20,14 +20,14 @@ It is imported by Lambdas, cold: no AWS library is imported before the first req
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from .clock.system import SystemClock
+from .clock.system import Clock, SystemClock
 from .engines.dynamodb.aws.proxy_password import without_passwords
 from .engines.dynamodb.images import check_bucket, read_bucket_image
 from .engines.dynamodb.marshal import read_item
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
-from .engines.engine import Capabilities
+from .engines.engine import Capabilities, SyncStore
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
@@ -88,11 +88,11 @@ __all__ = [
     "Flow",
     "Forecast",
     "Migration",
+    "RunFlow",
     "SnapshotId",
     "StoreError",
-    "SyncDriver",
-    "SyncDynamoDBStore",
     "SystemClock",
+    "Upkeep",
     "Use",
     "anchor_of",
     "audit_event_of",
@@ -113,7 +113,9 @@ __all__ = [
     "log_as_json",
     "migrate",
     "namespace_of",
+    "open_store",
     "open_table",
+    "open_upkeep",
     "pending",
     "pk_audit",
     "pk_bucket",
@@ -132,6 +134,33 @@ __all__ = [
     "without_passwords",
     "writes",
 ]
+
+
+class RunFlow(Protocol):
+    """Run a flow and return its result. Raises ``StoreError``, and what the flow raises."""
+
+    def __call__(self, flow: Flow[T]) -> T: ...
+
+
+class Upkeep(NamedTuple):
+    """The means to keep up one table: threads may share ``run``; the table's answers correct ``clock``."""
+
+    run: RunFlow
+    clock: Clock
+
+
+def open_store(stack: str, *, connect_timeout: float, read_timeout: float) -> SyncStore:
+    """Return a store over the table of a stack; region, endpoint and credentials are found as the SDK finds them.
+
+    Nothing is sent yet. ``SyncRepository.over`` opens a namespace over it, and closes it with the repository.
+    """
+    return SyncDynamoDBStore(stack, connect_timeout=connect_timeout, read_timeout=read_timeout)
+
+
+def open_upkeep(stack: str) -> Upkeep:
+    """Return the means to run flows on the table of a stack, with one store and its clock; nothing is sent yet."""
+    store = SyncDynamoDBStore(stack)
+    return Upkeep(SyncDriver(store).run, store.clock)
 
 
 def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: int | None = None) -> Flow[int]:

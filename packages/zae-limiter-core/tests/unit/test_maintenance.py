@@ -10,6 +10,10 @@ def test_every_name_of_the_door_is_there_once() -> None:
     assert [name for name in maintenance.__all__ if not hasattr(maintenance, name)] == []
 
 
+def test_the_door_has_no_driver_and_no_store() -> None:
+    assert [name for name in maintenance.__all__ if "Driver" in name or "Store" in name] == ["StoreError"]
+
+
 def test_a_cold_start_imports_neither_an_aws_library_nor_a_repository() -> None:
     heavy = {"aioboto3", "aiobotocore", "asyncio", "boto3", "botocore", "zae_limiter.sync.repository"}
     ask = f"import sys, zae_limiter.maintenance; print(sorted({heavy!r} & set(sys.modules)))"

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Final
 
 from zae_limiter import Clock, NamespaceNotFoundError, Options, SyncRepository, SyncStore
-from zae_limiter.maintenance import Capabilities, SyncDynamoDBStore, SystemClock
+from zae_limiter.maintenance import Capabilities, SystemClock, open_store
 
 from .refusals import Refused
 
@@ -98,5 +98,5 @@ def table_of_environment() -> Table:
 
 @cache
 def _table(stack: str, _: str | None) -> Table:
-    store = SyncDynamoDBStore(stack, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
+    store = open_store(stack, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
     return Table(store, stack)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.maintenance import Upkeep
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation, Update
 from zae_limiter.sync.driver import SyncDriver
@@ -108,11 +109,9 @@ class Life:
         def put(**request: Any) -> None:
             process.survive(lambda: self._put(**request))
 
-        driver = SyncDriver(process)
         aggregator = Aggregator(
-            driver,
+            Upkeep(SyncDriver(process).run, self.clock),
             self.settings,
-            clock=self.clock,
             open_archive=lambda: put,
             open_queue=lambda: self._send,
             writers=writers,
