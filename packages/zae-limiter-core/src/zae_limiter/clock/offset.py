@@ -1,4 +1,14 @@
-"""The offset from the monotonic clock to the store's clock, as the dates of answers prove it."""
+"""The offset from the monotonic clock to the store's clock, as the dates of answers prove it.
+
+A date says the second in which an answer was made, and that was after the request was sent and before the answer was
+received: it bounds the offset to a second and the time of the round trip. The bounds of many answers together are
+narrow, to tens of milliseconds after a few dozen.
+
+The first rule took the middle of the bounds. But most machines have a clock that is right to milliseconds, and the
+middle of the first second throws that away. So a belief that is possible stays, and one that is proved wrong moves as
+far inside as it was outside. The price: a clock that is wrong by less than a second becomes right half as fast.
+docs/decisions/a-possible-clock-stays.md has the figures.
+"""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,14 @@
-"""The current time, as the limiter counts it: in epoch milliseconds of the store's clock."""
+"""The current time, as the limiter counts it: in epoch milliseconds of the store's clock.
+
+Buckets mint by the time that a process writes, so processes have to agree on it, and it must not step: one that writes
+as of an hour ahead takes what others were to have. Wall clocks are wrong, and are set. So the time is the monotonic
+clock, which nobody sets, plus an offset that the ``Date`` of each answer of the store corrects, without a request of
+its own. ``offset`` says what a date proves, ``agreement`` which dates are believed.
+
+The price: a date has whole seconds, so a machine whose clock is wrong by less becomes right only by and by; and before
+the first answer there is nothing but its wall clock. docs/design/admission.md ("Clocks"),
+docs/decisions/a-possible-clock-stays.md.
+"""
 
 import logging
 from collections.abc import Callable

@@ -1,8 +1,16 @@
 """The breaker: whether a store answers, and whether requests are sent to it. Drivers send the requests.
 
-The breaker is *closed* while the store answers. It opens after ``FAILURES`` requests in a row without an answer. While
-it is open, requests fail at once without being sent, and the driver sends one probe at a time; ``probing`` says when.
-The first answer closes it.
+With a store that hangs, every call takes its whole budget, also one that may go on without a limiter. So the breaker,
+*closed* while the store answers, opens after ``FAILURES`` requests in a row without an answer. While it is open,
+requests fail at once without being sent, and the driver sends probes in the background; ``probing`` says when, and why
+no caller's own request is one. The first answer to anything closes it.
+
+A refusal is an answer, and so is throttling. Only refused credentials, and a certificate that does not verify, are an
+outage if the store served this process before: whoever changes a policy at night must not stop an application that
+asked to go on. Before that, they are a mistake of the deployment, and are raised.
+
+The price: three lost answers in a row make the calls of the next tenth of a second unavailable, and tokens that are
+given back while the breaker is open are lost. docs/decisions/breaker.md.
 """
 
 import logging

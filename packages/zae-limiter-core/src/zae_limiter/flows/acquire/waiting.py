@@ -1,10 +1,16 @@
 """An acquire that waits for its tokens.
 
-A caller sleeps until the tokens of all callers before it in the line and its own are due, by the last seen states. Then
-it acquires. No caller wakes another one, so a cancelled caller leaves nothing behind. Callers of a crowd that are due
-within the same moment acquire together: one write serves them all.
+Asking again and again until the tokens are there costs a request for each try, and serves whoever asks at the right
+moment. Here a caller sleeps until the tokens of all callers before it in the line and its own are due, by the last seen
+states, and then acquires. If that is later than it may wait, it is refused at once. Sleeping costs no request.
 
-This module has the pauses of a caller; ``acquire`` asks and writes, ``waiting_line`` keeps the order.
+Callers of a crowd that are due within the same moment acquire together: one write serves them all. The price is that a
+caller may get its tokens up to ``MOMENT_MS`` late; less if the bucket would fill up meanwhile, because a full bucket
+mints nothing. The moments of two processes are shifted against each other, and a caller that waits alone adds a jitter.
+
+What other processes take is not foreseen. A caller that comes too late by it waits again, in its place, and may be
+refused after it has waited. docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This module has
+the pauses of a caller; ``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking_in_turn`` takes.
 """
 
 import math

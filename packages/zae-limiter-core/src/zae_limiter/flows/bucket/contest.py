@@ -1,7 +1,16 @@
 """Contests: two values of ``limits=`` for one bucket, as in every rolling deploy.
 
-Processes that undo each other's reshapes make each other's writes fail, until some requests are never served. So a
-process that lost a few reshapes, or finds its own undone at once, follows the bucket's shape for some seconds.
+A config that a call passes is always newer than the bucket's shape. So two processes with different ones undo each
+other's reshapes, each makes the other's writes fail, and some requests are never served. Nothing in the bucket says
+which of the two is right.
+
+So one gives way: a process that lost a few reshapes in a run, or finds its own undone at once, follows the bucket's
+shape for some seconds, a random number of them, so that two that gave way do not come back together. The price is that
+for this time it admits by the other's limits. It gives way no further: a request for an amount that its config allows,
+and that the bucket's shape cannot hold, reshapes the bucket all the same. Stored limits have an order, that of their
+reads, so a process with those gives way for one run alone.
+
+docs/design/admission.md ("Reshape").
 """
 
 from collections.abc import Sequence

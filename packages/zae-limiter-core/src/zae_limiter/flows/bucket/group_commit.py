@@ -1,6 +1,17 @@
 """Group commit: one run serves all requests that wait for a bucket, in one write if they fit.
 
-This module sends requests in their order; ``commit_run`` decides, drivers wait.
+An item of DynamoDB takes at most 1,000 writes a second, each write costs a unit, and writes that one process sends side
+by side can make each other's conditions fail. So a process has one write under way for each shard of a bucket, and what
+arrives meanwhile shares the next one, as transactions of a database share one write of its log. There is no timer: the
+first request of an idle bucket leaves at once, and the busier a bucket is, the more requests a write serves.
+
+The price is that callers share what happens to a write: behind a slow one all wait, if a condition fails all are
+decided again, and if its answer is lost all fail. Requests are served first come first served, but one that does not
+fit does not block a smaller one behind it; who must not be overtaken waits in a ``waiting_line``. A caller's own task
+used to write for everybody; its cancellation took all others with it, so that is the work of drivers now.
+
+docs/design/admission.md ("One acquire", "Lost races"); docs/decisions/who-serves-a-queue.md. This module sends requests
+in their order; ``commit_run`` decides, drivers wait.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,18 @@
 """The callers of this process that wait for tokens of one bucket, in their order.
 
-This module knows who comes before whom, as plain data; ``acquire.waiting`` has the pauses of a caller.
+Callers that sleep until their own tokens are due wake together, and most are refused; and one that needs many tokens is
+overtaken by those that need few, for ever. So each caller has the number of its arrival, and counts on the tokens that
+remain after all callers before it: the amounts are summed up along the line once, and a caller finds its sum by
+bisection.
+
+No caller wakes another one, so one that is cancelled, or whose event loop ends, leaves nothing behind that others wait
+for. Instead every caller looks again by itself each second, or every few in a long line, passes over one that
+oversleeps, and forgets one that is long gone. The price is a little work for each sleeper, so a long line is sorted
+only now and then. Who left it stays in the sums until then; ``up_to`` leaves out those at the front.
+
+Processes do not know of each other: among them, the order is that of their writes. docs/design/admission.md ("Waiting
+lines"), docs/limiter.md ("Waiting"). This module knows who comes before whom, as plain data; ``acquire.waiting`` has
+the pauses of a caller.
 """
 
 from bisect import bisect_left, bisect_right
