@@ -11,6 +11,7 @@ from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
+from zae_limiter.maintenance import Upkeep
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter_aggregator.aggregation import Aggregator
@@ -41,7 +42,7 @@ def _batch(size: int, buckets: int) -> list[Row]:
     """A batch behind another one of the same buckets, and the same batch again."""
     meter = Meter()
     driver = SyncDriver(SyncMemoryStore(MemoryTable(meter)))
-    aggregator = Aggregator(driver, Settings(stack="demo"), clock=SystemClock(), open_archive=open_archive)
+    aggregator = Aggregator(Upkeep(driver.run, SystemClock()), Settings(stack="demo"), open_archive=open_archive)
     batches = [[_record(size * batch + n, buckets) for n in range(size)] for batch in range(ROUNDS + 1)]
     aggregator.process(batches[0])
     meter.reset()

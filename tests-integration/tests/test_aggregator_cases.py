@@ -17,6 +17,7 @@ from support.integration.stream_reader import Record
 from support.integration.targets import Target
 from zae_limiter import Repository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.maintenance import Upkeep
 from zae_limiter.operations.values import Operation, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
@@ -143,7 +144,10 @@ def mortal(target: Target, table_name: str) -> Iterator[tuple[MortalStore, Aggre
         yield (
             store,
             Aggregator(
-                SyncDriver(store), Settings(stack=table_name), clock=store.clock, open_archive=no_archive, writers=1
+                Upkeep(SyncDriver(store).run, store.clock),
+                Settings(stack=table_name),
+                open_archive=no_archive,
+                writers=1,
             ),
         )
 
