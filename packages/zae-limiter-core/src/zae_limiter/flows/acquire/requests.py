@@ -54,7 +54,7 @@ def validate_max_wait(seconds: object) -> float:
 
 
 def validate_place(
-    entity_id: str, resource: str, *, limits: Sequence[Limit] | None = None, default_limits: tuple[Limit, ...] = ()
+    entity_id: str, resource: str, *, limits: Sequence[Limit] | None, default_limits: tuple[Limit, ...]
 ) -> AcquireRequest:
     """Check a call without amounts, and return it as a request. Raises ``ValidationError``."""
     given = () if limits is None else check_limits("limits", limits)

@@ -110,7 +110,7 @@ def _first_missing(shard: int, states: dict[int, BucketState]) -> int:
     return shard
 
 
-def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among: int | None = None) -> Flow[int]:
+def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among: int | None) -> Flow[int]:
     """Split shard 0 first, so that it knows the newest count, then the shard; return the number of shards split."""
     states = yield from _read_ancestry(namespace_state, cached)
     home, state = states.get(0), states.get(cached.id.shard)
