@@ -1,6 +1,6 @@
 """A table in SQLite, with DynamoDB's outcome for every operation.
 
-``effects`` of the memory engine has the effect of a write, ``rows`` the form of what is stored. Every method is inside
+``effects`` has the effect of a write, ``rows`` the form of what is stored. Every method is inside
 a transaction that the caller has begun.
 """
 
