@@ -88,7 +88,10 @@ class Repository(
             register=register,
             **options,
         )
-        return await cls._over_chosen(chosen)
+        try:
+            return await cls.over(store_of(chosen), chosen)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise quiet(refusal) from None
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
@@ -144,13 +147,6 @@ class Repository(
         if namespace_state.opening is not None:
             driver.begin_outage(Unreachable("it was away when the repository was opened"))
         return cls(store, namespace_state, options, time, driver=driver)
-
-    @classmethod
-    async def _over_chosen(cls, options: Options) -> Self:
-        try:
-            return await cls.over(store_of(options), options)
-        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
-            raise quiet(refusal) from None
 
     async def namespace(self, name: str) -> Self:
         """Return another namespace of the same table, over the same client; a missing one is registered."""
@@ -226,7 +222,10 @@ class RepositoryBuilder(BuilderBase):
         If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
         """
         options = self._options
-        repository = await Repository._over_chosen(options)
+        try:
+            repository = await Repository.over(store_of(options), options)
+        except StoreRefusedError as refusal:
+            raise quiet(refusal) from None
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 await repository.namespace(DEFAULT_NAMESPACE)

@@ -94,7 +94,10 @@ class SyncRepository(
             register=register,
             **options,
         )
-        return cls._over_chosen(chosen)
+        try:
+            return cls.over(store_of(chosen), chosen)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise quiet(refusal) from None
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
@@ -150,13 +153,6 @@ class SyncRepository(
         if namespace_state.opening is not None:
             driver.begin_outage(Unreachable("it was away when the repository was opened"))
         return cls(store, namespace_state, options, time, driver=driver)
-
-    @classmethod
-    def _over_chosen(cls, options: Options) -> Self:
-        try:
-            return cls.over(store_of(options), options)
-        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
-            raise quiet(refusal) from None
 
     def namespace(self, name: str) -> Self:
         """Return another namespace of the same table, over the same client; a missing one is registered."""
@@ -232,7 +228,10 @@ class SyncRepositoryBuilder(BuilderBase):
         If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
         """
         options = self._options
-        repository = SyncRepository._over_chosen(options)
+        try:
+            repository = SyncRepository.over(store_of(options), options)
+        except StoreRefusedError as refusal:
+            raise quiet(refusal) from None
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 repository.namespace(DEFAULT_NAMESPACE)

@@ -56,7 +56,7 @@ class Opener:
             with without_forks():
                 from .sdk import open_sdk
 
-            return open_sdk(self._options)
+                return open_sdk(self._options)  # which makes TLS contexts
         with without_forks():
             from .http import HttpClient
 
