@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
 from sqlite3 import Error as SQLiteError
-from threading import Lock
+from threading import RLock, get_ident
 from typing import Any, Final, TypeVar
 
 from ...clock.system import Clock
@@ -65,11 +65,12 @@ class Call:
 
 
 class SQLiteFile:
-    """A file, and the calls that wait for it. ``lock`` is held by the thread that serves them."""
+    """A file, and the calls that wait for it. ``lock`` is held by the thread that serves them, the ``server``."""
 
     def __init__(self, path: Path, clock: Clock, meter: Meter | None = None) -> None:
         self.path = path.absolute()  # a process may change its folder
-        self.lock = Lock()
+        self.lock = RLock()
+        self.server: int | None = None  # once it has the lock; the async variant has one thread alone
         self.waiting: deque[Call] = deque()
         self._clock, self._meter = clock, meter
         self._connection: Connection | None = None
@@ -86,6 +87,8 @@ class SQLiteFile:
         was taken.
         """
         connection = self._opened(until)
+        if connection.in_transaction:  # a signal came between its begin and its operations
+            connection.execute("ROLLBACK")
         reads_alone = all(_only_reads(call.operation) for call in tuple(self.waiting))
         try:
             self._begin(connection, until, "BEGIN" if reads_alone else "BEGIN IMMEDIATE")
@@ -120,7 +123,7 @@ class SQLiteFile:
 
     def before_fork(self, patience: float) -> None:
         """Close the connection, and hold the lock during the fork."""
-        self._held_for_fork = self.lock.acquire(timeout=patience)
+        self._held_for_fork = self.server != get_ident() and self.lock.acquire(timeout=patience)
         if self._held_for_fork:
             self._disconnect()
 
@@ -134,7 +137,7 @@ class SQLiteFile:
         """Begin again in a child process."""
         self._carried_over = self._carried_over or not self._held_for_fork
         self._held_for_fork = False
-        self.lock, self.waiting = Lock(), deque()
+        self.lock, self.server, self.waiting = RLock(), None, deque()
 
     def _opened(self, until: float) -> Connection:
         if self._closed:
@@ -147,9 +150,10 @@ class SQLiteFile:
         if self._batches % REST == 0 and self._connection is not None and _inode(self.path) != self._inode:
             self._disconnect()  # the file was replaced or removed: other processes use another one
         if self._connection is None:
-            self._connection = connect(self.path, lambda call: self._patiently(call, until))
+            connection = connect(self.path, lambda call: self._patiently(call, until))
             self._inode = _inode(self.path)
-            self._table = SQLiteTable(self._connection, self._clock, self._meter)
+            self._table = SQLiteTable(connection, self._clock, self._meter)
+            self._connection = connection  # last: a signal may come before
         return self._connection
 
     def _disconnect(self) -> None:

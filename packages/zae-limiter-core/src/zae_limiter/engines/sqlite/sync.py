@@ -2,6 +2,9 @@
 
 The thread that has the lock serves all calls that wait, its own among them. The others wait for the lock, each for its
 own time, and find their call done. A thread of its own for the file would cost a caller two switches of threads.
+
+A signal handler may raise between any two calls, so also when the lock has just been acquired. The lock knows its
+thread, which therefore releases it in every case, and does so before any other call.
 """
 
 import os
@@ -45,17 +48,27 @@ class SyncSQLiteStore(SyncStore):
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         call = Call(operation)
-        file, until = self._file, time.monotonic() + time_left()
+        file, until, thread = self._file, time.monotonic() + time_left(), threading.get_ident()
+        if file.server == thread:
+            raise Unreachable(f"{self.path}: a call of this thread uses it, which a signal interrupted")
+        lock = file.lock
         try:
             file.waiting.append(call)
-            lock = file.lock
-            if not lock.acquire(timeout=min(max(time_left(), 0.0), threading.TIMEOUT_MAX)):
-                raise self._too_late(call)
             try:
+                if not lock.acquire(timeout=min(max(time_left(), 0.0), threading.TIMEOUT_MAX)):
+                    raise self._too_late(call)
+                file.server = thread
                 while not call.done:
+                    if call not in file.waiting:  # a signal came just as another thread took it
+                        file.waiting.append(call)
                     file.serve(until)
             finally:
-                lock.release()
+                if file.server == thread:
+                    file.server = None
+                try:  # noqa: SIM105 - a signal in the call of ``suppress`` would leave the lock held
+                    lock.release()
+                except RuntimeError:  # it was not acquired
+                    pass
         except BaseException:
             file.withdraw(call)
             raise

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,99 @@ def test_a_signal_undoes_the_batch_and_leaves_the_calls_of_others_waiting(path: 
         assert store.perform(Get(Key("ns/BUCKET#a#b#0", "#STATE"))) is None
 
 
+class InterruptedLock:
+    """A lock that a signal interrupts just as it has been acquired, once."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock, self.release, self.interrupts = lock, lock.release, True
+
+    def acquire(self, *, timeout: float) -> bool:
+        acquired = bool(self.lock.acquire(timeout=timeout))
+        if self.interrupts:
+            self.interrupts = False
+            raise KeyboardInterrupt
+        return acquired
+
+
+def test_a_signal_as_the_lock_is_acquired_leaves_it_free_for_other_threads(
+    store: SyncSQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(store._file, "lock", InterruptedLock(store._file.lock))
+        with pytest.raises(KeyboardInterrupt):
+            store.perform(ADD)
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(number, store).result() == 0
+
+
+@pytest.mark.parametrize("place", ["_begin", "_taken"])
+def test_a_signal_between_begin_and_the_operations_stops_no_other_call(
+    store: SyncSQLiteStore, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    store.perform(ADD)
+    real = getattr(store._file, place)
+
+    def interrupted(*args: Any, **options: Any) -> None:
+        real(*args, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._file, place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.perform(ADD)
+    assert number(store) == 1
+
+
+def test_a_call_that_a_signal_lost_is_performed_by_its_own_thread(
+    store: SyncSQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = store._file.lock
+
+    class Losing:
+        """A lock behind which another thread has taken all calls, and has lost them."""
+
+        release = lock.release
+
+        def acquire(self, *, timeout: float) -> bool:
+            store._file.waiting.clear()
+            return bool(lock.acquire(timeout=timeout))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._file, "lock", Losing())
+        assert store.perform(ADD)["n"] == 1
+
+
+def test_a_signal_as_the_connection_is_opened_leaves_none_that_is_half_ready(
+    store: SyncSQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("zae_limiter.engines.sqlite.file.SQLiteTable", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.perform(ADD)
+    assert store.perform(ADD)["n"] == 1
+
+
+def test_a_signal_handler_that_calls_is_refused_at_once(path: Path) -> None:
+    class Calling:
+        calls = False
+
+        def now_ms(self) -> int:
+            if self.calls:
+                self.calls = False
+                with pytest.raises(Unreachable, match="a signal interrupted"):
+                    store.perform(ADD)
+            return 1_700_000_000_000
+
+    clock = Calling()
+    with closing(SyncSQLiteStore(path, clock=clock)) as store:
+        clock.calls = True
+        store.perform(Update(Key("ns/BUCKET#a#b#0", "#STATE"), add={"n": 1}))
+        assert (clock.calls, number(store)) == (False, 0)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_opens_its_own_connection(store: SyncSQLiteStore) -> None:
     store.perform(ADD)
@@ -288,8 +382,11 @@ def test_a_child_of_a_process_that_was_writing_for_too_long_refuses(
 ) -> None:
     monkeypatch.setattr("zae_limiter.runtime.forks.PATIENCE", 0.01)
     store.perform(ADD)
-    with store._file.lock:
+    with ThreadPoolExecutor() as pool:
+        pool.submit(store._file.lock.acquire).result()
         child = os.fork()
+        if child:
+            pool.submit(store._file.lock.release).result()
     if child == 0:
         try:
             store.perform(ADD)
