@@ -86,4 +86,4 @@ def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
             with (tmp_path / name).open("a", encoding="utf-8") as file:  # conftest.py comes in two parts
                 file.write(code)
     done = run([sys.executable, "-m", "pytest", "-q"], tmp_path)
-    assert "2 passed" in done.stdout, done.stdout
+    assert done.returncode == 0, done.stdout

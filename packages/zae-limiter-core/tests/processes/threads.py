@@ -3,14 +3,15 @@
 Lives here: the scheduler, and what stands in for ``threading`` and ``time.sleep``. Never: interruptions (signals).
 """
 
+import gc
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 from .timeline import Stuck, Timeline
@@ -137,7 +138,7 @@ class Scheduler:
 
     def _where(self, actor: Actor) -> str:
         """The last lines of the library that a thread is in."""
-        stack = traceback.extract_stack(sys._current_frames().get(actor.thread.ident or 0))
+        stack = traceback.extract_stack(_frames().get(actor.thread.ident or 0))
         lines = [f"{Path(line.filename).name}:{line.lineno}" for line in stack if "/zae_limiter/" in line.filename]
         return f"{actor.name} at {' '.join(lines[-4:]) or 'no line of the library'}"
 
@@ -212,6 +213,17 @@ class Scheduler:
                 actor.turn.release()
         for actor in self.actors:
             actor.thread.join(0.5)
+
+
+def _frames() -> Mapping[int, FrameType]:
+    """The frames of all threads. A collection amid ``_current_frames`` may wait for ever for the lock that it holds."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
 
 
 class Lock:
