@@ -45,7 +45,7 @@ class Call:
     block: tuple["Call", ...] = ()
 
 
-OPENING = {"open", "over", "builder", "in_memory", "close", "limit"}  # and what decorates: it acquires later
+OPENING = {"open", "over", "builder", "in_memory", "sqlite", "close", "limit"}  # and what decorates: it acquires later
 ENTITIES = ["e", "p", "user-1", "u@x:1", "auth0|1", "e\u0301", "$", "a/b", "|" * 170, "e" * 256]
 RESOURCES = ["r", "gpt-4", "/v1/chat", "日本", "%2F"]
 NAMES = ["rpm", "tpm", "self", "a.b"]

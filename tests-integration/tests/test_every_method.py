@@ -16,13 +16,15 @@ from support.integration.harness import Harness
 from support.integration.proxy import Fault, between
 from zae_limiter import RateLimiter
 from zae_limiter.engines.dynamodb.consumed import COUNTED
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.sqlite.table import SQLiteTable
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("atomic")
 
 API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
-OVER_A_TABLE = {"Repository.open", "Repository.builder"}
+OVER_A_TABLE = {"Repository.builder"}
 NEVER_REFUSE = {
     "Lease.entity_id",
     "RateLimiter.close",
@@ -47,7 +49,8 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
         async def opened(harness: Harness) -> RateLimiter:
             if harness.target.endpoint_url is None:
                 limiter = await harness.open()
-                monkeypatch.setattr(harness._memory, "execute", away)
+                monkeypatch.setattr(MemoryTable, "execute", away)
+                monkeypatch.setattr(SQLiteTable, "execute", away)
                 return limiter
             proxy = proxies.enter_context(between(harness.target.endpoint_url))
             limiter = await harness.open(endpoint_url=proxy.url)
@@ -57,7 +60,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
         yield opened
 
 
-def away(_: Any) -> None:
+def away(*_: Any) -> None:
     raise Unreachable("the store is away")
 
 

@@ -5,6 +5,8 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -173,6 +175,15 @@ async def leases_that_nobody_enters(api_case: ApiCase) -> None:
         del unused
 
 
+async def _in_a_file(cls: Any) -> None:
+    with TemporaryDirectory() as folder:
+        in_file = await now(cls.sqlite(Path(folder) / "limits.db", "own"))
+        assert (in_file.name, await now(in_file.ping())) == ("own", True)
+        await now(in_file.close())
+        with pytest.raises(InvalidNameError):
+            await now(cls.sqlite(Path(folder) / "limits.db", " "))
+
+
 async def opening(api_case: ApiCase) -> None:
     harness, cls = api_case.harness, REPOSITORIES[api_case.harness.variant]
     assert (api_case.repository.name, api_case.repository.namespace_id) == ("opening", harness.namespace_id)
@@ -183,6 +194,7 @@ async def opening(api_case: ApiCase) -> None:
     await now(LIMITERS[harness.variant](own).close())
     with pytest.raises(InvalidNameError):
         cls.in_memory(" ")
+    await _in_a_file(cls)
     if harness.target.endpoint_url is None:
         return
     place = {"region": REGION, "endpoint_url": harness.target.endpoint_url}

@@ -186,6 +186,7 @@ FREE: Final = {  # methods that ask nothing
     "Repository.close",
     "Repository.builder",
     "Repository.in_memory",
+    "Repository.sqlite",  # opens a file
     "Repository.name",
     "Repository.namespace_id",
     "Repository.invalidate_config_cache",

@@ -351,14 +351,14 @@ def test_a_signal_handler_that_calls_is_refused_at_once(path: Path) -> None:
             if self.calls:
                 self.calls = False
                 with pytest.raises(Unreachable, match="a signal interrupted"):
-                    store.perform(ADD)
+                    opened.perform(ADD)
             return 1_700_000_000_000
 
     clock = Calling()
-    with closing(SyncSQLiteStore(path, clock=clock)) as store:
+    with closing(SyncSQLiteStore(path, clock=clock)) as opened:
         clock.calls = True
-        store.perform(Update(Key("ns/BUCKET#a#b#0", "#STATE"), add={"n": 1}))
-        assert (clock.calls, number(store)) == (False, 0)
+        opened.perform(Update(Key("ns/BUCKET#a#b#0", "#STATE"), add={"n": 1}))
+        assert (clock.calls, number(opened)) == (False, 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
