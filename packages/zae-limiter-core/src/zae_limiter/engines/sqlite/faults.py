@@ -24,12 +24,12 @@ _OUTAGES: Final = {
     sqlite3.SQLITE_INTERRUPT: "the work on it was interrupted",
 }
 _DENIALS: Final = {
-    sqlite3.SQLITE_READONLY: "it is read-only: let this user write the file and its folder",
     sqlite3.SQLITE_PERM: "this user may not use it: let it read and write the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: let this user read and write the file and its folder",
     sqlite3.SQLITE_AUTH: "this process may not use it",
 }
-_DAMAGES: Final = {
+_DAMAGES: Final = {  # also of a file that was read before: no outage, which would end
+    sqlite3.SQLITE_READONLY: "it is read-only: let this user write the file and its folder",
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore a copy, or let `sqlite3 {path} .recover` save what it can",
     sqlite3.SQLITE_NOTADB: "it is no database of SQLite: name another file",
 }

@@ -1,6 +1,7 @@
 """The place of a file: its URL, its folder, its file system. A way out is in each refusal."""
 
 import os
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,6 +66,8 @@ def checked_path(path: object, *, field: str = "path") -> Path:
     text = os.fspath(path)
     if text in {"", ":memory:"} or "\0" in text or text.endswith("/"):
         raise ValidationError(field, path, "must be the path of a file; in_memory() keeps a table in this process")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValidationError(field, path, "must be the path of a file, in characters that UTF-8 has")
     return Path(text)
 
 
@@ -77,10 +80,21 @@ def make_file(path: Path, *, mount_type: Callable[[Path], str | None] | None = N
 
     A file that is there is not opened: closing it would end the locks of this process's other connections to it.
     """
+    try:
+        _check_folder(path, mount_type or mount_type_of)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
+        _check_file(path)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise NotApplied(f"{str(path)!r} cannot be used: {why}; name a file in a folder that is writable") from error
+
+
+def _check_folder(path: Path, mount_type: Callable[[Path], str | None]) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise NotApplied(f"the folder {folder} does not exist: make it, or name another file")
-    kind = (mount_type or mount_type_of)(folder)
+    kind = mount_type(folder)
     if kind in NETWORKS:
         raise NotApplied(
             f"{path} is on a file system of the kind {kind}, where locks between processes cannot be trusted:"
@@ -88,15 +102,14 @@ def make_file(path: Path, *, mount_type: Callable[[Path], str | None] | None = N
         )
     if path.is_dir():
         raise NotApplied(f"{path} is a folder: name a file in it")
-    with suppress(FileExistsError):
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
-        except FileExistsError:
-            raise
-        except OSError as error:
-            raise NotApplied(
-                f"{path} cannot be made: {error.strerror}; name a file in a folder that is writable"
-            ) from error
+
+
+def _check_file(path: Path) -> None:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise NotApplied(f"{path} is no file that keeps what is written: name another one")
+    if found.st_nlink > 1:  # each name would have a log of its own
+        raise NotApplied(f"{path} has {found.st_nlink} names (hard links): remove the others, or name another file")
 
 
 def mount_type_of(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:

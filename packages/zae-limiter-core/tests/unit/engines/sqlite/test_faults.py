@@ -203,14 +203,14 @@ def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
         script = f"""
 import os
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
-from zae_limiter.operations.errors import Denied
+from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Key, Update
 store = SyncSQLiteStore({str(path)!r})
 if os.geteuid() == 0:
     os.setuid(65534)
 try:
     store.perform(Update(Key("ns/A", "#META"), add={{"n": 1}}))
-except Denied as error:
+except NotApplied as error:
     print(error)
 """
         for folder in path.parents[:4]:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from zae_limiter import Repository, SyncRepository, ValidationError
+from zae_limiter import Limit, Repository, StoreRefusedError, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter.engines.sqlite.place import make_file, mount_type_of, path_of, url_of
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.settings import BuilderBase, Options
@@ -63,6 +63,34 @@ async def test_and_so_does_the_other_variant(tmp_path: Path) -> None:
         namespace_id = repository.namespace_id
     async with await Repository.open(store=url_of(path)) as repository:
         assert repository.namespace_id == namespace_id
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefusedError, match="cannot be used: File name too long"):
+        SyncRepository.sqlite(tmp_path / ("x" * 300 + ".db"))
+    with pytest.raises(ValidationError, match="in characters that UTF-8 has"):
+        SyncRepository.sqlite("\udce4.db")
+
+
+def test_what_is_no_regular_file_is_refused() -> None:
+    with pytest.raises(StoreRefusedError, match="/dev/null is no file that keeps"):
+        SyncRepository.sqlite("/dev/null")
+
+
+def test_a_file_of_two_names_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "limits.db", tmp_path / "other.db"
+    SyncRepository.sqlite(path).close()
+    other.hardlink_to(path)
+    with pytest.raises(StoreRefusedError, match=r"has 2 names \(hard links\)"):
+        SyncRepository.sqlite(other)
+
+
+def test_a_file_that_turns_read_only_is_a_mistake_and_no_outage(tmp_path: Path) -> None:
+    with SyncRateLimiter(SyncRepository.sqlite(tmp_path / "limits.db", on_unavailable="allow")) as limiter:
+        limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
+        limiter.repository._store._file._connection.execute("PRAGMA query_only = ON")  # type: ignore[attr-defined]
+        with pytest.raises(StoreRefusedError, match="it is read-only"), limiter.acquire("ann", "api", {"rpm": 1}):
+            pytest.fail("nothing was counted")
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
