@@ -151,9 +151,13 @@ class SQLiteFile:
             self._disconnect()  # the file was replaced or removed: other processes use another one
         if self._connection is None:
             connection = connect(self.path, lambda call: self._patiently(call, until))
-            self._inode = _inode(self.path)
-            self._table = SQLiteTable(connection, self._clock, self._meter)
-            self._connection = connection  # last: a signal may come before
+            try:
+                self._inode = _inode(self.path)
+                self._table = SQLiteTable(connection, self._clock, self._meter)
+                self._connection = connection  # last: a signal may come before
+            except BaseException:
+                connection.close()
+                raise
         return self._connection
 
     def _disconnect(self) -> None:
