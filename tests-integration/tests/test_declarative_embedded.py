@@ -240,7 +240,7 @@ entities:
   user-3: []
   user-4:
     resources:
-      gpt-4: {limits: {ttl: {capacity: -1}}}
+      gpt-4: {limits: {wcu: {capacity: -1}}}
 """
 PLACES = [
     *(

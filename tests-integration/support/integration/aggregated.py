@@ -182,7 +182,7 @@ class AggregatedWorld(World):
                 for name, number in usage.refused_by_parent.items():
                     totals[*at, f"pj_{name}"] += number
                 for name in usage.consumed:
-                    totals[*at, name] += 1000 * item[name] + item.get(f"_rest_{name}", 0)
+                    totals[*at, name] += 1000 * item[f"l_{name}"] + item.get(f"_rest_{name}", 0)
         return {place: amount for place, amount in totals.items() if amount}
 
 
