@@ -86,9 +86,9 @@ class SQLiteFile:
         Raises ``StoreError`` if the file cannot be used by ``until``, an instant of ``time.monotonic``: then no call
         was taken.
         """
+        if self._connection is not None:
+            self._roll_back(self._connection)  # a signal may have come between its begin and its operations
         connection = self._opened(until)
-        if connection.in_transaction:  # a signal came between its begin and its operations
-            connection.execute("ROLLBACK")
         reads_alone = all(_only_reads(call.operation) for call in tuple(self.waiting))
         try:
             self._begin(connection, until, "BEGIN" if reads_alone else "BEGIN IMMEDIATE")
