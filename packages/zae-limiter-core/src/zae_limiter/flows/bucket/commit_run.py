@@ -107,6 +107,7 @@ class CommitRun:
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
+        self._settle_outdated()
         if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:
@@ -114,7 +115,7 @@ class CommitRun:
         else:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
-        if self._rules_out_by_old_shape(plan):
+        if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
@@ -284,16 +285,23 @@ class CommitRun:
         corrections = (request for request in self.pending if not request.is_acquire)
         return any(not request.corrected <= known for request in corrections)
 
-    def _rules_out_by_old_shape(self, plan: WritePlan) -> bool:
-        """Return whether a last seen shape, which may be gone and differs from the config, can never admit a
-        request.
-        """
-        config, state = self.config, self.cached.state
-        if self.seen or plan.reshapes or config is None or state is None or self._fresh():
+    def _rules_out_by_old_copy(self, plan: WritePlan) -> bool:
+        """Return whether a stale copy can never admit a request: the bucket may have other limits by now."""
+        if self.seen or plan.reshapes or self.cached.state is None or self._fresh():
             return False
         amounts = (amount for request in self.pending for amount in request.checked.items())
-        too_large = any(amount > state.ceilings.get(name, amount) for name, amount in amounts)
-        return too_large and not self.cached.agrees_with(config)
+        return any(amount > plan.ceilings.get(name, amount) for name, amount in amounts)
+
+    def _settle_outdated(self) -> None:
+        """Settle the acquires whose limits were read before the newest config that the bucket knows of: their callers
+        read the limits again.
+        """
+        state, config = self.cached.state, self.config
+        if state is None or config is None or not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
+            return
+        if acquires := [request for request in self.pending if request.is_acquire]:
+            self.namespace_state.outdate(self.cached, since_ms)
+            self.settle(acquires, "outdated")
 
     def _drop_corrections(self) -> None:
         """Settle corrections as admitted: there is no bucket, and it was full when it expired."""
@@ -361,6 +369,7 @@ class CommitRun:
         """
         if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return
+        self._settle_outdated()
         plan = self._plan()
         if plan.reshapes:
             return
