@@ -98,6 +98,8 @@ def _tell(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[
         found.update(_home(shards[0]) for shards in states)
         now_ms = namespace_state.now()
         updates = [(state, update) for shards in states for state, update in _updates(shards, now_ms)]
+        if not updates:
+            return len(found - failed.keys()), failed
         answers = yield from call_all(update for _, update in updates)
         again = dict[BucketId, None]()
         for (state, _), answer in zip(updates, answers, strict=True):
@@ -108,8 +110,6 @@ def _tell(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[
             else:
                 failed[_home(state)] = answer
         left = [bucket for bucket in again if bucket not in failed]
-        if not left:
-            break
     failed |= dict.fromkeys(left, RaceLost())
     return len(found - failed.keys()), failed
 
