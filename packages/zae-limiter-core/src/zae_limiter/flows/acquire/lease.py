@@ -10,7 +10,7 @@ from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...values.limits import MILLI, LimitStatus, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
-from ..bucket.serving import resolve
+from ..bucket.serving import cached_bucket, resolve
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
@@ -135,7 +135,8 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
     """Return the claims of the lease with the limits as they are now. Raises ``ValidationError`` if they lack one."""
     claims: list[Claim] = []
     for claim in grant.claims:
-        resolved = yield from resolve(namespace_state, claim.cached, bucket_too=True)
+        home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
+        resolved = yield from resolve(namespace_state, home, bucket_too=True)
         claims.append(replace(claim, config=config_of(grant.request, resolved, namespace_state.now())))
     if not amounts.keys() <= {name for claim in claims for name in claim.config.by_name}:
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")

@@ -117,19 +117,19 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
         namespace_state.now(),
         namespace_state.configs,
     )
-    cv = namespace_state.newest_read_ms(cached)
+    seen_cv = namespace_state.newest_cv(cached)
     generation, wanted = configs.generation, configs.stale_keys(entity_id, resource, begun)
     found = yield from read_all([*wanted] if cached.known else [*wanted, cached.key])
     read = configs.learn(wanted, found, begun, generation)
     if not cached.known:
         cached.learn(found.get(cached.key), begun, own_writes=0)
     all_read = len(wanted) == len(ConfigKeys._fields)
-    later_than_ms = cv if all_read else 0
+    later_than_ms = seen_cv if all_read else 0
     now_ms = namespace_state.now()
     resolved = configs.resolve(
         entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
     )
-    if resolved is None or (not all_read and _behind(cached, resolved, cv)):
+    if resolved is None or _behind(cached, resolved, namespace_state.newest_cv(cached)):
         configs.expire(entity_id, resource)
         return None
     return resolved

@@ -254,9 +254,10 @@ class NamespaceState:
         cached.resolved = resolved = replace(resolved, generation=generation)
         return resolved
 
-    def newest_read_ms(self, home: CachedBucket) -> int:
+    def newest_cv(self, home: CachedBucket) -> int:
         """Return the newest ``cv`` of the bucket's shards, by their last seen states; 0 without one."""
-        return max((state.item[CONFIG_READ_AT] for state in self.states(home)), default=0)
+        states = self.states(home) if home.state is None else [home.state, *self.states(home)]
+        return max((state.item[CONFIG_READ_AT] for state in states), default=0)
 
     def expire(self, cached: CachedBucket) -> None:
         """Mark the limits of the bucket as expired, so that its next write goes with a read of them."""
