@@ -1,5 +1,4 @@
 """A config change reaches live buckets within one cache life, and the invariant holds across it; in both variants."""
-# ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import asyncio
 import math

@@ -212,5 +212,3 @@ async def test_what_the_provisioner_applies_is_obeyed_at_once(world: World) -> N
     admin, user = await warm(world)
     await admin.repository.put_configs({("e", "r"): StoredConfig((BLOCKED,))})
     assert not await passes(user.limiter, "e", "r", rpm=1)
-
-
