@@ -2,6 +2,7 @@
 What never does: every kind of change (core's own tests).
 """
 
+import asyncio
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -43,7 +44,7 @@ async def test_a_block_is_obeyed_with_the_next_request(admin: RateLimiter, two: 
     for each in two:
         while not each.passes(ENTITY, RESOURCE):
             assert time.monotonic() < deadline
-            time.sleep(0.1)
+            await asyncio.sleep(0.1)
 
 
 async def test_a_lowered_limit_is_obeyed_with_the_next_request(admin: RateLimiter, two: list[AskedProcess]) -> None:

@@ -103,7 +103,12 @@ def unblock(
 @in_namespace
 @click.argument("entity_id")
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
-@click.option("--by", type=click.FloatRange(min=0, min_open=True, max=1000), help="Multiply every limit by this.")
+@click.option(
+    "--by",
+    type=click.FloatRange(min=0, min_open=True, max=1000),
+    metavar="NUMBER",
+    help="Multiply every limit by this.",
+)
 @limits_option(required=False)
 @_until_option("1h", "1h")
 @principal_option

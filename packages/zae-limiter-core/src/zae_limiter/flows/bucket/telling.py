@@ -11,24 +11,26 @@ than this one has now. docs/design/admission.md ("Changed limits").
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
-from ...operations.values import Query, Update
+from ...operations.values import Item, Query, Update
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketId, BucketState
 from ...values.naming import DEFAULT_RESOURCE
 from ..index_rows import IndexRows, query_rows, report
 from ..process.namespace_state import NamespaceState
-from ..retry import ATTEMPTS, RACE_PAUSES, RaceLost
+from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace
 from .reading import bucket_of_row, read_whole
 from .reanchoring import reanchored
 
+T = TypeVar("T")
+
 CLOCKS_MS: Final = 2_000
-BUCKETS_AT_ONCE: Final = 25
+WRITES_AT_ONCE: Final = 25
 
 
 class Told(NamedTuple):
@@ -38,52 +40,30 @@ class Told(NamedTuple):
     failed: Mapping[BucketId, StoreError]
 
 
-def tell(namespace_state: NamespaceState, buckets: Iterable[BucketId], *, per_second: int = 0) -> Flow[Told]:
-    """Tell all shards of these buckets, given by their shards 0; at most ``per_second`` buckets a second, 0 for no
-    bound. Buckets that do not exist cost a read.
-    """
-    told, failed = 0, dict[BucketId, StoreError]()
-    for part in _parts(list(buckets)):
-        found, problems = yield from _tell(namespace_state, part)
-        told += found
-        failed |= problems
-        if per_second:
-            yield Sleep(len(part) / per_second)
-    return Told(told, failed)
-
-
 def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flow[Told]:
-    """Tell the buckets of these entities, each on a resource or on all (``_default_``)."""
+    """Tell all shards of the buckets of these entities, each on a resource or on all (``_default_``).
+
+    A bucket that does not exist costs a read.
+    """
     rows, buckets = IndexRows(namespace_state.namespace_id), dict[BucketId, None]()
     for entity_id, resource in places:
         if resource == DEFAULT_RESOURCE:
-            buckets |= dict.fromkeys((yield from buckets_of_entity(namespace_state, entity_id, rows)))
+            buckets |= dict.fromkeys((yield from _buckets_of_entity(namespace_state, entity_id, rows)))
         else:
             buckets[BucketId(namespace_state.namespace_id, entity_id, resource)] = None
     yield from report(rows)
-    return (yield from tell(namespace_state, buckets))
+    told, failed = 0, dict[BucketId, StoreError]()
+    for part in _parts(list(buckets), KEYS_PER_READ):
+        found, problems = yield from _tell(namespace_state, part)
+        told += found
+        failed |= problems
+    return Told(told, failed)
 
 
-def buckets_of_entity(namespace_state: NamespaceState, entity_id: str, rows: IndexRows) -> Flow[list[BucketId]]:
+def _buckets_of_entity(namespace_state: NamespaceState, entity_id: str, rows: IndexRows) -> Flow[list[BucketId]]:
     """Return the buckets of an entity by an index, which may be a moment behind the table."""
     pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
-    return (yield from _homes(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows))
-
-
-def buckets_of_resource(namespace_state: NamespaceState, resource: str, rows: IndexRows) -> Flow[list[BucketId]]:
-    """Return the buckets of a resource, in the same way."""
-    pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
-    return (yield from _homes(Query(pk, "GSI2", keys.INDEX_BUCKET_PREFIX), rows))
-
-
-def buckets_of_namespace(namespace_state: NamespaceState, rows: IndexRows) -> Flow[list[BucketId]]:
-    """Return the buckets of the namespace, in the same way."""
-    ns = namespace_state.namespace_id
-    return (yield from _homes(Query(keys.gsi4_pk(ns), "GSI4", keys.pk_prefix(ns) + keys.INDEX_BUCKET_PREFIX), rows))
-
-
-def _homes(query: Query, rows: IndexRows) -> Flow[list[BucketId]]:
-    found = yield from query_rows(query, rows, bucket_of_row)
+    found = yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row)
     return list(dict.fromkeys(bucket.other(0) for bucket in found))
 
 
@@ -100,7 +80,9 @@ def _tell(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[
         updates = [(state, update) for shards in states for state, update in _updates(shards, now_ms)]
         if not updates:
             return len(found - failed.keys()), failed
-        answers = yield from call_all(update for _, update in updates)
+        answers: list[Item | StoreError] = []
+        for part in _parts(updates, WRITES_AT_ONCE):
+            answers += yield from call_all(update for _, update in part)
         again = dict[BucketId, None]()
         for (state, _), answer in zip(updates, answers, strict=True):
             if not isinstance(answer, StoreError):
@@ -126,5 +108,5 @@ def _home(state: BucketState) -> BucketId:
     return state.id.other(0)
 
 
-def _parts(buckets: Sequence[BucketId]) -> Iterator[Sequence[BucketId]]:
-    return (buckets[start : start + BUCKETS_AT_ONCE] for start in range(0, len(buckets), BUCKETS_AT_ONCE))
+def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))

@@ -104,8 +104,8 @@ def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change]) -> Flow[
     except StoreError as error:
         return dict.fromkeys(own, error)
     failed: dict[OwnPlace, StoreError] = {}
-    for bucket, error in told.failed.items():
-        failed |= {(bucket.entity_id, bucket.resource): error, (bucket.entity_id, DEFAULT_RESOURCE): error}
+    for bucket, why in told.failed.items():
+        failed |= {(bucket.entity_id, bucket.resource): why, (bucket.entity_id, DEFAULT_RESOURCE): why}
     return {place: failed[at] for place, at in own.items() if at in failed}
 
 
