@@ -3,7 +3,7 @@
 This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
@@ -16,7 +16,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, fit_batch
+from .batch import Batch, fit_batch, hopeless_of
 from .contest import may_reshape
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
@@ -338,7 +338,7 @@ class CommitRun:
         """
         headroom = plan.headroom
         if self._fresh():
-            hopeless = list(_hopeless(batch.short, headroom))
+            hopeless = list(hopeless_of(batch.short, headroom))
             if hopeless:
                 self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
@@ -377,13 +377,3 @@ class CommitRun:
         batch = fit_batch(known, plan.headroom, plan.ceilings)
         if batch.short:
             self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))
-
-
-def _hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
-    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
-    blocked = False
-    for request in short:
-        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
-        if not fits or (blocked and request.turn):
-            yield request
-            blocked = blocked or request.turn > 0
