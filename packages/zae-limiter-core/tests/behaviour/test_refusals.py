@@ -240,7 +240,7 @@ async def test_after_a_quiet_minute_the_next_refusal_queues_one_write(world: Wor
     world.meter.reset()
     await refused(limiter, 61, 61, 61)
     await until(lambda: counted(world, limiter) is not None)
-    assert wire.sent() == ["Update"]
+    assert [each for each in wire.sent() if each != "Get"] == ["Update"]  # amounts above the burst read the bucket
     assert world.meter.write_units == 1
     item = world.bucket_of(limiter, "e", "r")
     assert item is not None
