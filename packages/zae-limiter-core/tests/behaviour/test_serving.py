@@ -31,13 +31,12 @@ async def test_a_change_of_another_entity_has_nothing_read_again(world: World) -
     await process.limiter.set_resource_defaults("r", [RPM])
 
     async def changes() -> None:
-        await process.limiter.set_limits("other", [RPM], "r")
-        await process.limiter.set_limits("e", [RPM], "another-resource")
+        await process.limiter.set_resource_defaults("another-resource", [RPM])
         await process.limiter.create_entity("new")
 
     process.wire.sent()
     await (await read_beside(process, changes))
-    assert process.wire.sent().count("BatchGet") == 1 + 2  # the two look for buckets to tell
+    assert process.wire.sent().count("BatchGet") == 1
 
 
 async def test_a_change_of_another_entity_leaves_what_is_known_of_a_bucket_known(world: World) -> None:
