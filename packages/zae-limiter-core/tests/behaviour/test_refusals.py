@@ -95,10 +95,11 @@ async def family(world: World, *of_project: Limit) -> Process:
     return process
 
 
-def by_parent(world: World, limiter: RateLimiter, entity_id: str) -> dict[str, int]:
+def by_parent(world: World, limiter: RateLimiter, entity_id: str, parent: str = "project") -> dict[str, int]:
     """The refusals that the item of a bucket has, by the parent's limit."""
     item = world.bucket_of(limiter, entity_id, "r") or {}
-    return {name[3:]: number for name, number in item.items() if name.startswith("pj_")}
+    prefix = f"rj_{parent}/"
+    return {name.removeprefix(prefix): number for name, number in item.items() if name.startswith(prefix)}
 
 
 async def test_the_one_who_asked_counts_and_a_parent_that_was_short(world: World) -> None:

@@ -37,7 +37,10 @@ RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
 SHADOW = Limit.per_minute("rpm", 1, shadow=True)
 TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
-TEMPLATES |= {r"pj_(?:rpm|tpm)": "pj_{limit}", r"_refused_by_parent_(?:rpm|tpm)": "_refused_by_parent_{limit}"}
+TEMPLATES |= {
+    r"rj_[^/]+/(?:rpm|tpm)": "rj_{ancestor}/{limit}",
+    r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{ancestor}/{limit}",
+}
 TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..values.limits import MILLI
+from ..values.usage import Refuser
 from .attributes import (
     ACQUIRES,
     ANCHOR,
@@ -15,19 +16,20 @@ from .attributes import (
     SHARD_COUNT,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
 NO_ITEM: Final[Image] = {}
+NO_REFUSERS: Final[Mapping[Refuser, int]] = {}
 
 
 class Consumption(NamedTuple):
     """Net tokens consumed, by limit, without limits that did not change; and acquires: admitted, refused, shadowed.
 
     ``rests``: the thousandths beside the tokens. A shard has some if several shards served a request.
-    ``refused_by_parent``: refused acquires by limit of the parent.
+    ``refused_by``: refused acquires by limit of an ancestor.
     """
 
     tokens: Mapping[str, int]
@@ -35,11 +37,11 @@ class Consumption(NamedTuple):
     rests: Mapping[str, int] = NO_ITEM
     refused: int = 0
     shadowed: int = 0
-    refused_by_parent: Mapping[str, int] = NO_ITEM
+    refused_by: Mapping[Refuser, int] = NO_REFUSERS
 
     def __bool__(self) -> bool:
         """Return whether there was any."""
-        return bool(self.tokens or self.events or self.refused or self.shadowed or self.refused_by_parent)
+        return bool(self.tokens or self.events or self.refused or self.shadowed or self.refused_by)
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
@@ -64,14 +66,14 @@ def consumption(before: Image | None, after: Image) -> Consumption:
         rests,
         refused=new.refused - old.refused,
         shadowed=new.shadowed - old.shadowed,
-        refused_by_parent=_refused_by_parent(before or NO_ITEM, after),
+        refused_by=_refused_by(before or NO_ITEM, after),
     )
 
 
-def _refused_by_parent(before: Image, after: Image) -> dict[str, int]:
-    limits = {name: limit for name in after if (limit := parse_refused_by_parent(name)) is not None}
-    changes = {limit: after[name] - before.get(name, 0) for name, limit in limits.items()}
-    return {limit: number for limit, number in changes.items() if number}
+def _refused_by(before: Image, after: Image) -> dict[Refuser, int]:
+    refusers = {name: refuser for name in after if (refuser := parse_refused_by(name)) is not None}
+    changes = {refuser: after[name] - before.get(name, 0) for name, refuser in refusers.items()}
+    return {refuser: number for refuser, number in changes.items() if number}
 
 
 def writes(before: Image | None, after: Image) -> int:

@@ -13,7 +13,7 @@ from .attributes import (
     SK,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from .items import ONE_WRITE, Item
 from .table import KEY_ATTRIBUTES
@@ -55,7 +55,7 @@ def _begun(bucket: Mapping[str, object]) -> Item:
     begun: Item = {}
     for name, value in bucket.items():
         attribute = parse_bucket_attribute(name)
-        if name in {REFUSED, SHADOWED} or parse_refused_by_parent(name) is not None:
+        if name in {REFUSED, SHADOWED} or parse_refused_by(name) is not None:
             continue
         if name == ACQUIRES:
             begun[name] = 0

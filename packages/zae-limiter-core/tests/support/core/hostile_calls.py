@@ -134,7 +134,7 @@ CALLS: Final[Mapping[str, Script]] = {
     "get_resource_capacity": method("get_resource_capacity", "r"),
     "get_resource_defaults": method("get_resource_defaults", "r"),
     "get_system_defaults": method("get_system_defaults"),
-    "get_top_usage": method("get_top_usage", "r", by="rpm"),
+    "get_top_usage": method("get_top_usage", by="rpm"),
     "get_usage_snapshots": method("get_usage_snapshots", entity_id="child"),
     "get_usage_summary": method("get_usage_summary", resource="r"),
     "get_version_record": method("get_version_record"),

@@ -13,7 +13,7 @@ USED = {
     "ev": 5,
     "rj": 2,
     "sj": 1,
-    "pj_tpm": 1,
+    "rj_org/7/tpm": 1,
     WRITES: 9_000,
     "ttl": 77,
 }

@@ -20,7 +20,7 @@ from zae_limiter.values.usage import WINDOW_SECONDS, UsageSnapshot, window_key, 
 
 BUCKET = BucketId("ns", "ann", "api")
 KEY = Key(BUCKET.pk, "#STATE")
-COUNTERS = ("b_rpm_tc", "b_tpm_tc", "b_wcu_tc", "ev", "rj", "pj_rpd", "sj")
+COUNTERS = ("b_rpm_tc", "b_tpm_tc", "b_wcu_tc", "ev", "rj", "rj_org/7/rpd", "sj")
 
 counts = st.dictionaries(st.sampled_from(COUNTERS), st.integers(-2500, 2500), max_size=3)
 writes = st.one_of(
