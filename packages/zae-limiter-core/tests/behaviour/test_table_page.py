@@ -28,6 +28,7 @@ from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig
+from zae_limiter.values.usage import Refuser
 
 DOCS = Path(__file__).parents[4] / "docs"
 if not DOCS.is_dir():
@@ -192,7 +193,7 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.close()  # counts the refusal
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, 1, 1, {"rpm": 1}))
+    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, 1, 1, {Refuser("project", "rpm"): 1}))
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))

@@ -49,7 +49,7 @@ def test_each_entity_is_a_row_and_who_was_refused_most_is_first(used: Table) -> 
 
 
 def test_without_a_resource_it_is_of_the_namespace(used: Table) -> None:
-    used.used("key-9", "gpt-4", DAY, refused=60, refused_by={("acme", "rpm"): 56})
+    used.used("key-9", "gpt-4", DAY, events=0, refused=60, refused_by={("acme", "rpm"): 56})
     done = run("--since", "2024-01-01", "--limit", "3")
     assert (done.exit_code, done.stderr) == (0, "")
     assert table_of(done.stdout) == [
@@ -154,7 +154,6 @@ def test_where_no_limit_is_known_any_name_may_be_one_but_not_a_mistyped_count(ta
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "Missing option '--resource'"),
         (["--resource", "a b"], "--resource 'a b': "),
         ([*PAST, "--by", "a b"], "--by 'a b': "),
         ([*PAST, "--by", "wcu"], "--by 'wcu': is reserved"),
