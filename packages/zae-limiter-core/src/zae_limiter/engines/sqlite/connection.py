@@ -9,7 +9,7 @@ from ...operations.errors import NotApplied
 from .faults import fault_of
 from .place import make_file
 
-VERSION: Final = 1  # of the tables below: `PRAGMA user_version`
+VERSION: Final = 1  # of the tables below: `PRAGMA user_version`, which each transaction reads first
 APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
 CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
 
@@ -74,10 +74,22 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     if application == APPLICATION and version == VERSION:
         return
     if application == APPLICATION:
-        later = f"{path} has version {version} of the tables, and this zae-limiter knows {VERSION}"
-        raise NotApplied(f"{later}: install the one that wrote it, or name another file")
+        raise other_version(path)
     if version or application or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
         raise NotApplied(f"{path} is the database of another program: name another file")
+
+
+def has_version(connection: sqlite3.Connection) -> bool:
+    """Return whether the tables are those of this release. Another one may upgrade them while this program runs."""
+    return bool(connection.execute("PRAGMA user_version").fetchone() == (VERSION,))
+
+
+def other_version(path: Path) -> NotApplied:
+    """Return the error of a file with the tables of another release."""
+    return NotApplied(
+        f"{path}: another release of zae-limiter-core has changed its tables, and this one knows version {VERSION} of"
+        " them: install that release for this program, too, and start it again; or name another file"
+    )
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
