@@ -35,7 +35,7 @@ def source(tmp_path: Path) -> Path:
 
 def begin(source: Path, target: Path) -> subprocess.Popen[str]:
     places = ("--from", f"sqlite:///{source}", "--to", f"sqlite:///{target}")
-    command = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", "copy", *places, "--yes", "--quiet"]
+    command = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", "copy", *places, "--yes", "-q"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
 
 
