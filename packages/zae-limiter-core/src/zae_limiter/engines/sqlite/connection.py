@@ -32,6 +32,10 @@ _TABLES: Final = (
     f"PRAGMA user_version = {VERSION}",
 )
 
+# One statement, so one state: another process may make the tables meanwhile.
+_MARKS: Final = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+    FROM pragma_application_id, pragma_user_version"""
+
 
 def connect(path: Path, patiently: Callable[[Callable[[], object]], object]) -> sqlite3.Connection:
     """Return a connection to a file, which is made if it is missing. Raises ``StoreError``.
@@ -64,18 +68,16 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # A commit is in the log before it is answered, which outlives the process. Only a crash of the host loses some.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    if _pragma(connection, "user_version") != VERSION:
+    if not has_version(connection):
         _make_tables(connection)
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     """Raise ``NotApplied`` for the database of another program, or of another version."""
-    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
-    if application == APPLICATION and version == VERSION:
-        return
-    if application == APPLICATION:
+    application, version, tables = connection.execute(_MARKS).fetchone()
+    if application == APPLICATION and version != VERSION:
         raise other_version(path)
-    if version or application or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+    if application != APPLICATION and (application or version or tables):
         raise NotApplied(f"{path} is the database of another program: name another file")
 
 
@@ -96,15 +98,10 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables, unless another process has."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _pragma(connection, "user_version") != VERSION:
+        if not has_version(connection):
             for statement in _TABLES:
                 connection.execute(statement)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (found,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(found)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,3 +224,31 @@ def test_a_child_knows_the_file_of_its_parent(path: Path) -> None:
         if child == 0:
             os._exit(3 if repository.ping() else 7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_whoever_makes_the_tables_while_another_process_opens_the_file_does_not_disturb_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    statements: list[str] = []
+    found: list[int] = []
+    real = sqlite3.connect
+
+    class Disturbed(sqlite3.Connection):
+        """A connection before one of whose statements another process makes the tables."""
+
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            statements.append(sql)
+            if len(statements) == at:
+                with closing(SyncSQLiteStore(path)) as other:
+                    found.append(other.perform(ADD)["n"])
+            return super().execute(sql, *values)
+
+    def connect(*args: Any, **options: Any) -> sqlite3.Connection:
+        monkeypatch.undo()
+        return real(*args, factory=Disturbed, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with closing(SyncSQLiteStore(path)) as store:
+        assert store.perform(ADD)["n"] == 2
+    assert found == [1], statements
