@@ -1,11 +1,10 @@
 """The entities that were refused, or that consumed, the most on a resource."""
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from heapq import nsmallest
 
-from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED
+from ...schema.attributes import TOTALS
 from ...values.limits import MILLI
 from ...values.naming import check_limit_name, check_resource
 from ...values.usage import EntityUsage
@@ -14,18 +13,12 @@ from ..steps import Flow
 from ..validation import validate_page_size
 from .usage import Asked, Sums, every_snapshot, validate_usage
 
-COUNTS: Mapping[str, Callable[[Sums], int]] = {
-    TOTAL_EVENTS: lambda sums: sums.events,
-    TOTAL_REFUSED: lambda sums: sums.refused,
-    TOTAL_SHADOWED: lambda sums: sums.shadowed,
-}
-
 
 def validate_top(
     resource: str, by: str, window: str, start: datetime | None, end: datetime | None, limit: int
 ) -> Asked:
     """Return the checked request. Raises ``ValidationError``."""
-    if not isinstance(by, str) or by not in COUNTS:
+    if not isinstance(by, str) or by not in TOTALS.values():
         check_limit_name("by", by)
     validate_page_size(limit)
     return validate_usage(None, check_resource("resource", resource), window, start, end)
@@ -41,16 +34,16 @@ def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: in
     yield from every_snapshot(
         namespace_state, asked, lambda each: entities.setdefault(each.usage.entity_id, Sums()).add(each)
     )
-    amount = COUNTS.get(by) or partial(_consumed, by)
+    amount = partial(_amount, by)
     ranked = ((-amount(sums), entity_id) for entity_id, sums in entities.items() if amount(sums) > 0)
     return tuple(_entity_usage(entity_id, entities[entity_id]) for _, entity_id in nsmallest(limit, ranked))
 
 
-def _consumed(name: str, sums: Sums) -> int:
-    return sums.milli.get(name, 0)
+def _amount(by: str, sums: Sums) -> int:
+    return sums.totals[by] if by in sums.totals else sums.milli.get(by, 0)
 
 
 def _entity_usage(entity_id: str, sums: Sums) -> EntityUsage:
     consumed = {name: sums.milli[name] // MILLI for name in sorted(sums.milli)}
     by_parent = dict(sorted(sums.by_parent.items()))
-    return EntityUsage(entity_id, consumed, sums.events, sums.refused, sums.shadowed, by_parent)
+    return EntityUsage(entity_id, consumed, refused_by_parent=by_parent, **sums.totals)

@@ -24,7 +24,10 @@ KEY = Key(PLACE.pk, PLACE.sk)
 
 
 def use(number: int, tokens: int = 0, *, events: int = 1, label: str = LABEL) -> Use:
-    return Use(stream_mark(label, str(number)), Consumption({"tpm": tokens} if tokens else {}, events))
+    return Use(
+        stream_mark(label, str(number)),
+        Consumption({"tpm": tokens} if tokens else {}, {"ev": events} if events else {}),
+    )
 
 
 def counting(uses: Sequence[Use], shard: int = 0) -> Flow[bool]:
@@ -110,7 +113,7 @@ def test_give_backs_count_less() -> None:
 
 def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there_are_some() -> None:
     table = MemoryTable()
-    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, 0, refused=n, shadowed=1)) for n in range(1, 4)]
+    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, {"rj": n, "sj": 1})) for n in range(1, 4)]
     play(counting([use(0, 5)]), table.execute)
     before = table.execute(Get(KEY))
     assert before is not None
@@ -127,7 +130,7 @@ def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there
 def test_refusals_by_a_parent_are_added_by_its_limits_beside_limits_of_such_names() -> None:
     table = MemoryTable()
     for n, limits in enumerate(({"rpm": 1}, {"rpm": 2, "refused_by_parent_rpm": 3}), start=1):
-        used = Consumption({"refused_by_parent_rpm": n}, 0, refused=3, refused_by_parent=limits)
+        used = Consumption({"refused_by_parent_rpm": n}, {"rj": 3}, refused_by_parent=limits)
         play(counting([Use(stream_mark(LABEL, str(n)), used)]), table.execute)
     item = table.execute(Get(KEY))
     assert item is not None
@@ -148,7 +151,7 @@ def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None
 def test_parts_of_a_token_that_shards_took_make_whole_ones() -> None:
     table = MemoryTable()
     for shard in range(4):
-        part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, 0, {"tpm": 750}))
+        part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, {}, {"tpm": 750}))
         play(counting([part], shard=shard), table.execute)
     assert total(table) == (43, 0)
 
