@@ -38,13 +38,13 @@ def test_a_change_of_a_bucket_tells_whose_when_and_what_was_consumed() -> None:
     assert said.bucket == BucketId("ns", "key-abc", "openai/gpt-4", 1)
     assert said.at_ms == 1_700_000_123_000
     assert said.anchor_ms == 1_600_000_000_000
-    assert said.consumption == Consumption({"rpm": 3}, 3)
+    assert said.consumption == Consumption({"rpm": 3}, {"ev": 3})
     assert said.position == (f"{LABEL}#{7:040}", "7")
     assert (said.before, said.after) == (bucket(5000), bucket(8000))
 
 
 def test_of_a_new_bucket_all_was_consumed() -> None:
-    assert change(7, None, bucket(8000)).consumption == Consumption({"rpm": 8}, 8)
+    assert change(7, None, bucket(8000)).consumption == Consumption({"rpm": 8}, {"ev": 8})
 
 
 def test_a_bucket_that_is_removed_consumes_nothing() -> None:

@@ -17,8 +17,8 @@ from support.core.desk import Desk
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
-from zae_limiter.flows.acquire.claims import AcquireRequest
 from zae_limiter.flows.acquire.lease import consume
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.waiting_line import Turn

@@ -24,6 +24,7 @@ from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.operations.values import Item, Operation
 from zae_limiter.schema import keys
+from zae_limiter.schema.attributes import TOTALS
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
@@ -193,10 +194,13 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.close()  # counts the refusal
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, 1, 1, {Refuser("project", "rpm"): 1}))
+    use = Use(
+        stream_mark("label", "1"),
+        Consumption({"rpm": 1}, dict.fromkeys(TOTALS, 1), {"tpm": 500}, {Refuser("project", "rpm"): 1}),
+    )
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
-    played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))
+    played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, {"ev": 1}))], expires_at=None))
     for_ever, _ = await world.process(audit_retention_days=0)
     await for_ever.delete_system_defaults()
     await for_ever.set_system_defaults([], "block")

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
 from zae_limiter.flows.acquire import lease, statuses
-from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
-from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState

@@ -16,7 +16,7 @@ from zae_limiter.values.usage import Window
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table `my-app`, its namespace `default`, and what puts snapshots there without an aggregator."""
+    """A table, its namespace `default`, and what puts snapshots there without an aggregator."""
 
     repository: SyncRepository
     store: SyncDynamoDBStore
@@ -41,9 +41,9 @@ class Table:
 
 
 @contextmanager
-def making() -> Iterator[Table]:
+def making(stack: str = "my-app") -> Iterator[Table]:
     """The table, made in the AWS that clients of this process find."""
-    options = Options(stack="my-app", create_table=True, read_timeout=30)  # a busy machine loses no answer
+    options = Options(stack=stack, create_table=True, read_timeout=30)  # a busy machine loses no answer
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())
     with SyncRepository.over(store, options) as repository:
         yield Table(repository, store)

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
-from ..flows.acquire.claims import AcquireRequest, Grant
+from ..flows.acquire.claims import Grant
 from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle, statuses
+from ..flows.acquire.requests import AcquireRequest
 from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState

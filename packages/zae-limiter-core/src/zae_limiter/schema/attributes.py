@@ -39,6 +39,8 @@ SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity
 
+COUNTERS: Final = (ACQUIRES, REFUSED, SHADOWED)  # counts of acquires; those of a new bucket or shard begin at 0
+
 # Of an entity.
 METADATA: Final = "metadata"
 VERSION: Final = "version"
@@ -56,6 +58,8 @@ WINDOW_START: Final = "window_start"
 TOTAL_EVENTS: Final = "total_events"
 TOTAL_REFUSED: Final = "total_refused"
 TOTAL_SHADOWED: Final = "total_shadowed"
+TOTALS: Final[Mapping[str, str]] = {ACQUIRES: TOTAL_EVENTS, REFUSED: TOTAL_REFUSED, SHADOWED: TOTAL_SHADOWED}
+"""The attribute that adds up a counter of buckets, by that counter; values of usage have a field of the same name."""
 
 # Of an audit event.
 EVENT_ID: Final = "event_id"

@@ -33,8 +33,7 @@ from .attributes import (
     RESOURCE,
     SK,
     TOTAL_EVENTS,
-    TOTAL_REFUSED,
-    TOTAL_SHADOWED,
+    TOTALS,
     WINDOW,
     WINDOW_START,
     parse_refuser,
@@ -125,37 +124,30 @@ class SnapshotId:
 def additions(uses: Iterable[Consumption]) -> dict[str, int]:
     """Return what a snapshot adds to its attributes for these uses."""
     add: Counter[str] = Counter()
-    optional: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for use in uses:
-        add[TOTAL_EVENTS] += use.events
-        optional[TOTAL_REFUSED] += use.refused
-        optional[TOTAL_SHADOWED] += use.shadowed
+        totals.update({TOTALS[name]: number for name, number in use.acquires.items()})
         add.update({counter_attribute(limit): tokens for limit, tokens in use.tokens.items()})
         add.update({rest_attribute(limit): milli for limit, milli in use.rests.items()})
         add.update({refuser_attribute(refuser): number for refuser, number in use.refused_by.items()})
-    return {**add, **{name: total for name, total in optional.items() if total}}
+    return {TOTAL_EVENTS: totals[TOTAL_EVENTS], **add, **{name: total for name, total in totals.items() if total}}
 
 
 @reads
 def read_usage(item: Item) -> UsageSnapshot:
     """Return the snapshot of an item."""
-    total_events, total_refused, total_shadowed = (
-        number({name: 0, **item}, name) for name in (TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED)
-    )
     return UsageSnapshot(
         entity_id=text(item, ENTITY_ID),
         resource=text(item, RESOURCE),
         window=check_window(item[WINDOW]),
         window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
-        total_events=total_events,
-        total_refused=total_refused,
-        total_shadowed=total_shadowed,
         refused_by={
             parse_refuser(name.removeprefix(_REFUSED_BY)): number(item, name)
             for name in sorted(item)
             if name.startswith(_REFUSED_BY)
         },
+        **{name: number({name: 0, **item}, name) for name in TOTALS.values()},
     )
 
 

@@ -11,10 +11,8 @@ from typing import Any, Final, NamedTuple
 from ...exceptions import ValidationError
 from ...rules.sharding import MAX_SHARDS, SHARD_COUNTS
 from ...schema.attributes import (
-    ACQUIRES,
     ANCHOR,
-    REFUSED,
-    SHADOWED,
+    COUNTERS,
     SHARD_COUNT,
     WCU,
     parse_bucket_attribute,
@@ -28,7 +26,7 @@ from .marshal import read_value
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
 
-_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, ACQUIRES, REFUSED, SHADOWED))
+_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, *COUNTERS))
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")
 
 

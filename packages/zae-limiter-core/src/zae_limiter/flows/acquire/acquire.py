@@ -23,8 +23,9 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
 from ..steps import Enqueue, Flow, Log, Sleep
-from .claims import AcquireRequest, Claim, Grant, Seen
+from .claims import Claim, Grant, Seen
 from .create_with_parent import create_with_parent
+from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn

@@ -13,7 +13,8 @@ from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_bucket
 from .acquire import find_claims
-from .claims import AcquireRequest, Claim
+from .claims import Claim
+from .requests import AcquireRequest
 
 Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 

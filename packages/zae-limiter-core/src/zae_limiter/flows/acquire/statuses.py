@@ -25,7 +25,8 @@ from ...values.limits import MILLI, Limit, LimitStatus
 from ...values.refusal import RateLimitExceeded
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
-from .claims import AcquireRequest, Claim, Seen
+from .claims import Claim, Seen
+from .requests import AcquireRequest
 
 ONE_MILLISECOND = 0.001
 

@@ -92,6 +92,12 @@ class Batch:
         return {**self.checked, **self.unchecked, **self.given, **self.count_only} if more else self.checked
 
     @property
+    def counts(self) -> dict[str, int]:
+        """What the batch adds to the counters of a bucket, without those that it leaves as they are."""
+        counted = {ACQUIRES: self.events, SHADOWED: self.shadows}
+        return {name: number for name, number in counted.items() if number}
+
+    @property
     def gives_only(self) -> bool:
         """Whether it takes nothing; then the write needs no tokens, only the bucket."""
         return not self.checked and not self.unchecked and not any(request.is_acquire for request in self.carried)
@@ -186,8 +192,7 @@ class UpdateDraft:
     def count_write(self, batch: Batch) -> None:
         """Count the acquires of the batch, the refusals that it takes along, and the write itself."""
         self.add[WRITES] = ONE_WRITE
-        self.count(ACQUIRES, batch.events)
-        self.count(SHADOWED, batch.shadows)
+        self.add |= batch.counts
         self.add |= batch.refused
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:

@@ -1,12 +1,11 @@
 """The entities that were refused, or that consumed, the most on a resource, or on any resource of a namespace."""
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from heapq import nsmallest
 from typing import NamedTuple
 
-from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED
+from ...schema.attributes import TOTALS
 from ...values.limits import MILLI
 from ...values.naming import check_limit_name
 from ...values.usage import EntityUsage
@@ -14,12 +13,6 @@ from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_page_size
 from .usage import Asked, Snapshot, Sums, every_snapshot, validate_any_usage
-
-COUNTS: Mapping[str, Callable[[Sums], int]] = {
-    TOTAL_EVENTS: lambda sums: sums.events,
-    TOTAL_REFUSED: lambda sums: sums.refused,
-    TOTAL_SHADOWED: lambda sums: sums.shadowed,
-}
 
 
 class Place(NamedTuple):
@@ -33,7 +26,7 @@ def validate_top(
     resource: str | None, by: str, window: str, start: datetime | None, end: datetime | None, limit: int
 ) -> Asked:
     """Return the checked request. Raises ``ValidationError``."""
-    if not isinstance(by, str) or by not in COUNTS:
+    if not isinstance(by, str) or by not in TOTALS.values():
         check_limit_name("by", by)
     validate_page_size(limit)
     return validate_any_usage(None, resource, window, start, end)
@@ -52,16 +45,16 @@ def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: in
         places.setdefault(Place(usage.entity_id, usage.resource), Sums()).add(snapshot)
 
     yield from every_snapshot(namespace_state, asked, add)
-    amount = COUNTS.get(by) or partial(_consumed, by)
+    amount = partial(_amount, by)
     ranked = ((-amount(sums), place) for place, sums in places.items() if amount(sums) > 0)
     return tuple(_entity_usage(place, places[place]) for _, place in nsmallest(limit, ranked))
 
 
-def _consumed(name: str, sums: Sums) -> int:
-    return sums.milli.get(name, 0)
+def _amount(by: str, sums: Sums) -> int:
+    return sums.totals[by] if by in sums.totals else sums.milli.get(by, 0)
 
 
 def _entity_usage(place: Place, sums: Sums) -> EntityUsage:
     consumed = {name: sums.milli[name] // MILLI for name in sorted(sums.milli)}
     refused_by = dict(sorted(sums.refused_by.items()))
-    return EntityUsage(*place, consumed, sums.events, sums.refused, sums.shadowed, refused_by)
+    return EntityUsage(place.entity_id, place.resource, consumed, refused_by=refused_by, **sums.totals)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ...exceptions import ValidationError
 from ...operations.values import Item, Page, Query
 from ...schema import keys
+from ...schema.attributes import TOTALS
 from ...schema.usage import SnapshotId, read_milli, read_usage
 from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
@@ -130,16 +131,15 @@ class Sums:
 
     def __init__(self) -> None:
         self.milli: dict[str, int] = {}
-        self.events = self.refused = self.shadowed = 0
+        self.totals = dict.fromkeys(TOTALS.values(), 0)
         self.refused_by: Counter[Refuser] = Counter()
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a snapshot."""
         for name, milli in snapshot.milli.items():
             self.milli[name] = self.milli.get(name, 0) + milli
-        self.events += snapshot.usage.total_events
-        self.refused += snapshot.usage.total_refused
-        self.shadowed += snapshot.usage.total_shadowed
+        for name in self.totals:
+            self.totals[name] += getattr(snapshot.usage, name)
         self.refused_by.update(snapshot.usage.refused_by)
 
 
@@ -190,10 +190,8 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
         asked.window,
         len(windows),
         tuple(_limit_usage(name, [each.milli.get(name, 0) for each in sums]) for name in names),
-        total_events=sum(each.events for each in sums),
-        total_refused=sum(each.refused for each in sums),
-        total_shadowed=sum(each.shadowed for each in sums),
         refused_by=dict(sorted(sum((each.refused_by for each in sums), Counter[Refuser]()).items())),
+        **{name: sum(each.totals[name] for each in sums) for name in TOTALS.values()},
     )
 
 

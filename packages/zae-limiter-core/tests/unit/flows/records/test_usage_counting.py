@@ -25,7 +25,10 @@ KEY = Key(PLACE.pk, PLACE.sk)
 
 
 def use(number: int, tokens: int = 0, *, events: int = 1, label: str = LABEL) -> Use:
-    return Use(stream_mark(label, str(number)), Consumption({"tpm": tokens} if tokens else {}, events))
+    return Use(
+        stream_mark(label, str(number)),
+        Consumption({"tpm": tokens} if tokens else {}, {"ev": events} if events else {}),
+    )
 
 
 def counting(uses: Sequence[Use], shard: int = 0) -> Flow[bool]:
@@ -111,7 +114,7 @@ def test_give_backs_count_less() -> None:
 
 def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there_are_some() -> None:
     table = MemoryTable()
-    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, 0, refused=n, shadowed=1)) for n in range(1, 4)]
+    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, {"rj": n, "sj": 1})) for n in range(1, 4)]
     play(counting([use(0, 5)]), table.execute)
     before = table.execute(Get(KEY))
     assert before is not None
@@ -129,7 +132,7 @@ def test_refusals_by_ancestors_are_added_by_their_limits_beside_limits_of_such_n
     table = MemoryTable()
     rpm, other = Refuser("org/7", "rpm"), Refuser("org", "refused_by_org")
     for n, refused_by in enumerate(({rpm: 1}, {rpm: 2, other: 3}), start=1):
-        used = Consumption({"refused_by_org": n}, 0, refused=3, refused_by=refused_by)
+        used = Consumption({"refused_by_org": n}, {"rj": 3}, refused_by=refused_by)
         play(counting([Use(stream_mark(LABEL, str(n)), used)]), table.execute)
     item = table.execute(Get(KEY))
     assert item is not None
@@ -150,7 +153,7 @@ def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None
 def test_parts_of_a_token_that_shards_took_make_whole_ones() -> None:
     table = MemoryTable()
     for shard in range(4):
-        part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, 0, {"tpm": 750}))
+        part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, {}, {"tpm": 750}))
         play(counting([part], shard=shard), table.execute)
     assert total(table) == (43, 0)
 
