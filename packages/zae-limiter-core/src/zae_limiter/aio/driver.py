@@ -10,7 +10,7 @@ from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, Wake, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
@@ -171,6 +171,8 @@ class Driver:
             return _wake(step.waiters)
         if isinstance(step, Post):
             return self._enter(step.waiter)
+        if isinstance(step, Remind):
+            return self._remind(step)
         if self._answers_at_once:
             return await self._store.perform(step)
         return await self._guarded.ask(step)
@@ -192,6 +194,20 @@ class Driver:
             _settle([waiter], OutcomeUnknown(CUT_OFF))
         elif waiter.queue.server is None:
             self._serve_in_task(self._loop, waiter.queue)
+
+    def post(self, waiter: Waiter) -> None:
+        """Put a waiter into its queue, unless the driver is closed; nobody waits for it."""
+        if not self._closed:
+            self._enter(waiter)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is open, and the running loop is its own."""
+        return not self._closed and self._loop is asyncio._get_running_loop() and self._loop is not None
+
+    def _remind(self, step: Remind) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(step.seconds, self.post, step.waiter)
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
         queue.server, queue.lingers = (server := object()), False

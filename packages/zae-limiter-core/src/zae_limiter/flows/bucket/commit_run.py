@@ -11,7 +11,8 @@ from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, Verdict
+from ..hold import Shard
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
@@ -122,11 +123,35 @@ class CommitRun:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
             self._refuse_or_ask(batch, plan)
-        if not batch.carried:
+        if not batch.carried or self._ends_with_draw(batch, plan):
             return None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
+
+    def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
+        """Let the write take tokens ahead, and count what was admitted by them. Return whether there is nothing to
+        write, because only renewals are left and the hold needs none.
+        """
+        hold = self.cached.queue.hold
+        if hold is None or not isinstance(plan, ConsumeWrite):
+            return False
+        renewals = [request for request in batch.carried if isinstance(request, Renewal)]
+        config, state = self.config, plan.state
+        if any(not each.takes_block for each in renewals):
+            hold.reminded = False
+        if config is not None and self.cached.agrees_with(config) and (renewals or not batch.moves_nothing):
+            left = batch.left(plan.headroom, plan.ceilings)
+            shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
+            used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
+            renews = len(renewals) < len(batch.carried) or any(each.takes_block for each in renewals)
+            draw = hold.draw(config, shard, used, batch.events, self.now_ms, renew=renews)
+            if draw is not None:
+                batch.do(draw)
+        if batch.draw is None and len(renewals) == len(batch.carried):
+            hold.written(None, state, self.now_ms)
+            self.settle(renewals, "admitted")
+        return not self.pending
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
         """Settle the requests that the answer decides."""
@@ -142,6 +167,8 @@ class CommitRun:
         self._learn(item, self.now_ms, own_writes=1)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
+        if cached.queue.hold is not None:
+            cached.queue.hold.written(batch.draw, cached.state, self.now_ms)
         self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()
@@ -157,6 +184,9 @@ class CommitRun:
         """React to an error of the store: try again where that may help, else fail the requests."""
         if decision is not None and decision.batch.refused and isinstance(error, ConditionFailed | NotApplied):
             self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
+        if decision is not None and decision.batch.draw is not None and isinstance(error, ConditionFailed | NotApplied):
+            assert self.cached.queue.hold is not None, "a hold draws"
+            self.cached.queue.hold.put_back(decision.batch.draw)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()

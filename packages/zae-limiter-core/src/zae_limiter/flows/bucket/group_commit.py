@@ -18,10 +18,11 @@ from collections.abc import Sequence
 
 from ...operations.errors import StoreError
 from ...operations.values import Item
-from ..bucket_queue import BucketRequest, Outcome
+from ...values.resolution import Config
+from ..bucket_queue import BucketRequest, Outcome, Renewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
-from ..steps import Flow, call
+from ..steps import Flow, Remind, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
 from .prolonging import prolong
@@ -67,3 +68,12 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
         run.settle(run.pending, "failed", RaceLost())
     if answered and not run.cached.uncontended:
         yield from prolong(run.namespace_state, run.cached, run.config, run.now_ms)
+    yield from _remind(run.cached, run.config)
+
+
+def _remind(cached: CachedBucket, config: Config | None) -> Flow[None]:
+    """Arrange for a write that ends what this process holds of the bucket, when nobody acquires any more."""
+    hold = cached.queue.hold
+    seconds = None if hold is None else hold.reminder()
+    if seconds is not None:
+        yield Remind(Renewal(cached.queue, config, takes_block=False), seconds)

@@ -1,0 +1,331 @@
+"""Tokens held ahead: what this process took of a bucket before it admits by it.
+
+The problem: an acquire is a request, whose milliseconds and write unit are the price of exact limits. The choice: a
+write takes once more what this process used of the bucket within the last ``ahead`` seconds, and the next acquires are
+served from this block without a request. A block is void ``ahead`` seconds after the instant of its write, so an
+admission comes at most that long after its tokens left the table. Every process lowers the ceiling by what is minted in
+that time, so the burst holds strictly, though nobody knows who holds what. What is left of a block comes back with a
+later write, less what was minted since: the bucket may have refilled behind it, and would have it twice. The price is a
+lower burst, tokens that a crash loses, and usage that is counted with the next write.
+docs/design/admission.md ("Tokens held ahead") has the proof.
+
+This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`` admits by them.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final, NamedTuple
+
+from ..operations.values import NOTHING
+from ..rules.balances import ShardLimit
+from ..runtime import forks
+from ..runtime.elapsed import elapsed_ms
+from ..schema.items import BucketState
+from ..values.limits import Limit
+from ..values.resolution import Config
+
+LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
+EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
+PATIENCE: Final = 0.01  # seconds: a signal handler that interrupts the owner of the lock would wait for itself
+BACKWARD_MS: Final = 1000  # the most that the clock may be corrected backwards behind a block
+MOST_ENDED: Final = 16
+
+
+class Block:
+    """The tokens that one write took ahead, in millitokens by limit: what is ``left`` of those ``taken``.
+
+    ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``.
+    """
+
+    __slots__ = ("left", "shard", "shards", "taken", "taken_ms", "until")
+
+    def __init__(self, taken: Mapping[str, int], taken_ms: int, until: float, shard: int, shards: int) -> None:
+        self.taken = taken
+        self.left = dict(taken)
+        self.taken_ms = taken_ms
+        self.until = until
+        self.shard = shard
+        self.shards = shards
+
+
+class Draw(NamedTuple):
+    """What one write does for a hold, in millitokens by limit: it takes ``block``, brings ``back`` what is left of the
+    ``ended`` blocks, and counts what was ``spent`` since the last write, by so many acquires.
+    """
+
+    block: Block | None
+    ended: tuple[Block, ...]
+    back: Mapping[str, int]
+    spent: Mapping[str, int]
+    events: int
+
+
+class Shard(NamedTuple):
+    """The shard that a write goes to: its limits, and what the write leaves of each, in millitokens."""
+
+    number: int
+    shards: int
+    limits: Mapping[str, ShardLimit]
+    left: Mapping[str, int]
+
+
+class Hold:
+    """What this process holds of one bucket, over all its shards. Threads may share it; a child process begins again.
+
+    ``limits`` are the rules by which its blocks were taken. ``due``: a block should be renewed. ``reminded``: a
+    reminder is on its way. ``state``: the bucket after the last write for the hold.
+    """
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self.now = now
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._generation = forks.generation
+        self._lock = Lock()
+        self.limits: tuple[Limit, ...] = ()
+        self.due = False
+        self.reminded = False
+        self.state: BucketState | None = None
+        self._life_ms = 0
+        self._blocks: list[Block] = []
+        self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
+        self._spent: dict[str, int] = {}
+        self._events = 0
+        self._pace = Pace()
+        self._low: Mapping[str, int] = NOTHING
+        self._from_ms = self._until_ms = self._look_ms = self._renew_ms = 0
+        self._until = 0.0
+        self._left: dict[str, int] = {}  # of all blocks
+        self._known: Mapping[str, int] = NOTHING  # the same, as the blocks know it
+        self._taken: Mapping[str, int] = NOTHING
+
+    # admit
+
+    def move(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1) -> bool:
+        """Admit the amounts by what is held, and take negative ones back: all of them, or none.
+
+        A hold takes back no more than its blocks had.
+        """
+        if self._generation != forks.generation:
+            self._begin_again()
+        if not self._left or not self._lock.acquire(timeout=PATIENCE):
+            return False
+        try:
+            if not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
+                self._look(now_ms)
+            left, low = self._left, self._low
+            for name, amount in amounts.items():
+                if amount > left.get(name, -1) or (amount < 0 and left[name] - amount > self._taken[name]):
+                    return False
+            for name, amount in amounts.items():
+                left[name] = rest = left[name] - amount
+                if rest < low.get(name, 0):
+                    self.due = True
+            self._events += events
+            return True
+        finally:
+            self._lock.release()
+
+    def left(self, now_ms: int) -> Mapping[str, int]:
+        """Return what is held, in millitokens by limit."""
+        with self._locked() as mine:
+            if not mine:
+                return NOTHING
+            self._look(now_ms)
+            return self._left.copy()
+
+    # write
+
+    def draw(
+        self, config: Config, shard: Shard, used: Mapping[str, int], events: int, now_ms: int, *, renew: bool = True
+    ) -> Draw | None:
+        """Return what the next write does for the hold; ``None`` if it has nothing to do.
+
+        ``used``: what the write takes for acquires, of which it has ``events``. Without ``renew`` it takes no block,
+        and does nothing while one is left.
+        """
+        with self._locked() as mine:
+            if not mine:
+                return None
+            if config.limits != self.limits:
+                self.limits, self._life_ms = config.limits, round(min(config.ahead.values(), default=0) * 1000)
+                self._tell_blocks()
+                self._blocks.clear()
+                self._ended.clear()
+            self._look(now_ms)
+            if self._blocks and not renew:
+                return None
+            self._pace.add(_sum(used, self._spent), events + self._events, now_ms, self._life_ms)
+            wanted = self._wanted(config, shard, now_ms) if renew else None
+            ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
+            back = _come_back(ended, shard.limits, now_ms)
+            spent = {name: amount for name, amount in self._spent.items() if amount and name in shard.limits}
+            if not (wanted or back or spent or self._events):
+                return None
+            block = None
+            if wanted:
+                block = Block(wanted, now_ms, elapsed_ms() + self._life_ms, shard.number, shard.shards)
+            draw = Draw(block, ended, back, spent, self._events)
+            for each in ended:
+                self._ended.remove(each)
+            self._spent, self._events = {}, 0
+            return draw
+
+    def put_back(self, draw: Draw) -> None:
+        """Take back what a write was to do that was not applied."""
+        with self._locked() as mine:
+            if mine:
+                self._spent = _sum(self._spent, draw.spent)
+                self._events += draw.events
+                self._ended.extend(draw.ended)
+
+    def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
+        """Note that a write did what was drawn. Without a block, try again after a part of a block's life."""
+        with self._locked() as mine:
+            if not mine:
+                return
+            self.state = state
+            self._look(now_ms)
+            if draw is not None and draw.block is not None:
+                self._blocks.append(draw.block)
+                self._look_at_blocks()
+                self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
+                self._renew_ms = draw.block.taken_ms + self._life_ms - self._life_ms // EIGHTH
+                self._look_ms = min(self._renew_ms, self._until_ms)
+            else:
+                self._try_later(now_ms)
+            self.due = False
+
+    def renews(self, now_ms: int) -> None:
+        """Note that a renewal is on its way: it is not due again before it should have been served."""
+        with self._locked() as mine:
+            if mine:
+                self._try_later(now_ms)
+                self.due = False
+
+    def _try_later(self, now_ms: int) -> None:
+        self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
+        self._look_ms = min(self._renew_ms, self._until_ms)
+
+    def reminder(self) -> float | None:
+        """Return the seconds until a write of its own has to end the hold; ``None`` if it has nothing, or one is on its
+        way.
+        """
+        with self._locked() as mine:
+            if not mine or self.reminded or not (self._blocks or self._events or self._spent):
+                return None
+            self.reminded = True
+            ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
+            return max(ends, default=self._life_ms) / 1000
+
+    # blocks
+
+    def _wanted(self, config: Config, shard: Shard, now_ms: int) -> dict[str, int] | None:
+        """Return the size of the next block: what was used in the life of a block, less what is held.
+
+        It leaves at least what is minted in the time ahead, so that others find their next block, too. Nothing if too
+        few acquires would be served by it.
+        """
+        ahead, least = config.ahead, 1.0
+        if not self._pace.used or not self._pace.used.keys() <= ahead.keys():
+            return None
+        wanted = {name: max(0, round(used) - self._left.get(name, 0)) for name, used in self._pace.used.items()}
+        for name, amount in wanted.items():
+            limit = shard.limits[name]
+            floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
+            if amount > (there := shard.left[name] - floor):
+                least = min(least, max(0, there) / amount)
+        if self._pace.events * least < LEAST_ACQUIRES or not any(wanted.values()):
+            return None
+        return {name: int(amount * least) for name, amount in wanted.items()}
+
+    def _look(self, now_ms: int) -> None:
+        """Tell the blocks what was spent, and end those whose time is over."""
+        self._tell_blocks()
+        real, live = elapsed_ms(), []
+        for block in self._blocks:
+            ends_ms = block.taken_ms + self._life_ms
+            if block.taken_ms - BACKWARD_MS <= now_ms < ends_ms and real < block.until:
+                live.append(block)
+            else:
+                self._ended.append(block)
+        self._blocks = live
+        self._look_at_blocks()
+        if live and now_ms >= self._renew_ms:
+            self.due = True
+        self._look_ms = self._until_ms if now_ms >= self._renew_ms else min(self._renew_ms, self._until_ms)
+
+    def _tell_blocks(self) -> None:
+        """Take what was spent from the blocks, the oldest first; what came back goes to the newest first."""
+        for name, before in self._known.items():
+            change = before - self._left[name]
+            if change:
+                self._spent[name] = self._spent.get(name, 0) + change
+            for block in self._blocks if change > 0 else reversed(self._blocks):
+                free, taken = block.left.get(name, 0), block.taken.get(name, 0)
+                part = min(change, free) if change > 0 else max(change, free - taken)
+                if part:
+                    block.left[name] = free - part
+                    change -= part
+        self._known = dict(self._left)
+
+    def _look_at_blocks(self) -> None:
+        """Sum up the blocks."""
+        self._left, self._taken = {}, {}
+        for block in self._blocks:
+            self._left = _sum(self._left, block.left)
+            self._taken = _sum(self._taken, block.taken)
+        self._known = dict(self._left)
+        self._from_ms = max((block.taken_ms for block in self._blocks), default=0) - BACKWARD_MS
+        self._until_ms = self._look_ms = min((block.taken_ms for block in self._blocks), default=0) + self._life_ms
+        self._until = min((block.until for block in self._blocks), default=0.0)
+
+    @contextmanager
+    def _locked(self) -> Iterator[bool]:
+        """Return whether the lock is this caller's for the block."""
+        if self._generation != forks.generation:
+            self._begin_again()
+        mine = self._lock.acquire(timeout=PATIENCE)
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._lock.release()
+
+
+class Pace:
+    """What this process used of a bucket in the last life of a block, in millitokens by limit, by so many acquires."""
+
+    def __init__(self) -> None:
+        self.used: Mapping[str, float] = {}
+        self.events = 0.0
+        self._at_ms = 0
+
+    def add(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> None:
+        """Add what was used since the last call."""
+        if life_ms <= 0:
+            return
+        passed = max(0.0, (now_ms - self._at_ms) / life_ms) if self._at_ms else 1.0
+        before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
+        names = {name for name in (*self.used, *used) if used.get(name) or before}
+        self.used = {name: self.used.get(name, 0) * before + used.get(name, 0) * now for name in names}
+        self.events = self.events * before + events * now
+        self._at_ms = now_ms
+
+
+def _come_back(ended: tuple[Block, ...], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
+    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again."""
+    back: dict[str, int] = {}
+    for block in ended:
+        for name, left in block.left.items():
+            if left and name in limits:
+                minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
+                back[name] = back.get(name, 0) + max(0, left - max(0, minted))
+    return {name: amount for name, amount in back.items() if amount}
+
+
+def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
