@@ -15,7 +15,7 @@ from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
-from ..runtime.tasks import background_task, discard
+from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ class Driver:
         if isinstance(step, Post):
             return self._enter(step.waiter)
         if isinstance(step, Remind):
-            return self._remind(step)
+            return asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
         if self._answers_at_once:
             return await self._store.perform(step)
         return await self._guarded.ask(step)
@@ -204,10 +204,6 @@ class Driver:
     def is_here(self) -> bool:
         """Whether it is open, and the running loop is its own."""
         return not self._closed and self._loop is asyncio._get_running_loop() and self._loop is not None
-
-    def _remind(self, step: Remind) -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_later(step.seconds, self.post, step.waiter)
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
         queue.server, queue.lingers = (server := object()), False
@@ -317,15 +313,6 @@ class Driver:
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
-
-
-def running_loop() -> asyncio.AbstractEventLoop:
-    """Return the running event loop. Raises ``TypeError`` without one, as under trio."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        advice = "under trio, and without an event loop, use SyncRateLimiter in a thread"
-        raise TypeError(f"this variant needs asyncio, whose event loop does not run here: {advice}") from None
 
 
 def _after(budget: float | None) -> float | None:

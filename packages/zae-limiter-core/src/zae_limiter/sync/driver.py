@@ -26,6 +26,7 @@ from ..runtime import forks
 from ..runtime.callables import is_awaited
 from ..runtime.jitter import jittered
 from ..runtime.reminders import Reminders
+from .flow_run import FlowRun
 from .guarded_store import THREAD_NAME, GuardedStore
 
 T = TypeVar("T")
@@ -33,31 +34,6 @@ log = logging.getLogger(__name__)
 
 CUT_OFF = "the write was cut off by an interruption"
 ABANDONING = 3  # interruptions of the cleaning up behind one
-
-
-class FlowRun:
-    """One run of a flow: its waiters, and the instant of ``time.monotonic`` by which it ends."""
-
-    __slots__ = ("_budget", "until", "waiters")
-
-    def __init__(self, until: float = math.inf, budget: float = math.inf) -> None:
-        self.waiters: list[Waiter] = []
-        self.until = until
-        self._budget = budget
-
-    @classmethod
-    def within(cls, budget: float) -> "FlowRun":
-        """Return a run that ends in so many seconds."""
-        return cls(time.monotonic() + budget, budget)
-
-    def begin_again(self) -> None:
-        """Restart the budget."""
-        self.until = time.monotonic() + self._budget
-
-    @property
-    def is_over(self) -> bool:
-        """Whether that instant has passed."""
-        return self.until < math.inf and time.monotonic() >= self.until
 
 
 class Serving(threading.local):

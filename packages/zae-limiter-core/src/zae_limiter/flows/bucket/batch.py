@@ -10,7 +10,7 @@ With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a
 A write at the ceiling forgets what overflowed. Otherwise an idle minute would count twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
@@ -152,6 +152,16 @@ def fit_batch(
             batch.short.append(request)
             blocked = blocked or request.turn > 0
     return batch
+
+
+def hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
+    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
+    blocked = False
+    for request in short:
+        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
+        if not fits or (blocked and request.turn):
+            yield request
+            blocked = blocked or request.turn > 0
 
 
 def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:

@@ -3,7 +3,7 @@
 This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
@@ -11,14 +11,14 @@ from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, Verdict
-from ..hold import Shard
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, fit_batch
+from .batch import Batch, fit_batch, hopeless
 from .contest import may_reshape
+from .drawing import draw_ahead, drawn, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
@@ -130,27 +130,9 @@ class CommitRun:
         return self._write(plan, batch)
 
     def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
-        """Let the write take tokens ahead, and count what was admitted by them. Return whether there is nothing to
-        write, because only renewals are left and the hold needs none.
-        """
-        hold = self.cached.queue.hold
-        if hold is None or not isinstance(plan, ConsumeWrite):
-            return False
-        renewals = [request for request in batch.carried if isinstance(request, Renewal)]
-        config, state = self.config, plan.state
-        if any(not each.takes_block for each in renewals):
-            hold.reminded = False
-        if config is not None and self.cached.agrees_with(config) and (renewals or not batch.moves_nothing):
-            left = batch.left(plan.headroom, plan.ceilings)
-            shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
-            used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
-            renews = len(renewals) < len(batch.carried) or any(each.takes_block for each in renewals)
-            draw = hold.draw(config, shard, used, batch.events, self.now_ms, renew=renews)
-            if draw is not None:
-                batch.do(draw)
-        if batch.draw is None and len(renewals) == len(batch.carried):
-            hold.written(None, state, self.now_ms)
-            self.settle(renewals, "admitted")
+        """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
+        if isinstance(plan, ConsumeWrite) and (vain := draw_ahead(self.cached, batch, plan, self.config)):
+            self.settle(vain, "admitted")
         return not self.pending
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
@@ -167,8 +149,7 @@ class CommitRun:
         self._learn(item, self.now_ms, own_writes=1)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
-        if cached.queue.hold is not None:
-            cached.queue.hold.written(batch.draw, cached.state, self.now_ms)
+        drawn(cached, batch, self.now_ms)
         self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()
@@ -182,11 +163,10 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
-        if decision is not None and decision.batch.refused and isinstance(error, ConditionFailed | NotApplied):
-            self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
-        if decision is not None and decision.batch.draw is not None and isinstance(error, ConditionFailed | NotApplied):
-            assert self.cached.queue.hold is not None, "a hold draws"
-            self.cached.queue.hold.put_back(decision.batch.draw)
+        if decision is not None and isinstance(error, ConditionFailed | NotApplied):
+            if decision.batch.refused:
+                self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
+            put_back(self.cached, decision.batch)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -360,9 +340,9 @@ class CommitRun:
         """
         headroom = plan.headroom
         if self._fresh():
-            hopeless = list(_hopeless(batch.short, headroom))
-            if hopeless:
-                self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
+            refused = list(hopeless(batch.short, headroom))
+            if refused:
+                self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.shadow_amounts:
@@ -398,13 +378,3 @@ class CommitRun:
         batch = fit_batch(known, plan.headroom, plan.ceilings)
         if batch.short:
             self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))
-
-
-def _hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
-    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
-    blocked = False
-    for request in short:
-        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
-        if not fits or (blocked and request.turn):
-            yield request
-            blocked = blocked or request.turn > 0
