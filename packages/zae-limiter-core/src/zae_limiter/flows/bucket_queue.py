@@ -11,7 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import NOTHING
 from ..schema.items import BucketState
 from ..values.resolution import Config
-from .hold import Hold
+from .hold import Hold, Purpose
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
@@ -165,7 +165,7 @@ class BucketRequest(Waiter):
         if self.unchecked or self.given:
             amounts = {**self.unchecked, **{name: -amount for name, amount in self.given.items()}}
         now_ms = hold.now()
-        if not hold.move(amounts, now_ms, events=self.events):
+        if not amounts or not hold.move(amounts, now_ms, events=self.events):
             return False
         self.outcome = Outcome("admitted", hold.state, now_ms)
         return True
@@ -217,16 +217,19 @@ class RefusalCount(BucketRequest):
 
 
 class Renewal(BucketRequest):
-    """A request that moves nothing: its write takes tokens ahead, or (``takes_block`` is false) ends a hold."""
+    """A request that moves nothing: its write is for what this process holds of the bucket.
 
-    def __init__(self, queue: "BucketQueue", config: Config | None, *, takes_block: bool = True) -> None:
+    It renews the hold; or counts what was spent, once no block is left; or ends the hold now.
+    """
+
+    def __init__(self, queue: "BucketQueue", config: Config | None, purpose: Purpose = "renew") -> None:
         super().__init__(queue, config=config)
-        self.takes_block = takes_block
+        self.purpose = purpose
 
     @property
     def droppable(self) -> bool:  # type: ignore[override]
         """Whether it may leave the queue: what only takes tokens may."""
-        return self.takes_block
+        return self.purpose == "renew"
 
 
 class ShardReturn(NamedTuple):

@@ -16,15 +16,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final, Literal
 
 from ..operations.values import NOTHING
-from ..rules.balances import ShardLimit
 from ..runtime import forks
 from ..runtime.elapsed import elapsed_ms
 from ..schema.items import BucketState
-from ..values.limits import Limit
+from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
+from .blocks import Block, Draw, Pace, Shard, come_back
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
@@ -32,43 +32,7 @@ PATIENCE: Final = 0.01  # seconds: a signal handler that interrupts the owner of
 BACKWARD_MS: Final = 1000  # the most that the clock may be corrected backwards behind a block
 MOST_ENDED: Final = 16
 
-
-class Block:
-    """The tokens that one write took ahead, in millitokens by limit: what is ``left`` of those ``taken``.
-
-    ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``.
-    """
-
-    __slots__ = ("left", "shard", "shards", "taken", "taken_ms", "until")
-
-    def __init__(self, taken: Mapping[str, int], taken_ms: int, until: float, shard: int, shards: int) -> None:
-        self.taken = taken
-        self.left = dict(taken)
-        self.taken_ms = taken_ms
-        self.until = until
-        self.shard = shard
-        self.shards = shards
-
-
-class Draw(NamedTuple):
-    """What one write does for a hold, in millitokens by limit: it takes ``block``, brings ``back`` what is left of the
-    ``ended`` blocks, and counts what was ``spent`` since the last write, by so many acquires.
-    """
-
-    block: Block | None
-    ended: tuple[Block, ...]
-    back: Mapping[str, int]
-    spent: Mapping[str, int]
-    events: int
-
-
-class Shard(NamedTuple):
-    """The shard that a write goes to: its limits, and what the write leaves of each, in millitokens."""
-
-    number: int
-    shards: int
-    limits: Mapping[str, ShardLimit]
-    left: Mapping[str, int]
+Purpose = Literal["renew", "count", "end"]
 
 
 class Hold:
@@ -140,12 +104,11 @@ class Hold:
     # write
 
     def draw(
-        self, config: Config, shard: Shard, used: Mapping[str, int], events: int, now_ms: int, *, renew: bool = True
+        self, config: Config, shard: Shard, used: Mapping[str, int], events: int, now_ms: int, purpose: Purpose
     ) -> Draw | None:
         """Return what the next write does for the hold; ``None`` if it has nothing to do.
 
-        ``used``: what the write takes for acquires, of which it has ``events``. Without ``renew`` it takes no block,
-        and does nothing while one is left.
+        ``used``: what the write takes for acquires, of which it has ``events``.
         """
         with self._locked() as mine:
             if not mine:
@@ -155,20 +118,26 @@ class Hold:
                 self._tell_blocks()
                 self._blocks.clear()
                 self._ended.clear()
+                self._look_at_blocks()
             self._look(now_ms)
-            if self._blocks and not renew:
+            if purpose == "end":
+                self._ended.extend(self._blocks)
+                self._blocks.clear()
+                self._look_at_blocks()
+            if purpose == "count" and self._blocks:
                 return None
             self._pace.add(_sum(used, self._spent), events + self._events, now_ms, self._life_ms)
-            wanted = self._wanted(config, shard, now_ms) if renew else None
+            wanted = self._wanted(config, shard, now_ms) if purpose == "renew" else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
-            back = _come_back(ended, shard.limits, now_ms)
+            back = come_back(ended, shard.limits, now_ms)
+            paid = self._pay({name: -left for name, left in shard.left.items() if left < 0})
             spent = {name: amount for name, amount in self._spent.items() if amount and name in shard.limits}
-            if not (wanted or back or spent or self._events):
+            if not (wanted or back or spent or paid or self._events):
                 return None
             block = None
             if wanted:
                 block = Block(wanted, now_ms, elapsed_ms() + self._life_ms, shard.number, shard.shards)
-            draw = Draw(block, ended, back, spent, self._events)
+            draw = Draw(block, ended, back, spent, self._events, paid)
             for each in ended:
                 self._ended.remove(each)
             self._spent, self._events = {}, 0
@@ -180,6 +149,7 @@ class Hold:
             if mine:
                 self._spent = _sum(self._spent, draw.spent)
                 self._events += draw.events
+                self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
                 self._ended.extend(draw.ended)
 
     def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
@@ -210,12 +180,17 @@ class Hold:
         self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
         self._look_ms = min(self._renew_ms, self._until_ms)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether it has a block, or something to count."""
+        return bool(self._blocks or self._events or self._spent)
+
     def reminder(self) -> float | None:
         """Return the seconds until a write of its own has to end the hold; ``None`` if it has nothing, or one is on its
         way.
         """
         with self._locked() as mine:
-            if not mine or self.reminded or not (self._blocks or self._events or self._spent):
+            if not mine or self.reminded or not self.is_used:
                 return None
             self.reminded = True
             ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
@@ -240,7 +215,19 @@ class Hold:
                 least = min(least, max(0, there) / amount)
         if self._pace.events * least < LEAST_ACQUIRES or not any(wanted.values()):
             return None
-        return {name: int(amount * least) for name, amount in wanted.items()}
+        return {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
+
+    def _pay(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
+        """Take from the blocks what the next write counts itself, and return it; nothing if it is not held."""
+        if not all(amount <= self._left.get(name, 0) for name, amount in amounts.items()):
+            return NOTHING
+        self._tell_blocks()
+        for name, amount in amounts.items():
+            self._left[name] = min(self._left[name] - amount, self._taken[name])
+        before = dict(self._spent)
+        self._tell_blocks()
+        self._spent = before
+        return amounts
 
     def _look(self, now_ms: int) -> None:
         """Tell the blocks what was spent, and end those whose time is over."""
@@ -294,37 +281,6 @@ class Hold:
         finally:
             if mine:
                 self._lock.release()
-
-
-class Pace:
-    """What this process used of a bucket in the last life of a block, in millitokens by limit, by so many acquires."""
-
-    def __init__(self) -> None:
-        self.used: Mapping[str, float] = {}
-        self.events = 0.0
-        self._at_ms = 0
-
-    def add(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> None:
-        """Add what was used since the last call."""
-        if life_ms <= 0:
-            return
-        passed = max(0.0, (now_ms - self._at_ms) / life_ms) if self._at_ms else 1.0
-        before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
-        names = {name for name in (*self.used, *used) if used.get(name) or before}
-        self.used = {name: self.used.get(name, 0) * before + used.get(name, 0) * now for name in names}
-        self.events = self.events * before + events * now
-        self._at_ms = now_ms
-
-
-def _come_back(ended: tuple[Block, ...], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
-    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again."""
-    back: dict[str, int] = {}
-    for block in ended:
-        for name, left in block.left.items():
-            if left and name in limits:
-                minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
-                back[name] = back.get(name, 0) + max(0, left - max(0, minted))
-    return {name: amount for name, amount in back.items() if amount}
 
 
 def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...values.resolution import Resolved
 from ..bucket.serving import hold_ahead
-from ..bucket_queue import BucketRequest, Outcome, Renewal, Waiter
+from ..bucket_queue import Outcome, Renewal, Waiter
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .claims import Claim, Grant
@@ -17,12 +17,11 @@ from .shard_selection import choose_shard
 
 
 class Part(NamedTuple):
-    """One bucket that an acquire draws on, with what this process holds of it; amounts in millitokens by limit."""
+    """One bucket that an acquire draws on, with what this process holds of it."""
 
     home: CachedBucket
     hold: Hold
     resolved: Resolved
-    amounts: Mapping[str, int]
 
 
 class HeldGrant(Grant):
@@ -42,9 +41,9 @@ class HeldGrant(Grant):
             return self._claims
 
     def _claim(self, part: Part) -> Claim:
-        claim = Claim(part.home, part.home, part.resolved, part.resolved.config, part.amounts)
-        request: BucketRequest = claim.enter()
-        request.outcome = Outcome("admitted", part.hold.state, self._at_ms)
+        home, hold, resolved = part
+        claim = Claim(home, home, resolved, resolved.config, _amounts(self.request, part))
+        claim.enter().outcome = Outcome("admitted", hold.state, self._at_ms)
         return claim
 
 
@@ -55,23 +54,22 @@ def grant_ahead(
 
     ``post`` puts a request into its queue, which takes the next tokens ahead in good time.
     """
-    part = _part(namespace_state, request, request.entity_id)
+    home = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    if home is None or (hold := home.queue.hold) is None or request.limits or request.shadow:
+        return None
+    now_ms = hold.now()
+    part = _part(namespace_state, home, hold, now_ms)
     if part is None:
         return None
-    resolved, now_ms = part.resolved, part.hold.now()
-    parts, known = [part], part.amounts
+    resolved = part.resolved
     if resolved.parent_id is not None and (resolved.cascade or request.cascade):
-        parent = _part(namespace_state, request, resolved.parent_id)
-        if parent is None:
+        parts = _with_parent(namespace_state, request, part, resolved.parent_id, now_ms)
+        if not parts or not _move_all(request, parts, now_ms):
             return None
-        parts, known = [part, parent], {**known, **parent.amounts}
-    if len(known) < len(request.amounts):
-        return None
-    for rank, each in enumerate(parts):
-        if not each.hold.move(each.amounts, now_ms, events=1 if any(each.amounts.values()) else 0):
-            for taken in parts[:rank]:
-                back = {name: -amount for name, amount in taken.amounts.items()}
-                taken.hold.move(back, now_ms, events=-1)
+    else:
+        parts = (part,)
+        events = 1 if any(request.amounts.values()) else 0
+        if not hold.move(request.amounts, now_ms, events=events):  # a limit that the bucket lacks is not held
             return None
     namespace_state.configs.hits += len(parts)
     for each in parts:
@@ -80,23 +78,52 @@ def grant_ahead(
     return HeldGrant(request, parts, now_ms)
 
 
-def _part(namespace_state: NamespaceState, request: AcquireRequest, entity_id: str) -> Part | None:
-    """Return the part of a bucket whose limits are known and fresh; ``None`` if nothing is held of it, or if callers
+def _part(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, now_ms: int) -> Part | None:
+    """Return the part of a bucket whose limits are known and fresh; ``None`` if nothing is held by them, or if callers
     wait for it.
     """
-    home = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
-    if home is None or (hold := home.queue.hold) is None or home.line or request.limits or request.shadow:
-        return None
     resolved = home.resolved
-    if resolved is None or resolved.generation != namespace_state.configs.generation:
+    if resolved is None or resolved.generation != namespace_state.configs.generation or home.line:
         return None
-    config = resolved.config
-    if namespace_state.has_expired(resolved) or (config.limits is not hold.limits and config.limits != hold.limits):
+    limits = resolved.config.limits
+    if limits is not hold.limits and limits != hold.limits:
         return None
-    amounts, names = request.amounts, config.by_name
-    if not amounts.keys() <= names.keys():
-        amounts = {name: amount for name, amount in amounts.items() if name in names}
-    return Part(home, hold, resolved, amounts)
+    if not 0 <= resolved.valid_until_ms - now_ms <= namespace_state.settings.config_ttl_ms:
+        return None
+    return Part(home, hold, resolved)
+
+
+def _with_parent(
+    namespace_state: NamespaceState, request: AcquireRequest, child: Part, parent_id: str, now_ms: int
+) -> tuple[Part, ...]:
+    """Return the parts of the child and of its parent; none if one of the two is not held."""
+    home = namespace_state.cached_buckets.get((parent_id, request.resource, 0))
+    if home is None or (hold := home.queue.hold) is None:
+        return ()
+    parent = _part(namespace_state, home, hold, now_ms)
+    if parent is None:
+        return ()
+    known = child.resolved.config.by_name.keys() | parent.resolved.config.by_name.keys()
+    return (child, parent) if request.amounts.keys() <= known else ()
+
+
+def _move_all(request: AcquireRequest, parts: Sequence[Part], now_ms: int) -> bool:
+    """Take the amounts from all parts, or from none."""
+    for rank, each in enumerate(parts):
+        amounts = _amounts(request, each)
+        if not each.hold.move(amounts, now_ms, events=1 if any(amounts.values()) else 0):
+            for taken in parts[:rank]:
+                back = _amounts(request, taken)
+                events = -1 if any(back.values()) else 0
+                taken.hold.move({name: -amount for name, amount in back.items()}, now_ms, events=events)
+            return False
+    return True
+
+
+def _amounts(request: AcquireRequest, part: Part) -> Mapping[str, int]:
+    """Return the amounts of the part's own limits, in millitokens."""
+    names = part.resolved.config.by_name
+    return {name: amount for name, amount in request.amounts.items() if name in names}
 
 
 def _renew(namespace_state: NamespaceState, part: Part, now_ms: int, post: Callable[[Waiter], object]) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 from ...operations.values import NOTHING, Conditions, Key, Update
 from ...schema.attributes import ACQUIRES, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
+from ..blocks import Draw
 from ..bucket_queue import BucketRequest
-from ..hold import Draw
 
 TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 
@@ -83,8 +83,10 @@ class Batch:
         self.checked, self.given = dict(self.checked), dict(self.given)
         _add(self.checked, taken)
         _add(self.given, draw.back)
+        _add(self.given, draw.paid)
         _add(self.count_only, {name: -amount for name, amount in taken.items()})
         _add(self.count_only, draw.back)
+        _add(self.count_only, draw.paid)
         _add(self.count_only, draw.spent)
         self.events += draw.events
 

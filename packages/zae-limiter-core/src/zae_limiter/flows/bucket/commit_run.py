@@ -18,7 +18,7 @@ from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
 from .contest import may_reshape
-from .drawing import draw_ahead, drawn, put_back
+from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
@@ -118,7 +118,7 @@ class CommitRun:
         if self._rules_out_by_old_shape(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
+        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
@@ -164,9 +164,7 @@ class CommitRun:
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
         if decision is not None and isinstance(error, ConditionFailed | NotApplied):
-            if decision.batch.refused:
-                self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
-            put_back(self.cached, decision.batch)
+            put_back(self.namespace_state, self.cached, decision.batch)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -338,7 +336,7 @@ class CommitRun:
         A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
         fits, ask the store with the first one.
         """
-        headroom = plan.headroom
+        headroom = headroom_and_held(self.cached, plan)
         if self._fresh():
             refused = list(hopeless(batch.short, headroom))
             if refused:
@@ -375,6 +373,7 @@ class CommitRun:
         if plan.reshapes:
             return
         known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
-        batch = fit_batch(known, plan.headroom, plan.ceilings)
+        headroom = headroom_and_held(self.cached, plan)
+        batch = fit_batch(known, headroom, plan.ceilings)
         if batch.short:
-            self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))
+            self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))

@@ -68,12 +68,17 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
         run.settle(run.pending, "failed", RaceLost())
     if answered and not run.cached.uncontended:
         yield from prolong(run.namespace_state, run.cached, run.config, run.now_ms)
-    yield from _remind(run.cached, run.config)
+    yield from _remind(run.namespace_state, run.cached, run.config)
 
 
-def _remind(cached: CachedBucket, config: Config | None) -> Flow[None]:
-    """Arrange for a write that ends what this process holds of the bucket, when nobody acquires any more."""
+def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Flow[None]:
+    """Arrange for a write that counts what was spent of a hold, for when nobody acquires any more."""
     hold = cached.queue.hold
-    seconds = None if hold is None else hold.reminder()
-    if seconds is not None:
-        yield Remind(Renewal(cached.queue, config, takes_block=False), seconds)
+    if hold is None:
+        return
+    if not hold.is_used:
+        namespace_state.holding.pop(hold, None)
+        return
+    namespace_state.holding[hold] = Renewal(cached.queue, config, "end")
+    if (seconds := hold.reminder()) is not None:
+        yield Remind(Renewal(cached.queue, config, "count"), seconds)
