@@ -153,7 +153,7 @@ class Hold:
                 self._ended.extend(draw.ended)
 
     def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
-        """Note that a write did what was drawn. Without a block, try again after a part of a block's life."""
+        """Note what a write of the bucket showed, and that it did what was drawn, if anything was."""
         with self._locked() as mine:
             if not mine:
                 return
@@ -165,20 +165,15 @@ class Hold:
                 self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
                 self._renew_ms = draw.block.taken_ms + self._life_ms - self._life_ms // EIGHTH
                 self._look_ms = min(self._renew_ms, self._until_ms)
-            else:
-                self._try_later(now_ms)
-            self.due = False
-
-    def renews(self, now_ms: int) -> None:
-        """Note that a renewal is on its way: it is not due again before it should have been served."""
-        with self._locked() as mine:
-            if mine:
-                self._try_later(now_ms)
                 self.due = False
 
-    def _try_later(self, now_ms: int) -> None:
-        self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
-        self._look_ms = min(self._renew_ms, self._until_ms)
+    def renews(self, now_ms: int) -> None:
+        """Note that a renewal is on its way: if it brings no block, the next is due after a part of a block's life."""
+        with self._locked() as mine:
+            if mine:
+                self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
+                self._look_ms = min(self._renew_ms, self._until_ms)
+                self.due = False
 
     @property
     def is_used(self) -> bool:

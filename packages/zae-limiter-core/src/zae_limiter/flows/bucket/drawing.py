@@ -42,10 +42,7 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
         draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)
         if draw is not None:
             batch.do(draw)
-    if batch.draw is not None or not alone:
-        return ()
-    hold.written(None, state, now_ms)
-    return renewals
+    return () if batch.draw is not None or not alone else renewals
 
 
 def drawn(cached: CachedBucket, batch: Batch, now_ms: int) -> None:

@@ -1,0 +1,140 @@
+"""What tokens held ahead save and what they cost, for few and many processes at every load, beside ``ahead=0``.
+
+Lives here: that load in virtual time, an ideal bucket that nobody may overdraw, and the table. Never: a time of this
+machine.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.engines.meter import Meter
+
+from .report import DOCS
+from .virtual import Distant, VirtualClock, run
+
+AHEAD = 1.0
+LATENCY_SECONDS = 0.004
+WARM_UP_SECONDS = 5.0
+ACQUIRES = 12_000  # of a run, about
+LOADS = (0.1, 0.5, 0.95, 2.0)
+PROCESSES = (1, 5, 20, 50)
+DEMANDS = (1, 10, 100, 1_000)  # acquires of a process within ``ahead``
+BURST_SECONDS = 10
+FAIR, FULL = 0.95, 0.98
+
+
+@dataclass(slots=True)
+class Found:
+    """What a run found: admissions by process, the delay of each, requests, units, and the least of an ideal bucket."""
+
+    requests: int = 0
+    units: float = 0.0
+    offered: int = 0
+    admitted: list[int] = field(default_factory=list)
+    delays: list[float] = field(default_factory=list)
+    least: float = 0.0
+    stranded: float = 0.0
+
+    @property
+    def per_acquire(self) -> float:
+        """Requests for each acquire that was offered."""
+        return self.requests / self.offered
+
+    @property
+    def fairness(self) -> float:
+        """Jain's index of the admissions of the processes."""
+        squares = sum(each * each for each in self.admitted)
+        return sum(self.admitted) ** 2 / (len(self.admitted) * squares) if squares else 1.0
+
+    def delay_ms(self, part: float) -> float:
+        """The delay of that part of the acquires, in milliseconds."""
+        return 1000 * sorted(self.delays)[int(part * (len(self.delays) - 1))]
+
+
+class IdealBucket:
+    """A token bucket of the declared burst; whoever overdraws it has admitted too much."""
+
+    def __init__(self, burst: float, rate: float, now: float) -> None:
+        self.level = self.least = self._burst = burst
+        self._rate = rate
+        self._at = now
+
+    def take(self, now: float) -> None:
+        """Take one token."""
+        self.level = min(self._burst, self.level + (now - self._at) * self._rate) - 1
+        self._at = now
+        self.least = min(self.least, self.level)
+
+
+def offer(processes: int, load: float, demand: int, ahead: float) -> Found:
+    """A run of acquires of one token, which arrive by chance, each at a process by chance."""
+    return run(_offer(processes, load, demand, ahead))
+
+
+async def _offer(processes: int, load: float, demand: int, ahead: float) -> Found:
+    per_second = processes * demand / AHEAD
+    rate = max(1, round(per_second / load))
+    limit = Limit.custom("rps", rate, burst=BURST_SECONDS * rate, refill_amount=rate, refill_period=1, ahead=ahead)
+    chance, meter = random.Random(1), Meter()
+    options, table = Options(clock=VirtualClock()), MemoryTable(meter)
+    repositories = [await Repository.over(Distant(table, LATENCY_SECONDS), options) for _ in range(processes)]
+    await repositories[0].set_resource_defaults("gpt-4", [limit])
+    limiters = [RateLimiter(repository) for repository in repositories]
+    found, loop = Found(admitted=[0] * processes), asyncio.get_running_loop()
+    ideal = IdealBucket(limit.burst, rate, loop.time())
+    warm = BURST_SECONDS / (load - 1) + WARM_UP_SECONDS if load > 1 else WARM_UP_SECONDS
+    seconds = max(4.0, ACQUIRES / per_second)
+    tasks: list[asyncio.Task[None]] = []
+    measured = False
+    until = loop.time() + warm + seconds
+    while loop.time() < until:
+        if not measured and loop.time() >= until - seconds:
+            measured = True
+            meter.reset()
+            found.admitted = [0] * processes
+            found.offered = 0
+            found.delays.clear()
+        found.offered += 1
+        tasks.append(asyncio.create_task(_acquire(limiters, chance.randrange(processes), found, ideal)))
+        await asyncio.sleep(chance.expovariate(per_second))
+    await asyncio.gather(*tasks)
+    found.requests, found.units = meter.requests["UpdateItem"], meter.write_units if hasattr(meter, "write_units") else 0
+    found.least = ideal.least
+    for repository in repositories:
+        await repository.close()
+    return found
+
+
+async def _acquire(limiters: Sequence[RateLimiter], process: int, found: Found, ideal: IdealBucket) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    try:
+        async with limiters[process].acquire("user", "gpt-4", {"rps": 1}):
+            ideal.take(loop.time())
+            found.admitted[process] += 1
+    except RateLimitExceeded:
+        pass
+    found.delays.append(loop.time() - begun)
+
+
+if __name__ == "__main__":
+    import sys
+
+    for processes in PROCESSES:
+        for load in LOADS:
+            for demand in DEMANDS:
+                if processes * demand > 5000:
+                    continue
+                row = []
+                for ahead in (0.0, AHEAD):
+                    f = offer(processes, load, demand, ahead)
+                    row.append(
+                        f"req {f.per_acquire:.4f} adm {sum(f.admitted) / f.offered:.3f} jain {f.fairness:.3f} least {f.least:.0f} p50 {f.delay_ms(0.5):.1f} p99 {f.delay_ms(0.99):.1f}"
+                    )
+                print(processes, load, demand, " | ".join(row), flush=True)
