@@ -12,7 +12,6 @@ from . import forks
 T = TypeVar("T")
 
 THREAD_NAME: Final = "zae-limiter-reminders"
-IDLE_SECONDS: Final = 5.0  # a thread that has nothing to do waits so long for the next call
 
 
 class Reminders(Generic[T]):
@@ -20,42 +19,41 @@ class Reminders(Generic[T]):
 
     def __init__(self, remind: Callable[[T], object]) -> None:
         self._remind = remind
-        self._begin_again()
+        self.forget()
         forks.register(self)
 
     def forget(self) -> None:
         """Begin again in a child process: the parent calls what is to come."""
-        self._begin_again()
-
-    def _begin_again(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._sooner = threading.Event()  # a value came that is due before all others
         self._due: list[tuple[float, int, T]] = []
         self._numbers = count()
         self._runs = False
 
     def add(self, seconds: float, value: T) -> None:
         """Call with ``value`` in so many seconds. Without threads, at the end of the interpreter, nothing is called."""
-        with self._changed:
-            heappush(self._due, (monotonic() + seconds, next(self._numbers), value))
-            if self._runs:
-                self._changed.notify()
-                return
-            self._runs = True
-        try:
-            threading.Thread(target=self._run, name=THREAD_NAME, daemon=True).start()
-        except RuntimeError:
-            self._runs = False
+        due = monotonic() + seconds, next(self._numbers), value
+        with self._lock:
+            heappush(self._due, due)
+            starts, self._runs = not self._runs, True
+            if self._due[0] is due:
+                self._sooner.set()
+        if starts:
+            try:
+                threading.Thread(target=self._run, name=THREAD_NAME, daemon=True).start()
+            except RuntimeError:
+                self._runs = False
 
     def _run(self) -> None:
-        while (value := self._next()) is not None:
-            self._remind(value)
-
-    def _next(self) -> T | None:
-        with self._changed:
-            while not self._due or self._due[0][0] > monotonic():
-                if not self._due and not self._changed.wait(IDLE_SECONDS) and not self._due:
+        while True:
+            with self._lock:
+                if not self._due:
                     self._runs = False
-                    return None
-                if self._due:
-                    self._changed.wait(max(0.0, self._due[0][0] - monotonic()))
-            return heappop(self._due)[2]
+                    return
+                self._sooner.clear()
+                seconds = self._due[0][0] - monotonic()
+                value = heappop(self._due)[2] if seconds <= 0 else None
+            if value is None:
+                self._sooner.wait(seconds)
+            else:
+                self._remind(value)
