@@ -275,7 +275,7 @@ def _leaves_no_token(record: Record, limit: Mapping[object, object], key: str, s
     if not (capacity and burst and amount and period):
         return None
     most_ms = (burst - 1) * period * 1000 // amount
-    if seconds * 1000 <= most_ms:
+    if round(seconds * 1000) <= most_ms:
         return None
     longest = f"at most {most_ms / 1000:g} seconds, or a larger burst"
     return f"leaves no token of the burst of {burst}, because as many come in {seconds:g} seconds: {longest}"

@@ -127,6 +127,11 @@ def test_a_limit_that_the_seconds_of_its_level_do_not_fit_is_named() -> None:
     )
 
 
+def test_the_bound_is_exact_where_a_float_is_not() -> None:
+    assert 32.377 * 1000 > 32_377
+    assert LimitDecl(281, burst=32_378, refill_amount=1000, refill_period=1, ahead=32.377).usable_burst == 1
+
+
 def test_the_seconds_of_a_level_need_limits() -> None:
     assert problems("namespace: a\nsystem: {ahead: 1, on_unavailable: allow}") == (
         "limits.yaml:2:10: system.ahead: is for the `limits` of this level, which has none: leave it out"
