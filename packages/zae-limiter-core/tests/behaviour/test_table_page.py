@@ -37,7 +37,7 @@ if not DOCS.is_dir():
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
-SHADOW = Limit.per_minute("rpm", 1, shadow=True)
+MARKED = Limit.per_minute("rpm", 2, shadow=True, ahead=1)  # its usable burst is 1
 TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
 TEMPLATES |= {
     r"rj_[^/]+/(?:rpm|tpm)": "rj_{ancestor}/{limit}",
@@ -155,7 +155,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     monkeypatch.setattr("zae_limiter.flows.records.migrating.ITEMS_PER_PAGE", 1)
     world, table = async_world, Recorder()
     world.table = table
-    await _write_what_shadow_limits_need(world)
+    await _write_what_marked_limits_need(world)
     await _write_what_limits_need(world)
     await _write_what_overrides_need(world)
     await _write_what_the_provisioner_needs(world)
@@ -164,11 +164,11 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     return table.written
 
 
-async def _write_what_shadow_limits_need(world: World) -> None:
+async def _write_what_marked_limits_need(world: World) -> None:
     limiter, _ = await world.process()
-    await limiter.set_system_defaults([SHADOW])
-    await limiter.set_resource_defaults("gpt-4", [SHADOW])
-    await limiter.set_limits("trial", [SHADOW], "gpt-4")
+    await limiter.set_system_defaults([MARKED])
+    await limiter.set_resource_defaults("gpt-4", [MARKED])
+    await limiter.set_limits("trial", [MARKED], "gpt-4")
     for _ in range(2):
         async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
             pass
@@ -209,7 +209,7 @@ async def _write_what_limits_need(world: World) -> None:
 async def _write_what_overrides_need(world: World) -> None:
     limiter, _ = await world.process()
     until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
-    await limiter.set_limits("project", [SHADOW], "gpt-4", override_until=until)
+    await limiter.set_limits("project", [MARKED], "gpt-4", override_until=until)
     await limiter.set_limits("key", [RPM], "gpt-5", override_until=until)
     await limiter.repository.delete_override("key", "gpt-5")
 

@@ -110,7 +110,9 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
-LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind"]
+LimitField = Literal[
+    "tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind", "ahead"
+]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
@@ -121,10 +123,11 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "refill_period": "rp",
     "shadow": "sh",
     "kind": "kd",
+    "ahead": "ah",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
-_OF_CONFIG: Final = frozenset[LimitField](("shadow",))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead"))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -145,7 +148,9 @@ class BucketAttributes(NamedTuple):
 
 
 class LimitAttributes(NamedTuple):
-    """The attributes of one limit in a config item: amounts in tokens, the period in seconds."""
+    """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
+    milliseconds.
+    """
 
     capacity: str
     burst: str
@@ -153,6 +158,7 @@ class LimitAttributes(NamedTuple):
     refill_period: str
     shadow: str
     kind: str
+    ahead: str
 
 
 class LimitAttribute(NamedTuple):

@@ -137,11 +137,16 @@ class Grant:
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
-        self.claims = claims
+        self._claims = claims
         self.unavailable = unavailable
         self.rollback = request.rollback
         self.consumed = request.amounts
         self.lock = RLock()
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The buckets that the acquire drew on."""
+        return self._claims
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

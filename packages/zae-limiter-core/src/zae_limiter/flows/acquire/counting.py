@@ -12,7 +12,7 @@ from ...values.limits import MAX_LIMITS
 from ...values.refusal import RateLimitExceeded
 from ...values.usage import Refuser
 from ..bucket.serving import cached_bucket
-from ..bucket_queue import RefusalCount
+from ..bucket_queue import BucketRequest, RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Post
@@ -45,8 +45,11 @@ def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
-    """Write the refusals that no write has counted, as far as the budget of the run allows."""
-    waiters = [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
+    """Write what no write has counted, refusals and what was spent of holds, and bring back what is held; as far as the
+    budget of the run allows.
+    """
+    waiters: list[BucketRequest] = [*namespace_state.holding.values()]
+    waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
     try:
         for begin in range(0, len(waiters), AT_ONCE):
             yield from queue(waiters[begin : begin + AT_ONCE])

@@ -3,7 +3,7 @@
 This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
@@ -16,8 +16,9 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, fit_batch
+from .batch import Batch, fit_batch, hopeless
 from .contest import may_reshape
+from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
@@ -117,16 +118,22 @@ class CommitRun:
         if self._rules_out_by_old_shape(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
+        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
             self._refuse_or_ask(batch, plan)
-        if not batch.carried:
+        if not batch.carried or self._ends_with_draw(batch, plan):
             return None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
+
+    def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
+        """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
+        if isinstance(plan, ConsumeWrite) and (vain := draw_ahead(self.cached, batch, plan, self.config)):
+            self.settle(vain, "admitted")
+        return not self.pending
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
         """Settle the requests that the answer decides."""
@@ -142,6 +149,7 @@ class CommitRun:
         self._learn(item, self.now_ms, own_writes=1)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
+        drawn(cached, batch, self.now_ms)
         self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()
@@ -155,8 +163,8 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
-        if decision is not None and decision.batch.refused and isinstance(error, ConditionFailed | NotApplied):
-            self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
+        if decision is not None and isinstance(error, ConditionFailed | NotApplied):
+            put_back(self.namespace_state, self.cached, decision.batch)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -328,11 +336,11 @@ class CommitRun:
         A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
         fits, ask the store with the first one.
         """
-        headroom = plan.headroom
+        headroom = headroom_and_held(self.cached, plan)
         if self._fresh():
-            hopeless = list(_hopeless(batch.short, headroom))
-            if hopeless:
-                self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
+            refused = list(hopeless(batch.short, headroom))
+            if refused:
+                self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.shadow_amounts:
@@ -365,16 +373,7 @@ class CommitRun:
         if plan.reshapes:
             return
         known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
-        batch = fit_batch(known, plan.headroom, plan.ceilings)
+        headroom = headroom_and_held(self.cached, plan)
+        batch = fit_batch(known, headroom, plan.ceilings)
         if batch.short:
-            self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))
-
-
-def _hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
-    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
-    blocked = False
-    for request in short:
-        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
-        if not fits or (blocked and request.turn):
-            yield request
-            blocked = blocked or request.turn > 0
+            self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))
