@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from zae_limiter.flows.acquire.acquire import acquire
-from zae_limiter.flows.acquire.claims import AcquireRequest
-from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.steps import Enqueue, Flow
 from zae_limiter.operations.errors import StoreError
 

@@ -1,4 +1,4 @@
-"""Arguments for every public method of the library, by the names of its parameters.
+"""Arguments for every public method of the library, by the names of its parameters, else by their types.
 
 Lives here: strategies, and which methods there are. Never: a call.
 """
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
 from hypothesis import strategies as st
 
@@ -63,7 +64,6 @@ some_limits = st.builds(
     st.sampled_from([1, 60, 86400, 3_153_600_000]),
 )
 limits = st.lists(some_limits, min_size=1, max_size=3, unique_by=lambda limit: limit.name)
-policies = st.sampled_from([None, "block", "allow"])
 places = st.tuples(entities, resources | st.just("_default_"))
 config_places = places | st.tuples(st.none(), resources) | st.just((None, None))
 configs = st.builds(StoredConfig, limits.map(tuple), st.none(), st.none() | st.just("sha256:0"))
@@ -82,6 +82,7 @@ ends = st.datetimes(datetime(2023, 11, 14), datetime(2024, 11, 20), timezones=st
 tokens = st.sampled_from([None, Known.LAST_TOKEN, Known.LAST_TOKEN, "?", "a", "2024-01-01T10:00:00.000Z-1"])
 metadata = st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)
 
+# By the name of the parameter, where its type says too little; a flag, or a choice of a few words, has its type.
 SOUND: dict[str, st.SearchStrategy[Any]] = {
     "entity_id": entities,
     "parent_id": st.none() | entities,
@@ -89,11 +90,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "consume": consumption,
     "tokens": consumption,
     "limits": limits,
-    "cascade": st.booleans(),
-    "rollback": st.booleans(),
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
-    "exist_ok": st.booleans(),
-    "on_unavailable": policies,
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
     "override_until": ends,
     "name": st.sampled_from(SPARE_NAMESPACES),
@@ -139,13 +136,18 @@ def calls(draw: st.DrawFn) -> Call:
 
 
 def _arguments(draw: st.DrawFn, method: str) -> dict[str, Any]:
-    chosen = {}
+    chosen, types = {}, _types(method)
     for name, parameter in inspect.signature(getattr(_METHODS[method], method)).parameters.items():
         if name == "self" or (parameter.default is not parameter.empty and draw(st.booleans())):
             continue
-        sound = SOUND_OF[method, name] if (method, name) in SOUND_OF else SOUND[name]
+        sound = SOUND_OF.get((method, name), SOUND.get(name, st.from_type(types[name])))
         chosen[name] = draw(sound if name in NEVER_JUNK or draw(st.integers(0, 7)) else python_junk)
     return chosen
+
+
+@cache
+def _types(method: str) -> dict[str, Any]:
+    return get_type_hints(getattr(_METHODS[method], method))
 
 
 _METHODS = methods()

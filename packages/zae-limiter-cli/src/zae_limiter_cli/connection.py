@@ -12,11 +12,13 @@ from urllib.parse import quote, urlsplit
 from .errors import CommandError
 
 if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
     from zae_limiter.stores import Meter, SyncSQLiteStore
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 60
 ATTEMPTS: Final = 3
+TABLE_READ_SECONDS: Final = 10.0  # a migration or a copy rather waits than ends
 
 
 @dataclass(frozen=True)  # without slots: the session is made once
@@ -43,7 +45,8 @@ class Connection:
             file = Options(store=url, namespace="default").file
         except ValidationError as error:
             raise CommandError(f"{source} {url!r}: {error.problem}") from error
-        return cls(f"sqlite:///{quote(str(Path(file or '').absolute()))}", file=file)
+        assert file is not None  # of a store that is set
+        return cls(f"sqlite:///{quote(str(file.absolute()))}", file=file)
 
     def __post_init__(self) -> None:
         if self.endpoint_url is not None and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.endpoint_url):
@@ -94,7 +97,17 @@ class Connection:
         """Return the store in the file, which its first operation makes if it is missing."""
         from zae_limiter.stores import SyncSQLiteStore
 
-        return SyncSQLiteStore(self.file or "", meter=meter)
+        assert self.file is not None  # only a store is opened so
+        return SyncSQLiteStore(self.file, meter=meter)
+
+    def open_table(self) -> "SyncRepository":
+        """Return a repository for what belongs to no namespace. It opens none: `default` may be deleted, and stays
+        so.
+        """
+        from zae_limiter import Options, maintenance
+
+        options = Options(check_version=False, read_timeout=TABLE_READ_SECONDS, **self.store_options())
+        return maintenance.open_table(options)
 
     def store_options(self) -> dict[str, Any]:
         """Return the arguments of ``SyncRepository.open`` for this stack or file."""

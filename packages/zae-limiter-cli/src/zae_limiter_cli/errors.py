@@ -142,7 +142,7 @@ def _core_message(error: Exception) -> str:
     match error:
         case NamespaceNotFoundError(deleted_id=None):
             return f"there is no namespace {error.namespace!r}: `zae-limiter namespace list` lists the namespaces"
-        case NamespaceNotFoundError():
+        case NamespaceNotFoundError(copied_from=None):
             way_out = f"`zae-limiter namespace recover {error.deleted_id}` recovers it"
             return f"the namespace {error.namespace!r} was deleted: {way_out}"
         case EntityNotFoundError():

@@ -58,8 +58,8 @@ def fail(*args: str) -> str:
     return done.stderr.removeprefix("Error: ").rstrip("\n")
 
 
-def tokens(name: str) -> int:
-    with SyncRateLimiter(SyncRepository.open(name, stack="my-app", register=False)) as limiter:
+def tokens(name: str, *, stack: str = "my-app") -> int:
+    with SyncRateLimiter(SyncRepository.open(name, stack=stack, register=False)) as limiter:
         return limiter.available("key-1", "gpt-4")["rpm"]
 
 
@@ -118,6 +118,19 @@ def test_from_a_stack_to_a_file(stack: Table, tmp_path: Path) -> None:
     assert told == f"Copied to sqlite:///{other}: default, 2 items.\n"
     with SyncRepository.sqlite(other, register=False) as copied:
         assert copied.get_system_defaults() == ([RPM], None)
+
+
+def test_from_file_to_file_to_stack_to_stack(file: str, stack: Table, tmp_path: Path) -> None:
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    with making("second"):
+        for source, target in ((file, other), (other, "my-app"), ("my-app", "second")):
+            told = succeed("--from", source, "--to", target, "--yes")
+            assert told == f"Copied to {target}: default, prod, 10 items.\n"
+        assert 40 <= tokens("prod", stack="second") < 60
+        with SyncRepository.open("prod", stack="second", register=False) as copied:
+            assert copied.get_resource_defaults("gpt-4") == [RPM]
+            (hour,) = copied.get_usage_snapshots(entity_id="key-1", window="hourly").snapshots
+            assert hour.consumed == {"rpm": 20}
 
 
 def test_mistakes_are_told_in_one_line(file: str, stack: Table, tmp_path: Path) -> None:

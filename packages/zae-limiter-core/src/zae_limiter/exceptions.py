@@ -220,14 +220,21 @@ class InfrastructureNotFoundError(InfrastructureError):
 
 
 class NamespaceNotFoundError(InfrastructureError):
-    """The namespace is not registered; ``deleted_id`` is the id of a deleted namespace with that name, if any."""
+    """The namespace is not registered; ``deleted_id`` is the id of a deleted namespace with that name, if any.
 
-    def __init__(self, namespace: str, deleted_id: str | None = None) -> None:
-        super().__init__(namespace, deleted_id)
+    ``copied_from`` is the id, in the source, of a namespace whose copy under that name is not complete.
+    """
+
+    def __init__(self, namespace: str, deleted_id: str | None = None, copied_from: str | None = None) -> None:
+        super().__init__(namespace, deleted_id, copied_from)
         self.namespace = namespace
         self.deleted_id = deleted_id
+        self.copied_from = copied_from
 
     def __str__(self) -> str:
+        if self.copied_from is not None:
+            way_out = "wait until `zae-limiter copy` ends, or run it again if it was interrupted"
+            return f"the copy of the namespace {self.namespace!r} is not complete: {way_out}"
         if self.deleted_id is not None:
             return f"the namespace {self.namespace!r} was deleted: recover it, or register it anew"
         return f"there is no namespace {self.namespace!r}: register it first"

@@ -9,7 +9,8 @@ from time import perf_counter
 
 from .engines.meter import Meter
 from .exceptions import LeaseExpiredError, ValidationError
-from .flows.acquire.claims import AcquireRequest, Grant
+from .flows.acquire.claims import Grant
+from .flows.acquire.requests import AcquireRequest
 from .flows.acquire.statuses import shadowed
 from .flows.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState

@@ -1,7 +1,6 @@
 """The options of a repository, with their defaults and their checks."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypedDict, Unpack
 
@@ -11,7 +10,7 @@ from .engines.dynamodb.options import Transport
 from .engines.engine import Capabilities
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
-from .values.limits import Limit, OnUnavailable, check_on_unavailable
+from .values.limits import OnUnavailable, check_on_unavailable
 from .values.naming import check_namespace
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
@@ -161,16 +160,6 @@ class AnyOptions(OpenOptions, InMemoryOptions, total=False):
     """All fields of ``Options``."""
 
     namespace: str | None
-
-
-class AcquireOptions(TypedDict, total=False):
-    """The options of ``acquire``."""
-
-    limits: Sequence[Limit] | None
-    cascade: bool
-    on_unavailable: OnUnavailable | None
-    rollback: bool
-    max_wait: float
 
 
 class BuilderBase:

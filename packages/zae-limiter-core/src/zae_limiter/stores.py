@@ -6,6 +6,8 @@ counts requests and capacity units.
 
 An engine is a subclass of ``Store`` or ``SyncStore``. It performs an ``Operation``, such as ``Get`` or ``Update``, and
 returns the answer that this promises, or raises a ``StoreError``, which says what is certain about the outcome.
+``INDEXES`` and ``TABLE_KEYS`` have the attributes that a query goes by; ``item_size`` has the bytes of an item, which
+may be 400 KB. ``zae_limiter.testing.conformance`` has the tests of an engine.
 """
 
 from .engines.dynamodb.aio.store import DynamoDBStore
@@ -37,6 +39,7 @@ from .operations.errors import (
     Unreadable,
     Untrusted,
 )
+from .operations.sizes import item_size
 from .operations.values import (
     BatchGet,
     BatchWrite,
@@ -61,8 +64,11 @@ from .operations.values import (
     Update,
     Value,
 )
+from .schema.table import INDEXES, TABLE_KEYS, Index
 
 __all__ = [
+    "INDEXES",
+    "TABLE_KEYS",
     "AccessLost",
     "BatchGet",
     "BatchWrite",
@@ -80,6 +86,7 @@ __all__ = [
     "EnableTtl",
     "Found",
     "Get",
+    "Index",
     "IndexName",
     "Invalid",
     "Item",
@@ -114,5 +121,6 @@ __all__ = [
     "Unwritten",
     "Update",
     "Value",
+    "item_size",
     "time_left",
 ]

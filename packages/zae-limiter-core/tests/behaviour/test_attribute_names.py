@@ -10,7 +10,8 @@ import zae_limiter
 from zae_limiter.schema import attributes
 
 CORE = Path(zae_limiter.__file__).parent
-ATTRIBUTES = {value for name, value in vars(attributes).items() if name.isupper() and name[0] != "_" and name != "WCU"}
+CONSTANTS = {name: value for name, value in vars(attributes).items() if name.isupper() and name[0] != "_"}
+ATTRIBUTES = {value for name, value in CONSTANTS.items() if isinstance(value, str) and name != "WCU"}
 
 # These names are no words of a public value: they are raw wherever they stand.
 UNMISTAKABLE = {attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES, attributes.TTL} | {

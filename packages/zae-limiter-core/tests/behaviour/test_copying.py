@@ -116,8 +116,9 @@ def test_a_half_copy_is_neither_opened_nor_recovered_but_may_be_purged(
     with pytest.raises(Killed):
         copy(table_over(file, clock), table_over(MortalStore(over(table), lives=3), clock))
     target = table_over(over(table), clock)
-    with pytest.raises(NamespaceNotFoundError):
+    with pytest.raises(NamespaceNotFoundError, match=r"not complete: .* run it again if it was interrupted") as caught:
         opened(over(table), clock)
+    assert caught.value.copied_from == source.repository.namespace_id
     (half,) = target.list_orphan_namespaces()
     with pytest.raises(NamespaceStateError, match="its copy is not complete: repeat"):
         target.recover_namespace(half.namespace_id)

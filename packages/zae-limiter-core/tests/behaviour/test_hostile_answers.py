@@ -1,14 +1,13 @@
 """Every answer of a store, of whatever shape, is a value or an error of ours, in both variants."""
 
 import asyncio
-import inspect
 from random import Random
 from typing import Any
 
 import pytest
 
 from support.core.hostile import HostileTable, SyncHostileStore
-from support.core.hostile_calls import CALLS, SETTINGS, WITHOUT_THE_STORE, Variant, filled, lines, trial
+from support.core.hostile_calls import CALLS, SETTINGS, Variant, filled, lines, public_methods, trial
 from support.core.worlds import World, take
 from zae_limiter import (
     Limit,
@@ -34,13 +33,7 @@ def items() -> list[Item]:
 
 
 def test_there_is_a_call_of_each_method_that_asks_the_store() -> None:
-    public = {
-        name
-        for cls in (SyncRepository, SyncRateLimiter)
-        for name in dir(cls)
-        if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(cls, name))
-    }
-    assert public - WITHOUT_THE_STORE <= {name.partition(" ")[0] for name in CALLS}
+    assert public_methods().keys() <= {name.partition(" ")[0] for name in CALLS}
 
 
 @pytest.mark.slow

@@ -17,8 +17,8 @@ from support.core.desk import Desk
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
-from zae_limiter.flows.acquire.claims import AcquireRequest
 from zae_limiter.flows.acquire.lease import consume
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.waiting_line import Turn
@@ -305,7 +305,8 @@ async def test_a_limit_that_the_parent_alone_has_is_told_as_the_parents(world: W
         with pytest.raises(RateLimitExceeded) as caught:
             await lease.consume(dpm=1)
     for refusal in (caught.value, await refused(limiter, {"dpm": 1})):
-        assert refusal.entity_id == OWN
+        assert (refusal.entity_id, refusal.refused_by, refusal.path) == (OWN, PARENT, (OWN, PARENT))
+        assert str(refusal).startswith(f"{OWN} > {PARENT}/r: 1 dpm requested")
         assert headers(refusal)["RateLimit"].startswith('"parent/dpm";r=0')
         assert pickle.loads(pickle.dumps(refusal)).entity_id == OWN
 

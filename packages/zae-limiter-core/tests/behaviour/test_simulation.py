@@ -17,7 +17,7 @@ from simulation.plan import Plan, planned
 from simulation.shrink import TROUBLES
 from simulation.waits import Waits
 from simulation.world import World, simulate
-from zae_limiter.flows.acquire.claims import AcquireRequest
+from zae_limiter.flows.acquire.requests import AcquireRequest
 
 
 @pytest.mark.slow

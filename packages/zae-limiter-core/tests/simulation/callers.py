@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
 from zae_limiter.flows.acquire import lease, statuses
-from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
-from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
@@ -218,7 +218,7 @@ class Caller:
         entity_id, resource = self.place
         counting = {entity_id, *(entity for entity, _ in short)} if short else ()
         self.refusals.update(((entity, resource), "rj") for entity in counting)
-        self.refusals.update((self.place, f"pj_{name}") for entity, name in short if entity != entity_id)
+        self.refusals.update((self.place, f"rj_{entity}/{name}") for entity, name in short if entity != entity_id)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
         shadowed = statuses.shadowed(grant.claims, known)

@@ -250,7 +250,7 @@ def _of_every_limit(real: Callable[..., RateLimitExceeded]) -> Callable[..., Rat
 
 def _of_who_is_short(refusal: RateLimitExceeded, _: CachedBucket) -> list[str]:
     """The one who asked counts its own limits for those of its parent."""
-    return [f"pj_{each.limit_name}" for each in refusal.violations]
+    return [f"rj_{each.entity_id}/{each.limit_name}" for each in refusal.violations]
 
 
 def _at_least_one(self: Limit) -> int:
@@ -333,10 +333,12 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
     Mutant(
-        "refusals by a parent that nobody counts", fault=_patched(patch.object(counting, "_by_parent", lambda *_: ()))
+        "refusals by a parent that nobody counts",
+        fault=_patched(patch.object(counting, "_by_ancestors", lambda *_: ())),
     ),
     Mutant(
-        "own refusals counted for the parent's", fault=_patched(patch.object(counting, "_by_parent", _of_who_is_short))
+        "own refusals counted for an ancestor's",
+        fault=_patched(patch.object(counting, "_by_ancestors", _of_who_is_short)),
     ),
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),

@@ -6,7 +6,8 @@ Never: the list of faults (mutants).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Grant
+from zae_limiter.flows.acquire.claims import Claim, Grant
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.taking_in_turn import ANY_PARTS
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState

@@ -6,7 +6,7 @@ Lives here: the sleeps of one caller, the order of the callers of a process. Nev
 from collections.abc import Sequence
 from itertools import combinations
 
-from zae_limiter.flows.acquire.claims import AcquireRequest
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.values.refusal import RateLimitExceeded
 
 from .kernel import Kernel, Violation

@@ -9,7 +9,6 @@ from zae_limiter import (
     InfrastructureError,
     NamespaceNotFoundError,
     NamespaceStateError,
-    Options,
     SyncRepository,
     maintenance,
 )
@@ -20,7 +19,6 @@ from ..connection import Connection
 from ..errors import CommandError
 from ..progress import Reporter
 
-READ_SECONDS: Final = 10.0  # a copy rather waits than ends
 ITEMS_BETWEEN_LINES: Final = 1000
 AGAIN: Final = "nobody can open what is not complete there: run the same command again, which begins it anew"
 
@@ -67,12 +65,8 @@ def both(source: Connection, target: Connection) -> Iterator[Copying]:
         raise CommandError(f"--from and --to are both {source.name}")
     if source.file is not None and not source.file.exists():
         raise CommandError(f"--from: there is no file {source.file}")
-    with _open(source) as reading, _open(target) as writing:
+    with source.open_table() as reading, target.open_table() as writing:
         yield Copying(reading, writing)
-
-
-def _open(place: Connection) -> SyncRepository:
-    return maintenance.open_table(Options(check_version=False, read_timeout=READ_SECONDS, **place.store_options()))
 
 
 def _every_so_often(report: Reporter, total: int) -> Any:

@@ -134,7 +134,7 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
     client = connection.client("cloudformation")
     plan = make_plan(client, connection.name, request)
     if plan.stack is not None:
-        with record.open_table(connection) as table:
+        with connection.open_table() as table:
             found = record.known_record(table, connection.name)
         if not request.allow_downgrade:
             record.refuse_downgrade(connection.name, found)
@@ -207,7 +207,7 @@ def finish(
     """Do what CloudFormation does not: code, version record, the namespace `default`. Raises ``CommandError``."""
     try:
         code = upload_code(connection, artifacts, report)
-        with record.open_table(connection) as table:
+        with connection.open_table() as table:
             recorded, default = record.write_record(table, connection.name), record.register_default(table)
     except KeyboardInterrupt:
         rest = f"run `zae-limiter upgrade --code-only --name {connection.name}`, which does the rest"

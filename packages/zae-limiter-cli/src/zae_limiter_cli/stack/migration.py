@@ -21,7 +21,7 @@ def pending(connection: Connection) -> tuple[list[Migration], str | None]:
     """Return the migrations that the table still needs, and why they would be refused now, if so. Raises
     ``NoUpgradePathError``.
     """
-    with record.open_table(connection) as table:
+    with connection.open_table() as table:
         found = record.known_record(table, connection.name)
     wanted = [] if found is None else maintenance.pending(found, maintenance.MIGRATIONS, stack=connection.name)
     if found is not None and wanted:
@@ -34,7 +34,7 @@ def pending(connection: Connection) -> tuple[list[Migration], str | None]:
 
 def forecast(connection: Connection, wanted: Sequence[Migration]) -> list[Forecast]:
     """Return what these migrations would do; read the whole table."""
-    with record.open_table(connection) as table:
+    with connection.open_table() as table:
         return maintenance.run(table, maintenance.forecast(wanted))
 
 
@@ -45,7 +45,7 @@ def migrate(connection: Connection, report: Reporter) -> list[MigrationProgress]
     """
     again = f"run `zae-limiter upgrade --name {connection.name}` again, which goes on where this run ended"
     try:
-        with record.open_table(connection) as table:
+        with connection.open_table() as table:
             return _migrate(table, connection, report)
     except InfrastructureError as error:
         raise CommandError(f"{error}: {again}") from error
@@ -101,5 +101,5 @@ def shut_out(connection: Connection, oldest_client: str) -> bool:
             return found
         return VersionRecord(found.schema_version, found.core_version, oldest_client)
 
-    with record.open_table(connection) as table:
+    with connection.open_table() as table:
         return maintenance.run(table, maintenance.change_version_record(connection.name, raised))

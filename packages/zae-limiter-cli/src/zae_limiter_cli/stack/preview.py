@@ -60,7 +60,7 @@ def beside(connection: Connection, plan: Plan) -> Iterator[Change]:
         if function is None or function.code_sha256 != artifact.code_sha256:
             action = "~" if function and function.version else "+"
             yield {"action": action, "what": name, "kind": "code", "details": artifact.version}
-    with record.open_table(connection) as table:
+    with connection.open_table() as table:
         before = None if plan.stack is None else record.read_record(table)
     ours = record_over(before) if before else record_of_this_release()
     if before != ours:

@@ -3,29 +3,19 @@
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from zae_limiter import (
     ClientTooOldError,
     InfrastructureNotFoundError,
     NamespaceNotFoundError,
-    Options,
     SyncRepository,
     VersionRecord,
     maintenance,
 )
 from zae_limiter.values.versions import core_version, parse_version, record_of_this_release, record_over
 
-from ..connection import Connection
 from ..errors import CommandError
 from ..options import DEFAULT_NAMESPACE
-
-READ_SECONDS: Final = 10.0  # a migration rather waits than ends
-
-
-def open_table(connection: Connection) -> SyncRepository:
-    """Return a repository for what belongs to no namespace. It opens none: `default` may be deleted, and stays so."""
-    return maintenance.open_table(Options(check_version=False, read_timeout=READ_SECONDS, **connection.store_options()))
 
 
 def read_record(table: SyncRepository) -> VersionRecord | None:

@@ -59,7 +59,7 @@ def checks(connection: Connection) -> Iterator[Check]:
     if "aggregator" in on:
         yield _looked("stream", _stream, connection)
         yield _looked("dead letters", _dead_letters, connection, stack)
-    with record.open_table(connection) as table:
+    with connection.open_table() as table:
         yield _looked("version", _version, table, connection.name)
         yield _looked("latency", _latency, table)
 

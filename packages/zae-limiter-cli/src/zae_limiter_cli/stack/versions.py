@@ -53,7 +53,7 @@ def compare(connection: Connection) -> Comparison:
         raise CommandError(f"{connection.no_stack()}: `zae-limiter deploy --name {connection.name}` creates it")
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
     lambdas = lambdas_of(options)
-    with record.open_table(connection) as table:
+    with connection.open_table() as table:
         found = record.read_record(table)
     parts = (*_recorded(found), *_code(connection, lambdas))
     problem = _problem(connection.name, found)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from support.core.snapshots import usage_item
-from zae_limiter import Options, SyncRepository, UsageSnapshot
+from zae_limiter import Options, Refuser, SyncRepository, UsageSnapshot
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-from zae_limiter.operations.values import NOTHING, Put
+from zae_limiter.operations.values import Put
 from zae_limiter.values.usage import Window
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table `my-app`, its namespace `default`, and what puts snapshots there without an aggregator."""
+    """A table, its namespace `default`, and what puts snapshots there without an aggregator."""
 
     repository: SyncRepository
     store: SyncDynamoDBStore
@@ -30,19 +30,20 @@ class Table:
         *,
         events: int = 1,
         refused: int = 0,
-        by_parent: Mapping[str, int] = NOTHING,
+        refused_by: Mapping[tuple[str, str], int] | None = None,
         shadowed: int = 0,
         **consumed: int,
     ) -> None:
         """Have the table hold a snapshot."""
-        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by_parent)
+        by = {Refuser(*at): number for at, number in (refused_by or {}).items()}
+        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by)
         self.store.perform(Put(usage_item(self.repository.namespace_id, snapshot)))
 
 
 @contextmanager
-def making() -> Iterator[Table]:
+def making(stack: str = "my-app") -> Iterator[Table]:
     """The table, made in the AWS that clients of this process find."""
-    options = Options(stack="my-app", create_table=True, read_timeout=30)  # a busy machine loses no answer
+    options = Options(stack=stack, create_table=True, read_timeout=30)  # a busy machine loses no answer
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())
     with SyncRepository.over(store, options) as repository:
         yield Table(repository, store)

@@ -7,13 +7,11 @@ from functools import wraps
 from typing import Any, Self, Unpack, cast
 
 from ..flows.acquire import inspection
-from ..flows.acquire.claims import AcquireRequest
-from ..flows.acquire.requests import validate_place, validate_request
+from ..flows.acquire.requests import AcquireOptions, AcquireRequest, validate_place, validate_request
 from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
 from ..runtime.unused import warn_if_later
-from ..settings import AcquireOptions
 from ..values.limits import Limit, OnUnavailable, check_limits
 from ..wiring import Decorated, check_decorated, check_repository, of_call
 from .entities import EntityMethods

@@ -5,7 +5,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Self
 
-from ..flows.acquire.claims import AcquireRequest
+from ..flows.acquire.requests import AcquireRequest
 from ..flows.process.namespace_state import NamespaceState
 from ..observing import Audience, Watch
 from ..runtime.unused import Place

@@ -5,8 +5,7 @@ from typing import Any
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
-from ..flows.acquire.requests import validate_request
-from ..settings import AcquireOptions
+from ..flows.acquire.requests import AcquireOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
 from .leases import REFUNDS
 

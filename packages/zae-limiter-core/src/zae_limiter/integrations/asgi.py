@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, Unpack
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
-from ..settings import AcquireOptions
+from ..flows.acquire.requests import AcquireOptions
 from . import inbox
 from .answers import Answer, Answers, NotServed, refusal_of, served
 from .arguments import check_arguments, check_cost

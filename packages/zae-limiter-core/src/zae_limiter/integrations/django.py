@@ -17,7 +17,7 @@ from django.http import HttpResponse
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
-from ..settings import AcquireOptions
+from ..flows.acquire.requests import AcquireOptions
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call

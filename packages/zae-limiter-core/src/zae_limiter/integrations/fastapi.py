@@ -14,8 +14,8 @@ from fastapi.requests import HTTPConnection
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
+from ..flows.acquire.requests import AcquireOptions
 from ..http import PROBLEM_MEDIA_TYPE, STATUS
-from ..settings import AcquireOptions
 from .arguments import check_arguments, check_cost
 from .asgi import AnswerMiddleware, Exchange
 from .leases import Refund

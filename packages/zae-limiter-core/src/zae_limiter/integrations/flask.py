@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, Unpack, cast
 
 from flask import Flask, Response, current_app, g, request
 
-from ..settings import AcquireOptions
+from ..flows.acquire.requests import AcquireOptions
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call

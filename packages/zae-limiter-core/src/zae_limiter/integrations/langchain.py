@@ -19,7 +19,7 @@ except ImportError as error:
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter
-from ..settings import AcquireOptions
+from ..flows.acquire.requests import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
 from ..values.refusal import RateLimitExceeded
 from .arguments import check_refund

@@ -29,8 +29,8 @@ except ImportError as error:
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ZAELimiterError
+from ..flows.acquire.requests import AcquireOptions
 from ..http import STATUS
-from ..settings import AcquireOptions
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
 from .arguments import check_refund

@@ -7,39 +7,38 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..values.limits import MILLI
+from ..values.usage import Refuser
 from .attributes import (
     ACQUIRES,
     ANCHOR,
-    REFUSED,
-    SHADOWED,
     SHARD_COUNT,
+    TOTALS,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
 NO_ITEM: Final[Image] = {}
+NO_REFUSERS: Final[Mapping[Refuser, int]] = {}
 
 
 class Consumption(NamedTuple):
-    """Net tokens consumed, by limit, without limits that did not change; and acquires: admitted, refused, shadowed.
+    """Net tokens consumed, by limit, and acquires, by the counter of the bucket; both without what did not change.
 
     ``rests``: the thousandths beside the tokens. A shard has some if several shards served a request.
-    ``refused_by_parent``: refused acquires by limit of the parent.
+    ``refused_by``: refused acquires by limit of an ancestor.
     """
 
     tokens: Mapping[str, int]
-    events: int
+    acquires: Mapping[str, int] = NO_ITEM
     rests: Mapping[str, int] = NO_ITEM
-    refused: int = 0
-    shadowed: int = 0
-    refused_by_parent: Mapping[str, int] = NO_ITEM
+    refused_by: Mapping[Refuser, int] = NO_REFUSERS
 
     def __bool__(self) -> bool:
         """Return whether there was any."""
-        return bool(self.tokens or self.events or self.refused or self.shadowed or self.refused_by_parent)
+        return bool(self.tokens or self.acquires or self.refused_by)
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
@@ -49,7 +48,7 @@ def consumption(before: Image | None, after: Image) -> Consumption:
     """
     old, new = _counters(before or NO_ITEM), _counters(after)
     if new.has_just_begun:
-        return Consumption({}, 0)  # it replaces a leftover, whose tokens are not given back
+        return Consumption({})  # it replaces a leftover, whose tokens are not given back
     tokens: dict[str, int] = {}
     rests: dict[str, int] = {}
     for limit, total in new.milli.items():
@@ -60,18 +59,20 @@ def consumption(before: Image | None, after: Image) -> Consumption:
             rests[limit] = total % MILLI - former % MILLI
     return Consumption(
         tokens,
-        new.events - old.events,
+        _changes(old.acquires, new.acquires),
         rests,
-        refused=new.refused - old.refused,
-        shadowed=new.shadowed - old.shadowed,
-        refused_by_parent=_refused_by_parent(before or NO_ITEM, after),
+        refused_by=_refused_by(before or NO_ITEM, after),
     )
 
 
-def _refused_by_parent(before: Image, after: Image) -> dict[str, int]:
-    limits = {name: limit for name in after if (limit := parse_refused_by_parent(name)) is not None}
-    changes = {limit: after[name] - before.get(name, 0) for name, limit in limits.items()}
-    return {limit: number for limit, number in changes.items() if number}
+def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    return {name: number - before[name] for name, number in after.items() if number != before[name]}
+
+
+def _refused_by(before: Image, after: Image) -> dict[Refuser, int]:
+    refusers = {name: refuser for name in after if (refuser := parse_refused_by(name)) is not None}
+    changes = {refuser: after[name] - before.get(name, 0) for name, refuser in refusers.items()}
+    return {refuser: number for refuser, number in changes.items() if number}
 
 
 def writes(before: Image | None, after: Image) -> int:
@@ -95,14 +96,12 @@ class _Counters(NamedTuple):
 
     milli: Mapping[str, int]
     writes: int
-    events: int
-    refused: int
-    shadowed: int
+    acquires: Mapping[str, int]
 
     @property
     def has_just_begun(self) -> bool:
         """Whether a split has just put this shard: nothing was consumed from it."""
-        return self.writes == ONE_WRITE and not self.events and not any(self.milli.values())
+        return self.writes == ONE_WRITE and not self.acquires[ACQUIRES] and not any(self.milli.values())
 
 
 def _counters(image: Image) -> _Counters:
@@ -111,5 +110,4 @@ def _counters(image: Image) -> _Counters:
         attribute = parse_bucket_attribute(name)
         if attribute is not None and attribute.field == "consumed" and attribute.limit != WCU:
             milli[attribute.limit] = total
-    acquires = (image.get(name, 0) for name in (ACQUIRES, REFUSED, SHADOWED))
-    return _Counters(milli, image.get(WRITES, 0), *acquires)
+    return _Counters(milli, image.get(WRITES, 0), {name: image.get(name, 0) for name in TOTALS})

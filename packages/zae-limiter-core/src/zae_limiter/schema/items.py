@@ -16,6 +16,7 @@ from .attributes import (
     ANCHOR,
     CASCADE,
     CONFIG_READ_AT,
+    COUNTERS,
     ENTITY_ID,
     GSI2PK,
     GSI2SK,
@@ -25,9 +26,7 @@ from .attributes import (
     GSI4SK,
     PARENT_ID,
     PK,
-    REFUSED,
     RESOURCE,
-    SHADOWED,
     SHARD_COUNT,
     SK,
     TTL,
@@ -42,7 +41,7 @@ Item = dict[str, Any]
 
 WRITES: Final = bucket_attributes(WCU).consumed
 ONE_WRITE: Final = MILLI
-_NUMBERS: Final = frozenset((ACQUIRES, REFUSED, SHADOWED, TTL))
+_NUMBERS: Final = frozenset((*COUNTERS, TTL))
 AHEAD_MS: Final = 60_000
 
 
@@ -228,7 +227,6 @@ def bucket_item(
     shard_count: int,
     anchor_ms: int,
     config_read_at_ms: int,
-    acquires: int = 0,
     expires_at: int | None = None,
 ) -> Item:
     """Return the item of a new bucket shard, with its entity's ``parent_link``; ``expires_at`` is in epoch seconds."""
@@ -238,7 +236,7 @@ def bucket_item(
         SHARD_COUNT: shard_count,
         ANCHOR: anchor_ms,
         CONFIG_READ_AT: config_read_at_ms,
-        ACQUIRES: acquires,
+        ACQUIRES: 0,
         WRITES: ONE_WRITE,
     }
     for limit, tokens, consumed in balances:

@@ -5,15 +5,14 @@ from collections.abc import Mapping
 from . import keys
 from .attributes import (
     ACQUIRES,
+    COUNTERS,
     GSI4PK,
     LOCK,
     PK,
-    REFUSED,
-    SHADOWED,
     SK,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from .items import ONE_WRITE, Item
 from .table import KEY_ATTRIBUTES
@@ -55,10 +54,10 @@ def _begun(bucket: Mapping[str, object]) -> Item:
     begun: Item = {}
     for name, value in bucket.items():
         attribute = parse_bucket_attribute(name)
-        if name in {REFUSED, SHADOWED} or parse_refused_by_parent(name) is not None:
-            continue
         if name == ACQUIRES:
             begun[name] = 0
+        elif name in COUNTERS or parse_refused_by(name) is not None:
+            continue
         elif attribute is not None and attribute.field == "consumed":
             begun[name] = ONE_WRITE if attribute.limit == WCU else 0
         else:

@@ -102,58 +102,41 @@ def method(name: str, /, *arguments: Any, **options: Any) -> Script:
 
 
 LATER: Final = datetime(2023, 11, 14, 23, tzinfo=UTC) + timedelta(hours=20)
-CALLS: Final[Mapping[str, Script]] = {
+WITHOUT_THE_STORE: Final = {"close", "get_cache_stats", "get_store_stats", "invalidate_config_cache", "limit"}
+FITTING: Final[Mapping[str, Any]] = {
+    "entity_id": "child",
+    "resource": "r",
+    "consume": {"rpm": 1},
+    "tokens": {"rpm": 1},
+    "limits": [TPM],
+}
+OWN_CALLS: Final[Mapping[str, Script]] = {
     "open": opens,
     "acquire": acquires,
     "acquire cold": cold_acquires,
     "usage pages": pages,
-    "available": method("available", "child", "r"),
-    "is_available": method("is_available", "child", "r", {"rpm": 1}),
     "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
     "create_entity": method("create_entity", "another", parent_id="parent"),
     "create_entity that is there": method("create_entity", "child", parent_id="parent", exist_ok=True),
-    "credit_bucket": method("credit_bucket", "child", "r", {"rpm": 1}),
-    "delete_entity": method("delete_entity", "child"),
     "delete_entity with children": method("delete_entity", "parent"),
-    "delete_limits": method("delete_limits", "child", "r"),
     "delete_many_limits": method("delete_many_limits", [("child", "r"), ("parent", "r")]),
     "delete_namespace": method("delete_namespace", "other"),
     "delete_override": method("delete_override", "parent", "r"),
-    "delete_resource_defaults": method("delete_resource_defaults", "r"),
-    "delete_system_defaults": method("delete_system_defaults"),
     "get_audit_events": method("get_audit_events", "child"),
-    "get_bucket": method("get_bucket", "child", "r"),
-    "get_buckets": method("get_buckets", "child"),
     "get_children": method("get_children", "parent"),
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
-    "get_entity": method("get_entity", "child"),
-    "get_limits": method("get_limits", "child", "r"),
     "get_namespace": method("get_namespace", "other"),
     "get_override": method("get_override", "parent", "r"),
-    "get_provisioner_state": method("get_provisioner_state"),
-    "get_resource_capacity": method("get_resource_capacity", "r"),
-    "get_resource_defaults": method("get_resource_defaults", "r"),
-    "get_system_defaults": method("get_system_defaults"),
-    "get_top_usage": method("get_top_usage", "r", by="rpm"),
+    "get_top_usage": method("get_top_usage", by="rpm"),
     "get_usage_snapshots": method("get_usage_snapshots", entity_id="child"),
     "get_usage_summary": method("get_usage_summary", resource="r"),
-    "get_version_record": method("get_version_record"),
-    "list_config_places": method("list_config_places"),
-    "list_entities_with_custom_limits": method("list_entities_with_custom_limits", "r"),
-    "list_namespaces": method("list_namespaces"),
-    "list_orphan_namespaces": method("list_orphan_namespaces"),
-    "list_resources_with_defaults": method("list_resources_with_defaults"),
-    "list_resources_with_entity_configs": method("list_resources_with_entity_configs"),
     "namespace": method("namespace", "other"),
     "note_applied": method("note_applied", expected_serial=1),
-    "ping": method("ping"),
     "purge_namespace": method("purge_namespace", "gone-id"),
     "put_configs": method("put_configs", {("child", "r"): StoredConfig((TPM,)), (None, "r"): None}),
     "put_provisioner_state": method("put_provisioner_state", STATE, expected_serial=1),
     "recover_namespace": method("recover_namespace", "gone-id"),
     "register_namespace": method("register_namespace", "fresh"),
-    "reset_bucket": method("reset_bucket", "child", "r"),
-    "resolve_limits": method("resolve_limits", "child", "r"),
     "set_limits": method("set_limits", "child", [TPM], "r"),
     "set_limits for a time": method("set_limits", "child", [TPM], "r", override_until=LATER),
     "set_many_limits": method("set_many_limits", {("child", "r"): [TPM], ("another", "r"): [RPM]}),
@@ -163,7 +146,31 @@ CALLS: Final[Mapping[str, Script]] = {
     "update_entity": method("update_entity", "child", name="n", metadata={"k": [1]}),
     "update_entity to a parent": method("update_entity", "parent", parent_id="alone"),
 }
-WITHOUT_THE_STORE: Final = {"close", "get_cache_stats", "get_store_stats", "invalidate_config_cache", "limit"}
+
+
+def public_methods() -> dict[str, Callable[..., object]]:
+    """Every method of a repository and of a limiter that asks the store."""
+    found = {
+        name: inspect.getattr_static(cls, name)
+        for cls in (SyncRepository, SyncRateLimiter)
+        for name in dir(cls)
+        if not name.startswith("_") and name not in WITHOUT_THE_STORE
+    }
+    return {name: member for name, member in sorted(found.items()) if inspect.isfunction(member)}
+
+
+def fitting_calls() -> dict[str, Script]:
+    """The calls of the methods without a call of their own whose parameters all have names of ``FITTING``."""
+    calls: dict[str, Script] = {}
+    for name, function in public_methods().items():
+        parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+        needed = [each.name for each in parameters if each.default is each.empty]
+        if name not in OWN_CALLS and FITTING.keys() >= {*needed}:
+            calls[name] = method(name, **{each: FITTING[each] for each in needed})
+    return calls
+
+
+CALLS: Final[Mapping[str, Script]] = {**OWN_CALLS, **fitting_calls()}
 
 
 def filled() -> list[Item]:

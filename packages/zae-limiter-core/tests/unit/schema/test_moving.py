@@ -1,5 +1,6 @@
 from support.core.kinds import of_every_kind
 from zae_limiter import Limit
+from zae_limiter.schema.attributes import COUNTERS
 from zae_limiter.schema.changes import consumption
 from zae_limiter.schema.items import WRITES, BucketId, LimitBalance, bucket_item
 from zae_limiter.schema.moving import moved, namespace_in
@@ -10,10 +11,8 @@ USED = {
     **bucket_item(
         BUCKET, {"parent_id": "p"}, [LimitBalance(RPM, -7_001, 5_500)], shard_count=4, anchor_ms=9, config_read_at_ms=8
     ),
-    "ev": 5,
-    "rj": 2,
-    "sj": 1,
-    "pj_tpm": 1,
+    **dict.fromkeys(COUNTERS, 5),
+    "rj_org/7/tpm": 1,
     WRITES: 9_000,
     "ttl": 77,
 }
@@ -54,7 +53,7 @@ def test_a_bucket_keeps_its_balances_and_begins_to_count() -> None:
     )
     assert begun == expected
     assert not consumption(None, begun)
-    assert consumption(begun, {**begun, "rj": 1, WRITES: 2_000}).refused == 1
+    assert consumption(begun, {**begun, "rj": 1, WRITES: 2_000}).acquires == {"rj": 1}
 
 
 def test_the_marks_of_a_stream_and_the_lock_of_an_apply_stay_behind() -> None:

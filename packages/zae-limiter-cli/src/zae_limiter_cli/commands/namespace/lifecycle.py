@@ -131,9 +131,7 @@ def _table(connection: "Connection") -> "Iterator[SyncRepository]":
     """Open the table without a namespace: even `default` may be deleted. Make a missing file."""
     from zae_limiter.values.versions import check_compatible, core_version
 
-    from ...stack.record import open_table
-
-    with open_table(connection) as table:
+    with connection.open_table() as table:
         if (record := table.get_version_record()) is not None:
             check_compatible(record, stack=connection.name, client_version=core_version())
         yield table

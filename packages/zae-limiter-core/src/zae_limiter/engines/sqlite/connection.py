@@ -9,7 +9,7 @@ from ...operations.errors import NotApplied
 from .faults import fault_of
 from .place import make_file
 
-VERSION: Final = 1  # of the tables below: `PRAGMA user_version`
+VERSION: Final = 1  # of the tables below: `PRAGMA user_version`, which each transaction reads first
 APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
 CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
 
@@ -31,6 +31,10 @@ _TABLES: Final = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
+
+# One statement, so one state: another process may make the tables meanwhile.
+_MARKS: Final = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+    FROM pragma_application_id, pragma_user_version"""
 
 
 def connect(path: Path, patiently: Callable[[Callable[[], object]], object]) -> sqlite3.Connection:
@@ -64,35 +68,40 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # A commit is in the log before it is answered, which outlives the process. Only a crash of the host loses some.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    if _pragma(connection, "user_version") != VERSION:
+    if not has_version(connection):
         _make_tables(connection)
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     """Raise ``NotApplied`` for the database of another program, or of another version."""
-    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
-    if application == APPLICATION and version == VERSION:
-        return
-    if application == APPLICATION:
-        later = f"{path} has version {version} of the tables, and this zae-limiter knows {VERSION}"
-        raise NotApplied(f"{later}: install the one that wrote it, or name another file")
-    if version or application or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+    application, version, tables = connection.execute(_MARKS).fetchone()
+    if application == APPLICATION and version != VERSION:
+        raise other_version(path)
+    if application != APPLICATION and (application or version or tables):
         raise NotApplied(f"{path} is the database of another program: name another file")
+
+
+def has_version(connection: sqlite3.Connection) -> bool:
+    """Return whether the tables are those of this release. Another one may upgrade them while this program runs."""
+    return bool(connection.execute("PRAGMA user_version").fetchone() == (VERSION,))
+
+
+def other_version(path: Path) -> NotApplied:
+    """Return the error of a file with the tables of another release."""
+    return NotApplied(
+        f"{path}: another release of zae-limiter-core has changed its tables, and this one knows version {VERSION} of"
+        " them: install that release for this program, too, and start it again; or name another file"
+    )
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables, unless another process has."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _pragma(connection, "user_version") != VERSION:
+        if not has_version(connection):
             for statement in _TABLES:
                 connection.execute(statement)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (found,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(found)

@@ -19,7 +19,8 @@ _OUTAGES: Final = {
     sqlite3.SQLITE_LOCKED: "another connection of this process holds its lock",
     sqlite3.SQLITE_PROTOCOL: "its processes do not agree on who has its lock",
     sqlite3.SQLITE_FULL: "its disk is full: free some of it",
-    sqlite3.SQLITE_IOERR: "its disk does not read or write: see the log of the kernel",
+    sqlite3.SQLITE_IOERR: "its disk does not read or write: see the log of the kernel; or it was deleted while a"
+    " program that still runs used it: stop all that do",
     sqlite3.SQLITE_NOMEM: "this process has no more memory",
     sqlite3.SQLITE_INTERRUPT: "the work on it was interrupted",
 }
@@ -54,6 +55,13 @@ def refusal_of(error: Exception) -> Exception:
     refusal = Invalid(f"it cannot be stored: {error}")
     refusal.__cause__ = error
     return refusal
+
+
+def gone(path: Path) -> Unreachable:
+    """Return the error of a file that is no longer at its path."""
+    return Unreachable(
+        f"{path}: the file that this program uses was deleted or replaced: start all programs that use it again"
+    )
 
 
 def fault_of(error: BaseException, path: Path, *, committing: bool = False) -> StoreError:

@@ -10,6 +10,11 @@ in which the file is idle, and no signal ends it; a batch of one holds the lock 
 Forks. SQLite's locks belong to a process, and the library remembers which ones it has. In a child these memories are
 wrong, for any new connection to the same file, too (https://www.sqlite.org/howtocorrupt.html, 2.6). So the connection
 is closed before each fork, and the next operations of parent and child open new ones.
+
+A file that is deleted or replaced lives on without a name, for the processes that have it open: they would share limits
+with nobody. So each batch asks for the inode behind the path, but a busy process not for each of its batches. Opening
+the new file instead would not do: what a repository has read from the old one, such as the id of its namespace, is not
+in it.
 """
 
 import random
@@ -28,8 +33,8 @@ from ...operations.errors import Closed, StoreError, Unreachable
 from ...operations.values import BatchGet, Get, Operation, Query
 from ...runtime import forks
 from ..meter import Meter
-from .connection import connect
-from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, is_of_file, refusal_of
+from .connection import connect, has_version, other_version
+from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, gone, is_of_file, refusal_of
 from .table import SWEPT_AT_ONCE, SQLiteTable
 from .usage import reads_usage
 
@@ -38,7 +43,8 @@ T = TypeVar("T")
 MOST_AT_ONCE: Final = 200  # operations of a batch
 FIRST_PAUSE: Final = 0.000_05  # seconds
 LONGEST_PAUSE: Final = 0.001
-REST: Final = 64  # batches from one sweep to the next, and from one look at the folder
+REST: Final = 64  # batches from one sweep to the next
+LOOK_SECONDS: Final = 0.01  # from one look at the inode to the next: the system call takes 4 % of the smallest batch
 _READS: Final = (Get, BatchGet, Query)
 
 
@@ -75,7 +81,8 @@ class SQLiteFile:
         self._clock, self._meter = clock, meter
         self._connection: Connection | None = None
         self._table: SQLiteTable  # of the connection
-        self._inode: tuple[int, int] | None = None
+        self._inode: tuple[int, int] | None = None  # of the file that was opened first
+        self._look_at = 0.0  # the instant of the next look at it
         self._batches, self._sweep_at = 0, REST
         self._closed = self._held_for_fork = self._carried_over = False
         forks.prepare(self)
@@ -147,8 +154,8 @@ class SQLiteFile:
                 f"{self.path} was in use for too long when this process was forked: open it after the fork"
             )
         self._batches += 1
-        if self._batches % REST == 0 and self._connection is not None and _inode(self.path) != self._inode:
-            self._disconnect()  # the file was replaced or removed: other processes use another one
+        if self._connection is None or time.monotonic() >= self._look_at:
+            self._check_inode()
         if self._connection is None:
             connection = connect(self.path, lambda call: self._patiently(call, until))
             try:
@@ -160,6 +167,13 @@ class SQLiteFile:
                 raise
         return self._connection
 
+    def _check_inode(self) -> None:
+        """Raise ``Unreachable`` if the path no longer names the file that was opened first."""
+        if self._inode is not None and _inode(self.path) != self._inode:
+            self._disconnect()
+            raise gone(self.path)
+        self._look_at = time.monotonic() + LOOK_SECONDS
+
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -167,8 +181,11 @@ class SQLiteFile:
                 connection.close()
 
     def _begin(self, connection: Connection, until: float, statement: str = "BEGIN IMMEDIATE") -> None:
-        """Begin a transaction. Raises ``sqlite3.Error``."""
+        """Begin a transaction. Raises ``sqlite3.Error``; ``NotApplied`` for the tables of another release."""
         self._patiently(lambda: connection.execute(statement), until)
+        if not has_version(connection):
+            self._roll_back(connection)
+            raise other_version(self.path)
 
     def _patiently(self, call: Callable[[], T], until: float) -> T:
         """Return the result of a call, which is repeated while the file is locked. Raises ``sqlite3.Error``."""

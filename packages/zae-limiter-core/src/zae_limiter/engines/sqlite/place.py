@@ -50,8 +50,9 @@ def path_of(url: object, *, field: str = "store") -> Path:
     """Return the path in a URL like ``sqlite:///limits.db``, as SQLAlchemy reads it. Raises ``ValidationError``."""
     if not isinstance(url, str) or not url.startswith(f"{SCHEME}///"):
         raise ValidationError(field, url, FORM)
-    path = unquote(url.removeprefix(f"{SCHEME}///"))
-    return checked_path(path, field=field) if "?" not in url else _refuse_query(url, field)
+    if "?" in url:
+        raise ValidationError(field, url, f"takes no options after a question mark; {FORM}")
+    return checked_path(unquote(url.removeprefix(f"{SCHEME}///")), field=field)
 
 
 def url_of(path: object) -> str:
@@ -69,10 +70,6 @@ def checked_path(path: object, *, field: str = "path") -> Path:
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise ValidationError(field, path, "must be the path of a file, in characters that UTF-8 has")
     return Path(text)
-
-
-def _refuse_query(url: str, field: str) -> Path:
-    raise ValidationError(field, url, f"takes no options after a question mark; {FORM}")
 
 
 def make_file(path: Path, *, mount_type: Callable[[Path], str | None] | None = None) -> None:

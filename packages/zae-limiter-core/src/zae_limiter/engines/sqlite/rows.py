@@ -14,8 +14,8 @@ EXPIRY_STEP: Final = 60  # seconds: the expiry of a bucket moves with each acqui
 _LATEST: Final = 2**62
 _PLACES: Final = [name for index in INDEXES.values() for name in index[:2]]
 
-_write: Final[Callable[[Any], str]] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_read: Final[Callable[[str], Item]] = json.JSONDecoder().decode
+write_json: Final[Callable[[Any], str]] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+read_json: Final[Callable[[str], Item]] = json.JSONDecoder().decode
 
 _SELECT: Final = "SELECT item, hour FROM items WHERE pk = ? AND sk = ?"
 _UPDATE: Final = "UPDATE items SET item = ? WHERE pk = ? AND sk = ?"
@@ -24,7 +24,7 @@ _INSERT: Final = "INSERT INTO items (item, expires, hour, pk, sk) VALUES (?, ?, 
 _DELETE: Final = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _ENTER: Final = "INSERT INTO entries (name, pk, sk, item_pk, item_sk) VALUES (?, ?, ?, ?, ?)"
 _LEAVE: Final = "DELETE FROM entries WHERE name = ? AND pk = ? AND sk = ? AND item_pk = ? AND item_sk = ?"
-_BEGINS_WITH: Final = " AND {0} >= ? AND {0} < ? || CAST(x'ff' AS TEXT)"  # no UTF-8 has the byte ff
+BEGINS_WITH: Final = "{0} >= ? AND {0} < ? || CAST(x'ff' AS TEXT)"  # no UTF-8 has the byte ff
 
 
 class Row(NamedTuple):
@@ -43,7 +43,7 @@ class Rows:
     def get(self, key: Key) -> Row | None:
         """Return the row of an item."""
         found = self._execute(_SELECT, key).fetchone()
-        return None if found is None else Row(_read(found[0]), found[1])
+        return None if found is None else Row(read_json(found[0]), found[1])
 
     def replace(self, key: Key, before: Row | None, item: Item | None, hour: int | None) -> None:
         """Write an item in place of ``before``, or remove it."""
@@ -53,14 +53,14 @@ class Rows:
                 self._change_entries(key, before.item, {})
             return
         if before is None:
-            self._execute(_INSERT, (_write(item), _expiry(item), hour, *key))
+            self._execute(_INSERT, (write_json(item), _expiry(item), hour, *key))
             self._change_entries(key, {}, item)
             return
         expires = _expiry(item)
         if hour == before.hour and expires == _expiry(before.item):
-            self._execute(_UPDATE, (_write(item), *key))
+            self._execute(_UPDATE, (write_json(item), *key))
         else:
-            self._execute(_UPDATE_ALL, (_write(item), expires, hour, *key))
+            self._execute(_UPDATE_ALL, (write_json(item), expires, hour, *key))
         self._change_entries(key, before.item, item)
 
     def _change_entries(self, key: Key, before: Item, after: Item) -> None:
@@ -80,34 +80,24 @@ class Rows:
         sql, values = _of_index(query) if query.index else _of_table(query)
         sql += " LIMIT ?"
         values.append(page_size(query.limit))
-        return [_read(text) for (text,) in self._execute(sql, values)]
+        return [read_json(text) for (text,) in self._execute(sql, values)]
 
     def scan(self, scan: Scan) -> list[Item]:
         """Return the items of a page, by key."""
         start = (scan.start[PK], scan.start[SK]) if scan.start else ("", "")
         sql = "SELECT item FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
-        return [_read(text) for (text,) in self._execute(sql, (*start, page_size(scan.limit)))]
+        return [read_json(text) for (text,) in self._execute(sql, (*start, page_size(scan.limit)))]
 
     def expired(self, now_seconds: int, *, at_most: int) -> Iterator[tuple[Key, Row]]:
         """Return items whose ``ttl`` has passed, with their keys."""
         sql = "SELECT pk, sk, item, hour FROM items WHERE expires < ? ORDER BY expires LIMIT ?"
         for pk, sk, text, hour in self._execute(sql, (now_seconds, at_most)).fetchall():
-            yield Key(pk, sk), Row(_read(text), hour)
+            yield Key(pk, sk), Row(read_json(text), hour)
 
 
 def page_size(limit: int | None) -> int:
     """Return the most items of a page."""
     return MOST_ITEMS if limit is None else min(limit, MOST_ITEMS)
-
-
-def write_json(item: Item) -> str:
-    """Return an item as its row has it."""
-    return _write(item)
-
-
-def read_json(text: str) -> Item:
-    """Return the item of a row."""
-    return _read(text)
 
 
 def _expiry(item: Item) -> int | None:
@@ -141,7 +131,7 @@ def _of_index(query: Query) -> tuple[str, list[Any]]:
 def _narrowed(query: Query, sk: str) -> tuple[str, list[Any]]:
     sql, values = "", []
     if query.begins_with:
-        sql += _BEGINS_WITH.format(sk)
+        sql += f" AND {BEGINS_WITH.format(sk)}"
         values += [query.begins_with, query.begins_with]
     if query.after is not None:
         sql += f" AND {sk} > ?"

@@ -22,7 +22,7 @@ from ...schema.items import BucketId
 from ...schema.reading import UNREADABLE
 from ...schema.usage import SnapshotId, additions
 from ...values.usage import KEPT_DAYS, WINDOW_SECONDS
-from .rows import Row, Rows, read_json, write_json
+from .rows import BEGINS_WITH, Row, Rows, read_json, write_json
 
 HOUR_MS: Final = 3_600_000
 AT_ONCE: Final = 500  # buckets that are counted in one transaction
@@ -118,7 +118,7 @@ def _read_by(operation: Operation[Any]) -> tuple[str, tuple[str, ...]] | None:
         prefix = keys.pk_buckets(operation.pk)
     else:
         return None
-    return "u.pk >= ? AND u.pk < ? || CAST(x'ff' AS TEXT)", (prefix, prefix)
+    return BEGINS_WITH.format("u.pk"), (prefix, prefix)
 
 
 @lru_cache(maxsize=1024)

@@ -16,15 +16,16 @@ from ...values.limits import OnUnavailable
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ..bucket.limit_removal import TooManyLimits
-from ..bucket.serving import cached_bucket, resolve
+from ..bucket.serving import cached_bucket, hold_ahead, resolve
 from ..bucket_queue import Waiter
 from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
-from ..steps import Enqueue, Flow, Log, Sleep
-from .claims import AcquireRequest, Claim, Grant, Seen, config_of
+from ..steps import Flow, Log, Sleep
+from .claims import Claim, Grant, Seen, config_of
 from .create_with_parent import create_with_parent
+from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
@@ -52,7 +53,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
                     refuse_by_copies(namespace_state, request, claims)
                 bucket_request = claim.enter()
-                yield Enqueue(bucket_request)
+                yield from queue([bucket_request])
                 if bucket_request.admitted:
                     return Grant(request, claims)
                 yield from try_other_shards(namespace_state, claims)
@@ -181,6 +182,8 @@ def _claim(
 ) -> Claim:
     config = config_of(request, resolved, namespace_state.now())
     target = choose_shard(namespace_state, cached)
+    if config.declared and config.ahead:
+        hold_ahead(namespace_state, cached, target)
     return Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
 
 

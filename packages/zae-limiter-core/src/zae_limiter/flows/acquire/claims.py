@@ -1,4 +1,4 @@
-"""Requests, claims and grants of an acquire, as plain data."""
+"""Claims and grants of an acquire, as plain data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,33 +9,11 @@ from ...exceptions import InfrastructureError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
-from ...values.limits import Limit, OnUnavailable
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
-
-
-@dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
-class AcquireRequest:
-    """The arguments of an acquire; amounts in millitokens by limit.
-
-    ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
-    may wait began.
-    """
-
-    entity_id: str
-    resource: str
-    amounts: Mapping[str, int]
-    limits: tuple[Limit, ...] = ()
-    default_limits: tuple[Limit, ...] = ()
-    cascade: bool = False
-    on_unavailable: OnUnavailable | None = None
-    rollback: bool = True
-    max_wait: float = 0.0
-    turn: Turn | None = None
-    shadow: bool = False
-    since_ms: int = 0
+from .requests import AcquireRequest
 
 
 class Seen(NamedTuple):
@@ -169,11 +147,16 @@ class Grant:
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
-        self.claims = claims
+        self._claims = claims
         self.unavailable = unavailable
         self.rollback = request.rollback
         self.consumed = request.amounts
         self.lock = RLock()
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The buckets that the acquire drew on."""
+        return self._claims
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

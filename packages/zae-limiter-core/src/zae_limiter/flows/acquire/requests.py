@@ -1,16 +1,53 @@
-"""Check the arguments of an acquire."""
+"""The options and the request of an acquire, and the check of its arguments.
+
+``AcquireOptions`` types the ``**options`` of the decorator and of the integrations. A test holds ``acquire`` to it: the
+same names, types and defaults, and each option reaches its check.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
 from ...values.limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
+from ..process.waiting_line import Turn
 from ..validation import validate_bucket, validate_flag
-from .claims import AcquireRequest
 
 LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
+
+
+class AcquireOptions(TypedDict, total=False):
+    """The options of ``acquire``."""
+
+    limits: Sequence[Limit] | None
+    cascade: bool
+    on_unavailable: OnUnavailable | None
+    rollback: bool
+    max_wait: float
+
+
+@dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
+class AcquireRequest:
+    """The arguments of an acquire; amounts in millitokens by limit.
+
+    ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
+    may wait began.
+    """
+
+    entity_id: str
+    resource: str
+    amounts: Mapping[str, int]
+    limits: tuple[Limit, ...] = ()
+    default_limits: tuple[Limit, ...] = ()
+    cascade: bool = False
+    on_unavailable: OnUnavailable | None = None
+    rollback: bool = True
+    max_wait: float = 0.0
+    turn: Turn | None = None
+    shadow: bool = False
+    since_ms: int = 0
 
 
 def validate_request(

@@ -27,8 +27,9 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
 from .acquire import NotYet, acquire, known_claims
-from .claims import AcquireRequest, Claim, Grant, Seen
+from .claims import Claim, Grant, Seen
 from .counting import count_refusal
+from .requests import AcquireRequest
 from .shard_selection import balance_of
 from .statuses import refusal_of
 from .taking_in_turn import ANY_PARTS, ripe

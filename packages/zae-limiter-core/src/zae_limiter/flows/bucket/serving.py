@@ -13,6 +13,7 @@ from ...schema.attributes import CASCADE, PARENT_ID
 from ...schema.items import BucketId
 from ...values.resolution import Resolved
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
+from ..hold import Hold
 from ..process.config_cache import ConfigKeys
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
@@ -34,6 +35,13 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
         cached.loading = BucketQueue(partial(load, namespace_state, cached))
         cached = namespace_state.cached_buckets.setdefault((entity_id, resource, shard), cached)
     return cached
+
+
+def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: CachedBucket) -> None:
+    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
+    if home.queue.hold is None:
+        home.queue.hold = Hold(namespace_state.now)
+    shard.queue.hold = home.queue.hold
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:

@@ -7,10 +7,10 @@ reads the outcome.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...operations.values import NOTHING, Conditions, Put, Update
+from ...operations.values import NOTHING, Conditions, Get, Put, Update
 from ...rules.balances import ShardLimit, share
 from ...rules.registry import minting_ms
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHADOWED, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
 from ...values.limits import Limit
 from ...values.resolution import Config
@@ -231,15 +231,20 @@ class CreateWrite:
             shard_count=1,
             anchor_ms=self.now_ms,
             config_read_at_ms=config.read_at_ms,
-            acquires=batch.events,
             expires_at=expires_at(self, config, longest_ms),
         )
-        if batch.shadows:
-            item[SHADOWED] = batch.shadows
-        return Put(item, Conditions(absent=(PK,)))
+        return Put(item | batch.counts, Conditions(absent=(PK,)))
 
 
 WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
+
+
+class Decision(NamedTuple):
+    """One operation, and the requests that it serves. Without a plan it only reads the bucket."""
+
+    operation: Put | Update | Get
+    batch: Batch
+    plan: WritePlan | None = None
 
 
 def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:

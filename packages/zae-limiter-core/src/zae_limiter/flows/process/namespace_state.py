@@ -17,7 +17,8 @@ from ...schema.attributes import CASCADE, CONFIG_READ_AT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import Limit, OnUnavailable
 from ...values.resolution import Config, Resolved
-from ..bucket_queue import BucketQueue
+from ..bucket_queue import BucketQueue, BucketRequest
+from ..hold import Hold
 from .config_cache import ConfigCache
 from .refusals import PendingRefusals
 from .waiting_line import WaitingLine
@@ -166,6 +167,7 @@ class NamespaceState:
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
+    ``holding``: the holds in use, each with the request that ends it.
     """
 
     def __init__(
@@ -187,6 +189,7 @@ class NamespaceState:
         self.settings = settings
         self.identify(namespace_id)
         self.degraded = LogThrottle()
+        self.holding: dict[Hold, BucketRequest] = {}
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable, ZAELimiterError
 from ...operations.errors import StoreError, TableExists, TableMissing
 from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get
-from ...schema.registry import read_namespace
+from ...schema.attributes import COPYING, DELETED
+from ...schema.registry import RegistryRecord, read_record
 from ...values.namespaces import Namespace
 from ...values.versions import check_compatible
 from ..process.late_opening import opened
@@ -47,23 +48,25 @@ def open_namespace(
         found = yield from _find(name, stack=stack, client_version=client_version)
         yield from _agree_on_the_time(doubted)
         if found is None and register:
-            found = yield from registry.register(new := make())
-            if found is new and name != FIRST_NAMESPACE:
+            registered = yield from registry.register(new := make())
+            if registered is new and name != FIRST_NAMESPACE:
                 yield Log(__name__, logging.WARNING, f"registered the new namespace {name!r}: {REFUSE}")
-            return found.namespace_id
+            return registered.namespace_id
     except StoreError as error:
         raise public_error(stack, error) from error
-    if found is None or found.deleted_at is not None:
-        raise NamespaceNotFoundError(name, None if found is None else found.namespace_id)
-    return found.namespace_id
+    if found is None:
+        raise NamespaceNotFoundError(name)
+    if found.has(DELETED):
+        raise NamespaceNotFoundError(name, found.id, found.item.get(COPYING))
+    return found.id
 
 
-def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Namespace | None]:
+def _find(name: str, *, stack: str, client_version: str | None) -> Flow[RegistryRecord | None]:
     key = registry.name_key(name)
     found = yield from read_all([key] if client_version is None else [key, versions.KEY])
     if client_version is not None and versions.KEY in found:
         check_compatible(versions.recorded(found[versions.KEY], stack), stack=stack, client_version=client_version)
-    return read_namespace(found[key]) if key in found else None
+    return read_record(found[key]) if key in found else None
 
 
 def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:

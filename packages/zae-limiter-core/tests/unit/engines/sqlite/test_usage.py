@@ -12,6 +12,7 @@ from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.engines.sqlite.usage import AT_ONCE, HOUR_MS
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Key, Put, Query, Update
 from zae_limiter.schema import keys
+from zae_limiter.schema.attributes import COUNTERS
 from zae_limiter.schema.changes import Consumption, consumption
 from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import additions
@@ -20,16 +21,16 @@ from zae_limiter.values.usage import WINDOW_SECONDS, UsageSnapshot, window_key, 
 
 BUCKET = BucketId("ns", "ann", "api")
 KEY = Key(BUCKET.pk, "#STATE")
-COUNTERS = ("b_rpm_tc", "b_tpm_tc", "b_wcu_tc", "ev", "rj", "pj_rpd", "sj")
+NUMBERS = ("b_rpm_tc", "b_tpm_tc", "b_wcu_tc", *COUNTERS, "rj_org/7/rpd")
 
-counts = st.dictionaries(st.sampled_from(COUNTERS), st.integers(-2500, 2500), max_size=3)
+counts = st.dictionaries(st.sampled_from(NUMBERS), st.integers(-2500, 2500), max_size=3)
 writes = st.one_of(
     st.builds(lambda add: Update(KEY, add=add), counts),
     st.builds(lambda add: Update(KEY, add=add), counts),
     st.builds(
         lambda add, gone: Update(KEY, add={n: a for n, a in add.items() if n != gone}, remove=(gone,)),
         counts,
-        st.sampled_from(COUNTERS),
+        st.sampled_from(NUMBERS),
     ),
     st.builds(lambda item: Put({"PK": KEY.pk, "SK": KEY.sk, **BUCKET.attributes(), **item}), counts),
     st.just(Delete(KEY)),
@@ -75,7 +76,7 @@ def test_what_is_counted_late_is_what_every_single_change_consumed(steps: list[t
 
 
 def single(before: Item | None, after: Item | None) -> dict[str, int]:
-    used = Consumption({}, 0) if after is None else consumption(before, after)
+    used = Consumption({}) if after is None else consumption(before, after)
     return additions([used])
 
 

@@ -1,7 +1,8 @@
 """How the limits of an acquire stood, for its caller."""
 
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
-from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Seen
+from zae_limiter.flows.acquire.claims import Claim, Seen
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.statuses import refusal_of
 from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.operations.values import Item

@@ -4,7 +4,8 @@ import pytest
 
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.exceptions import RateLimiterUnavailable
-from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
+from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.core.snapshots import usage_item
+from zae_limiter import Refuser
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
@@ -24,7 +25,10 @@ KEY = Key(PLACE.pk, PLACE.sk)
 
 
 def use(number: int, tokens: int = 0, *, events: int = 1, label: str = LABEL) -> Use:
-    return Use(stream_mark(label, str(number)), Consumption({"tpm": tokens} if tokens else {}, events))
+    return Use(
+        stream_mark(label, str(number)),
+        Consumption({"tpm": tokens} if tokens else {}, {"ev": events} if events else {}),
+    )
 
 
 def counting(uses: Sequence[Use], shard: int = 0) -> Flow[bool]:
@@ -68,7 +72,7 @@ def test_a_snapshot_has_all_that_a_reader_and_a_purge_look_for() -> None:
         "GSI2PK": "ns/RESOURCE#gpt-4",
         "GSI2SK": "USAGE#2024-01-01T14:00:00Z#key-abc",
         "GSI4PK": "ns",
-        "GSI4SK": "ns/ENTITY#key-abc",
+        "GSI4SK": "USAGE#2024-01-01T14:00:00Z#gpt-4#key-abc",
         "entity_id": "key-abc",
         "resource": "gpt-4",
         "window": "hourly",
@@ -110,7 +114,7 @@ def test_give_backs_count_less() -> None:
 
 def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there_are_some() -> None:
     table = MemoryTable()
-    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, 0, refused=n, shadowed=1)) for n in range(1, 4)]
+    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, {"rj": n, "sj": 1})) for n in range(1, 4)]
     play(counting([use(0, 5)]), table.execute)
     before = table.execute(Get(KEY))
     assert before is not None
@@ -124,16 +128,17 @@ def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there
     assert (snapshot.total_events, snapshot.total_refused, snapshot.total_shadowed) == (1, 6, 3)
 
 
-def test_refusals_by_a_parent_are_added_by_its_limits_beside_limits_of_such_names() -> None:
+def test_refusals_by_ancestors_are_added_by_their_limits_beside_limits_of_such_names() -> None:
     table = MemoryTable()
-    for n, limits in enumerate(({"rpm": 1}, {"rpm": 2, "refused_by_parent_rpm": 3}), start=1):
-        used = Consumption({"refused_by_parent_rpm": n}, 0, refused=3, refused_by_parent=limits)
+    rpm, other = Refuser("org/7", "rpm"), Refuser("org", "refused_by_org")
+    for n, refused_by in enumerate(({rpm: 1}, {rpm: 2, other: 3}), start=1):
+        used = Consumption({"refused_by_org": n}, {"rj": 3}, refused_by=refused_by)
         play(counting([Use(stream_mark(LABEL, str(n)), used)]), table.execute)
     item = table.execute(Get(KEY))
     assert item is not None
     snapshot = read_usage(item)
-    assert snapshot.refused_by_parent == {"refused_by_parent_rpm": 3, "rpm": 3}
-    assert (snapshot.consumed, snapshot.total_refused) == ({"refused_by_parent_rpm": 3}, 6)
+    assert snapshot.refused_by == {rpm: 3, other: 3}
+    assert (snapshot.consumed, snapshot.total_refused) == ({"refused_by_org": 3}, 6)
     assert read_usage(usage_item("ns", snapshot)) == snapshot
 
 
@@ -148,7 +153,7 @@ def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None
 def test_parts_of_a_token_that_shards_took_make_whole_ones() -> None:
     table = MemoryTable()
     for shard in range(4):
-        part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, 0, {"tpm": 750}))
+        part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, {}, {"tpm": 750}))
         play(counting([part], shard=shard), table.execute)
     assert total(table) == (43, 0)
 
