@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from .values.buckets import LimitCapacity as LimitCapacity
     from .values.buckets import ResourceCapacity as ResourceCapacity
     from .values.entities import Entity as Entity
+    from .values.explanation import BucketExplanation as BucketExplanation
+    from .values.explanation import Explanation as Explanation
+    from .values.explanation import LimitExplanation as LimitExplanation
     from .values.limits import BulkResult as BulkResult
     from .values.limits import Limit as Limit
     from .values.limits import LimitStatus as LimitStatus
@@ -81,6 +84,7 @@ _HOMES = {
     "AuditEvent": "values.audit",
     "AuditPage": "values.audit",
     "Bucket": "values.buckets",
+    "BucketExplanation": "values.explanation",
     "BucketLimit": "values.buckets",
     "BulkResult": "values.limits",
     "CacheStats": "values.stats",
@@ -95,6 +99,7 @@ _HOMES = {
     "EntityNotFoundError": "exceptions",
     "EntityUsage": "values.usage",
     "EventLoopError": "exceptions",
+    "Explanation": "values.explanation",
     "HandledEvent": "values.provisioner",
     "InfrastructureError": "exceptions",
     "InfrastructureNotFoundError": "exceptions",
@@ -104,6 +109,7 @@ _HOMES = {
     "LeaseExpiredError": "exceptions",
     "Limit": "values.limits",
     "LimitCapacity": "values.buckets",
+    "LimitExplanation": "values.explanation",
     "LimitStatus": "values.limits",
     "LimitUsage": "values.usage",
     "Namespace": "values.namespaces",

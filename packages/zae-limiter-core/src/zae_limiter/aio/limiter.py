@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Self, Unpack, cast
 
-from ..flows.acquire import inspection
+from ..flows.acquire import explaining, inspection
 from ..flows.acquire.requests import AcquireOptions, AcquireRequest, validate_place, validate_request
 from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
 from ..runtime.unused import warn_if_later
+from ..values.explanation import Explanation
 from ..values.limits import Limit, OnUnavailable, check_limits
 from ..wiring import Decorated, check_decorated, check_repository, of_call
 from .entities import EntityMethods
@@ -139,6 +140,37 @@ class RateLimiter(LimitMethods, EntityMethods):
     ) -> bool:
         """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return await self.time_until_available(entity_id, resource, consume, limits) == 0
+
+    async def explain(
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int] | None = None,
+        limits: Sequence[Limit] | None = None,
+        *,
+        cascade: bool = False,
+    ) -> Explanation:
+        """Return why such an acquire would pass or be refused: every bucket that it draws on, what each limit has, the
+        one that binds, and when it passes. Takes nothing, counts nothing, writes nothing.
+
+        Without ``consume`` it asks for one token of each limit. ``limits`` and ``cascade`` are those of ``acquire``.
+        Two reads for an entity and its parent, past all caches; one more if the parent's bucket has several shards.
+        Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        """
+        if consume is None:
+            request = self._place(entity_id, resource, limits)
+            request.cascade, request.shadow = validate_flag("cascade", cascade), self._shadow
+        else:
+            request = validate_request(
+                entity_id,
+                resource,
+                consume,
+                limits=limits,
+                default_limits=self._default_limits,
+                cascade=cascade,
+                shadow=self._shadow,
+            )
+        return await self._run(explaining.explain(self.namespace_state, request))
 
     async def close(self) -> None:
         """Close the repository."""

@@ -23,7 +23,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
 from ..steps import Flow, Log, Sleep
-from .claims import Claim, Grant, Seen, config_of
+from .claims import Claim, Grant, Seen, config_of, no_limits, no_such_limit
 from .create_with_parent import create_with_parent
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
@@ -193,15 +193,10 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     """
     for claim in claims:
         if not claim.config.limits:
-            bucket = claim.cached.id
-            problem = (
-                "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
-            )
-            raise ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
+            raise no_limits(claim.cached.id)
         claim.amounts = {name: amount for name, amount in request.amounts.items() if name in claim.config.by_name}
     for name in request.amounts.keys() - {known for claim in claims for known in claim.amounts}:
-        there = ", ".join(sorted({known for claim in claims for known in claim.config.by_name}))
-        raise ValidationError("consume", name, f"no such limit on {request.resource}: there are {there}")
+        raise no_such_limit(request, name, {known for claim in claims for known in claim.config.by_name})
     return claims
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import NamedTuple
 
-from ...exceptions import InfrastructureError
+from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
-from ...schema.items import BucketState
+from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket
@@ -129,6 +129,18 @@ def config_of(request: AcquireRequest, resolved: Resolved, now_ms: int) -> Confi
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
     return replace(config, shadow=frozenset(config.by_name)) if request.shadow else config
+
+
+def no_limits(bucket: BucketId) -> ValidationError:
+    """Return the error of an acquire on a bucket for which no level has limits."""
+    problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
+    return ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
+
+
+def no_such_limit(request: AcquireRequest, name: str, known: Iterable[str]) -> ValidationError:
+    """Return the error of an amount for which none of the buckets has a limit."""
+    problem = f"no such limit on {request.resource}: there are {', '.join(sorted(known))}"
+    return ValidationError("consume", name, problem)
 
 
 class Grant:

@@ -27,7 +27,9 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
     [own, *_] = yield from _read_claims(namespace_state, request)
     now, hold = namespace_state.now(), own.claim.cached.queue.hold
     held = NOTHING if hold is None else hold.left(now)
-    balances = {limit.name: calculate_balance(_parts(own.states, limit, now), now) for limit in own.claim.config.limits}
+    balances = {
+        limit.name: calculate_balance(parts_of(own.states, limit, now), now) for limit in own.claim.config.limits
+    }
     return {name: (balance + held.get(name, 0)) // MILLI for name, balance in balances.items()}
 
 
@@ -66,10 +68,10 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
 
 def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
     """Return the seconds until the amount is there, under the limits of the claim's config."""
-    return calculate_wait(_parts(stored.states, stored.claim.config.by_name[name], now_ms), amount, now_ms)
+    return calculate_wait(parts_of(stored.states, stored.claim.config.by_name[name], now_ms), amount, now_ms)
 
 
-def _parts(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
+def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
     """Return the limit on each shard, at most the ceiling of the config; full if the bucket is missing, or lacks the
     limit.
     """

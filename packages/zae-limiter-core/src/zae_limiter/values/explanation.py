@@ -1,0 +1,102 @@
+"""The explanation of an acquire: every bucket that it would draw on, what each limit has, and the limit that binds."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from .limits import ConfigSource, Limit
+from .usage import Refuser
+
+LimitsFrom = ConfigSource | Literal["call", "default_limits", "bucket"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitExplanation:
+    """One limit of a bucket, for one acquire; amounts in whole tokens, over all shards."""
+
+    limit: Limit
+    """The limit as it is declared, with ``shadow``, ``ahead`` and both bursts."""
+    requested: int | None
+    """The tokens that the acquire asks for; ``None`` if it does not ask for the limit."""
+    available: int
+    """The tokens in the bucket now; negative in debt."""
+    held_ahead: int
+    """The tokens that this process took of the bucket before, and may still admit by."""
+    wait_seconds: float
+    """Seconds until the requested tokens are there: 0 for now, ``math.inf`` for never."""
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the acquire is refused for lack of these tokens; a shadow limit refuses nobody."""
+        return self.wait_seconds > 0 and not self.limit.shadow
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a capacity of 0 refuses every acquire that asks for tokens of the limit."""
+        return self.limit.blocks and not self.limit.shadow
+
+
+@dataclass(frozen=True, slots=True)
+class BucketExplanation:
+    """One bucket that an acquire draws on: the caller's own, or its parent's; limits by name.
+
+    The counts are of the entity's acquires since the bucket began: ``refused`` by whatever was short, ``refused_by``
+    those for which limits of an ancestor were short, by ancestor and limit. What a process has yet to write is missing.
+    """
+
+    entity_id: str
+    resource: str
+    source: LimitsFrom
+    """The level that the limits come from; ``call`` and ``default_limits`` if the limiter was given them, ``bucket`` if
+    no level has limits, and they are those that the bucket was last used with."""
+    override_until: datetime | None
+    """The end of the override that the limits come from; ``None`` if they are no override."""
+    shard_count: int
+    """The number of items over which the bucket is spread; 0 if there is no bucket, which is equivalent to a full
+    one."""
+    limits: tuple[LimitExplanation, ...]
+    admitted: int = 0
+    refused: int = 0
+    shadowed: int = 0
+    refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What an acquire of ``entity_id`` would find ``at`` an instant (UTC); the caller's own bucket is first.
+
+    ``cascades``: the acquire draws on the parent's bucket, too. ``parent_id`` is known either way.
+    """
+
+    entity_id: str
+    resource: str
+    at: datetime
+    parent_id: str | None
+    cascades: bool
+    buckets: tuple[BucketExplanation, ...]
+
+    @property
+    def binding(self) -> tuple[BucketExplanation, LimitExplanation] | None:
+        """The limit that refuses the acquire for the longest, and its bucket; ``None`` if the acquire passes."""
+        refusing = [(bucket, limit) for bucket in self.buckets for limit in bucket.limits if limit.refuses]
+        return max(refusing, key=lambda each: each[1].wait_seconds, default=None)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the acquire passes now."""
+        return self.binding is None
+
+    @property
+    def wait_seconds(self) -> float:
+        """Seconds until the acquire passes, if nobody else comes: 0 for now, ``math.inf`` for never."""
+        return 0.0 if self.binding is None else self.binding[1].wait_seconds
+
+    @property
+    def passes_at(self) -> datetime | None:
+        """The instant from which the acquire passes, if nobody else comes; ``None`` for never."""
+        seconds = self.wait_seconds
+        if math.isinf(seconds) or seconds > (datetime.max.replace(tzinfo=self.at.tzinfo) - self.at).total_seconds():
+            return None
+        return self.at + timedelta(seconds=seconds)
