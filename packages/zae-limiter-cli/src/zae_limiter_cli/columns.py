@@ -8,6 +8,7 @@ import click
 
 GAP = "  "
 WIDTH = 1000
+LEAST_ROOM = 16
 
 
 def counted(number: int, noun: str) -> str:
@@ -27,6 +28,30 @@ def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
     for row in shown:
         cells = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
         click.echo(f"{indent}{GAP.join(cells)}".rstrip())
+
+
+def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", most: int | None = None) -> None:
+    """Print rows as ``say_columns`` does, and break the last column by words where a line would be longer than
+    ``width``; its rest is below itself, or below the row if there is little room beside the others. A cell has at most
+    ``most`` lines.
+    """
+    from textwrap import wrap
+
+    from zae_limiter_manifest.problems import printable
+
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)][:-1]
+    begin = len(indent) + sum(each + len(GAP) for each in widths)
+    hanging = begin if width - begin >= LEAST_ROOM else len(indent) + len(GAP)
+    for *cells, last in shown:
+        head = indent + "".join(cell.ljust(size) + GAP for cell, size in zip(cells, widths, strict=True))
+        room = max(LEAST_ROOM, width - hanging)
+        lines = wrap(last, room, break_long_words=False, break_on_hyphens=False, max_lines=most, placeholder=" ...")
+        if lines and hanging != begin and len(head) + len(lines[0]) > width:
+            lines.insert(0, "")
+        click.echo((head + (lines[0] if lines else "")).rstrip())
+        for line in lines[1:]:
+            click.echo(" " * hanging + line)
 
 
 def say_json(value: Any) -> None:

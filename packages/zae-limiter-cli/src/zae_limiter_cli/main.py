@@ -17,6 +17,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "system": Entry("system.group:system", "Manage the default limits of a namespace."),
     "resource": Entry("resource.group:resource", "Manage the limits of a resource."),
     "entity": Entry("entity.group:entity", "Manage entities and their own limits."),
+    "why": Entry("why:why", "Show why an entity is refused, by which limit, and until when."),
     "block": Entry("on_call:block", "Refuse every acquire of an entity, at once."),
     "unblock": Entry("on_call:unblock", "End a block at once."),
     "lift": Entry("on_call:lift", "Give an entity other limits for a time, at once."),

@@ -136,6 +136,14 @@ def namespace_options(function: Function) -> Function:
     )(function)
 
 
+def given_options() -> list[str]:
+    """Return the options of connection and namespace as the command line had them, to repeat them in other commands."""
+    options = {**_AWS, "store": "--store", "namespace": "--namespace"}
+    given = [name for name in options if _key(name) in click.get_current_context().meta]
+    named = [name for name in given if _source(name) is ParameterSource.COMMANDLINE]
+    return [word for name in named for word in (options[name], _value(name))]
+
+
 def in_namespace(function: Function) -> Function:
     """Add the option ``--namespace``; the command gets ``namespace``, a name."""
 

@@ -169,9 +169,11 @@ async def test_tokens_held_ahead_are_named_and_serve(world: World) -> None:
     assert (await other.limiter.explain("e", "r")).buckets[0].limits[0].held_ahead == 0
     left = (await other.limiter.available("e", "r"))["rpm"]
     await take(other.limiter, "e", "r", rpm=left)  # at once, as a block ends by the time of the machine, too
-    assert not (await other.limiter.explain("e", "r", {"rpm": 10})).passes
-    assert (await limiter.explain("e", "r", {"rpm": 10})).passes  # it admits by what it holds
-    await take(limiter, "e", "r", rpm=10)
+    assert not (await other.limiter.explain("e", "r", {"rpm": 1})).passes
+    [rpm] = (await limiter.explain("e", "r")).buckets[0].limits
+    assert (rpm.available, (await limiter.explain("e", "r", {"rpm": rpm.held_ahead})).passes) == (0, True)
+    assert not (await limiter.explain("e", "r", {"rpm": rpm.held_ahead + 1})).passes
+    await take(limiter, "e", "r", rpm=rpm.held_ahead)
 
 
 async def test_limits_that_no_level_has_come_from_the_caller_or_from_the_bucket(world: World) -> None:

@@ -46,17 +46,17 @@ def parse_limit(text: str) -> "Limit":
         raise CommandError(f"--limit {text!r}: {error}") from error
 
 
-def parse_amounts(texts: Iterable[str]) -> dict[str, int]:
-    """Return whole tokens by limit. Raises ``CommandError``."""
+def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> dict[str, int]:
+    """Return whole tokens by limit. Raises ``CommandError``, which names the option."""
     amounts: dict[str, int] = {}
     for text in texts:
         found = _AMOUNT.fullmatch(text)
         if found is None:
-            raise CommandError(f"--tokens {text!r}: must be {AMOUNT_FORM}, like rpm:100")
+            raise CommandError(f"{option} {text!r}: must be {AMOUNT_FORM}, like rpm:100")
         if found[1] in amounts:
-            raise CommandError(f"--tokens {text!r}: {found[1]} is given twice: pass one amount for each limit")
+            raise CommandError(f"{option} {text!r}: {found[1]} is given twice: pass one amount for each limit")
         if not (amount := int(found[2])):
-            raise CommandError(f"--tokens {text!r}: must be at least 1")
+            raise CommandError(f"{option} {text!r}: must be at least 1")
         amounts[found[1]] = amount
     return amounts
 
@@ -99,6 +99,18 @@ def tokens_option(function: Function) -> Function:
         metavar=AMOUNT_FORM,
         callback=lambda *given: parse_amounts(given[-1]),
         help="Number of tokens of a limit. Repeatable.",
+    )(function)
+
+
+def consume_option(function: Function) -> Function:
+    """Add ``--consume``; the command gets ``consume``, whole tokens by limit, ``None`` for one of each."""
+    return click.option(
+        "--consume",
+        "-c",
+        multiple=True,
+        metavar=AMOUNT_FORM,
+        callback=lambda *given: parse_amounts(given[-1], "--consume") or None,
+        help="Number of tokens that the acquire asks for. Repeatable.  [default: 1 of each limit]",
     )(function)
 
 

@@ -1,0 +1,52 @@
+"""`zae-limiter why`."""
+
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+import click
+
+from ..columns import say_json
+from ..data.parsing import consume_option
+from ..options import OutputForm, connected, given_options, in_namespace, output_option
+from ..paging import open_namespace
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
+@consume_option
+@click.option("--cascade", is_flag=True, help="The call passes cascade=True.  [default: as the entity does]")
+@output_option
+def why(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    consume: dict[str, int] | None,
+    cascade: bool,
+    output: OutputForm,
+) -> None:
+    """Show why an acquire of ENTITY_ID is refused: every bucket that it draws on, the limit that binds, when it passes,
+    who refused it in the last hour, who changed these limits, and what to do next.
+
+    It takes no tokens and writes nothing. It costs two reads for an entity and its parent, one query for the usage, and
+    one for the changes. What a process holds ahead, and limits that a call passes, are known to that process only.
+    """
+    from ..explanation.next_steps import next_steps
+    from ..explanation.plain import plain_report
+    from ..explanation.report import read_report
+    from ..explanation.showing import say_report
+
+    with open_namespace(connection, namespace) as repository:
+        report = read_report(repository, entity_id, resource, consume, cascade=cascade)
+    steps = next_steps(report, given_options())
+    if output == "json":
+        say_json(plain_report(report, steps))
+    else:
+        say_report(report, steps, width=get_terminal_size().columns)

@@ -1,0 +1,1 @@
+"""Show why an acquire is refused, and what to do next."""

@@ -1,0 +1,76 @@
+"""What to do next, as commands to paste."""
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .report import Report
+
+if TYPE_CHECKING:
+    from zae_limiter import BucketExplanation, LimitExplanation
+
+LARGEST_FACTOR: Final = 1000
+OF_THE_STORE: Final = {"entity", "entity_default", "resource", "system"}
+
+
+class NextStep(NamedTuple):
+    """A command, and what it does."""
+
+    does: str
+    command: str
+
+
+class _Step(NamedTuple):
+    """What a command does, its words, the entity that it names, and its options."""
+
+    does: str
+    verb: str
+    entity_id: str | None
+    options: Sequence[str]
+
+    def command(self, options: Sequence[str]) -> str:
+        """Return the command; an id that begins with a dash comes after all options, because it is none."""
+        ids = [] if self.entity_id is None else [self.entity_id]
+        given = [*self.options, *options]
+        words = [*given, "--", *ids] if ids and ids[0].startswith("-") else [*ids, *given]
+        return shlex.join(["zae-limiter", *self.verb.split(), *words])
+
+
+def next_steps(report: Report, options: Sequence[str]) -> list[NextStep]:
+    """Return the steps that may help, the strongest first; ``options`` name the place where the command looked."""
+    steps = [] if report.suspect is None else [*_remedies(*report.suspect)]
+    return [NextStep(step.does, step.command(options)) for step in (*steps, *_views(report))]
+
+
+def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
+    entity_id, on, name = bucket.entity_id, ["-r", bucket.resource], limit.limit.name
+    where_set = [] if bucket.source == "entity_default" else on
+    stored = bucket.source in OF_THE_STORE
+    if bucket.override_until is not None and all(each.blocked for each in bucket.limits):
+        yield _Step("End the block.", "unblock", entity_id, where_set)
+    elif bucket.override_until is not None:
+        yield _Step("End the override.", "entity delete-override", entity_id, where_set)
+    elif limit.blocked and stored:
+        yield _Step(f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"])
+    elif stored and (factor := _factor(limit)) <= LARGEST_FACTOR:
+        yield _Step(
+            f"Give {entity_id} {factor} times its limits for an hour.", "lift", entity_id, [*on, "--by", str(factor)]
+        )
+    if not math.isinf(limit.wait_seconds):
+        yield _Step(f"Fill the bucket of {entity_id} once.", "bucket reset", entity_id, on)
+        yield _Step(f"See who consumes {name}.", "usage top", None, [*on, "--by", name])
+
+
+def _views(report: Report) -> Iterator[_Step]:
+    found, bucket = report.explanation, report.deciding
+    of_caller = ["--entity", found.entity_id, "-r", found.resource]
+    yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
+    of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
+    subject = of.get(bucket.source, ["--entity", bucket.entity_id])
+    yield _Step("See all changes of the limits that decide.", "audit list", None, subject)
+
+
+def _factor(limit: "LimitExplanation") -> int:
+    """Return the factor of the limits with which the requested tokens fit into the bucket."""
+    return max(2, math.ceil((limit.requested or 0) / max(1, limit.limit.usable_burst)))

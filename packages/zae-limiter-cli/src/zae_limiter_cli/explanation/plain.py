@@ -1,0 +1,79 @@
+"""A report as plain values, for programs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..times import iso
+from .next_steps import NextStep
+from .report import Report
+
+if TYPE_CHECKING:
+    from zae_limiter import BucketExplanation, LimitExplanation, Refuser
+
+
+def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
+    """Return every field of a report; a wait that never ends is ``null``."""
+    found, usage = report.explanation, report.usage
+    binding = None
+    if found.binding is not None:
+        binding = {"entity_id": found.binding[0].entity_id, "limit_name": found.binding[1].limit.name}
+    return {
+        "entity_id": found.entity_id,
+        "resource": found.resource,
+        "at": iso(found.at),
+        "passes": found.passes,
+        "wait_seconds": _seconds(found.wait_seconds),
+        "passes_at": None if found.passes_at is None else found.passes_at.isoformat(timespec="milliseconds"),
+        "binding": binding,
+        "parent_id": found.parent_id,
+        "cascades": found.cascades,
+        "buckets": [_bucket(each) for each in found.buckets],
+        "usage": {
+            "since": iso(report.since),
+            "windows": usage.windows,
+            "total_events": usage.total_events,
+            "total_refused": usage.total_refused,
+            "refused_by": _refused_by(usage.refused_by),
+        },
+        "changes": [asdict(each) for each in report.changes],
+        "next": [step._asdict() for step in steps],
+    }
+
+
+def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
+    return {
+        "entity_id": bucket.entity_id,
+        "resource": bucket.resource,
+        "source": bucket.source,
+        "override_until": None if bucket.override_until is None else iso(bucket.override_until),
+        "shard_count": bucket.shard_count,
+        "admitted": bucket.admitted,
+        "refused": bucket.refused,
+        "shadowed": bucket.shadowed,
+        "refused_by": _refused_by(bucket.refused_by),
+        "limits": {each.limit.name: _limit(each) for each in bucket.limits},
+    }
+
+
+def _limit(each: "LimitExplanation") -> dict[str, Any]:
+    declared = {name: value for name, value in each.limit.to_dict().items() if name != "name"}
+    return {
+        "requested": each.requested,
+        "available": each.available,
+        "held_ahead": each.held_ahead,
+        "refuses": each.refuses,
+        "blocked": each.blocked,
+        "wait_seconds": _seconds(each.wait_seconds),
+        "usable_burst": each.limit.usable_burst,
+        **declared,
+    }
+
+
+def _refused_by(counts: "Mapping[Refuser, int]") -> list[dict[str, Any]]:
+    return [{**refuser._asdict(), "refused": count} for refuser, count in counts.items()]
+
+
+def _seconds(wait: float) -> float | None:
+    return None if math.isinf(wait) else wait

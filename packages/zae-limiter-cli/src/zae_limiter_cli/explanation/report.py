@@ -1,0 +1,81 @@
+"""A report on one acquire: its explanation, the refusals of the last hour, the last changes of the limits that decide.
+
+Two reads for an entity and its parent, one query for the refusals, one for the changes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from zae_limiter import (
+        AuditEvent,
+        BucketExplanation,
+        Explanation,
+        LimitExplanation,
+        Refuser,
+        SyncRepository,
+        UsageSummary,
+    )
+
+CHANGES: Final = 3
+LAST: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `why` shows. ``asked``: whole tokens by limit, ``None`` for one of each.
+
+    ``usage``: what was counted of the caller since ``since``, the begin of an hour. ``suspect``: the limit that refuses,
+    or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this bucket, or of the
+    caller's own; ``subject`` is whose they are.
+    """
+
+    explanation: "Explanation"
+    asked: Mapping[str, int] | None
+    since: datetime
+    usage: "UsageSummary"
+    suspect: "tuple[BucketExplanation, LimitExplanation] | None"
+    subject: str
+    changes: "tuple[AuditEvent, ...]"
+
+    @property
+    def deciding(self) -> "BucketExplanation":
+        """The bucket whose limits decide: the suspect's, or the caller's own."""
+        return self.explanation.buckets[0] if self.suspect is None else self.suspect[0]
+
+
+def read_report(
+    repository: "SyncRepository", entity_id: str, resource: str, asked: Mapping[str, int] | None, *, cascade: bool
+) -> Report:
+    """Read what the report has; write nothing."""
+    from zae_limiter import SyncRateLimiter
+    from zae_limiter.values.usage import window_start
+
+    explanation = SyncRateLimiter(repository).explain(entity_id, resource, asked, cascade=cascade)
+    since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
+    usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
+    suspect = explanation.binding or _most_often(explanation, usage.refused_by)
+    subject = _subject(explanation.buckets[0] if suspect is None else suspect[0])
+    changes = repository.get_audit_events(subject, limit=CHANGES).events
+    return Report(explanation, asked, since, usage, suspect, subject, changes)
+
+
+def _most_often(
+    explanation: "Explanation", refused_by: "Mapping[Refuser, int]"
+) -> "tuple[BucketExplanation, LimitExplanation] | None":
+    """Return the limit above that refused the caller most often, if the acquire draws on it."""
+    drawn = {
+        (bucket.entity_id, each.limit.name): (bucket, each) for bucket in explanation.buckets for each in bucket.limits
+    }
+    return drawn.get(max(refused_by, key=lambda refuser: refused_by[refuser])) if refused_by else None
+
+
+def _subject(bucket: "BucketExplanation") -> str:
+    """Return the subject under which changes of the limits of a bucket are recorded."""
+    from zae_limiter.maintenance import audit_resource, audit_system
+
+    if bucket.source == "resource":
+        return audit_resource(bucket.resource)
+    return audit_system() if bucket.source == "system" else bucket.entity_id

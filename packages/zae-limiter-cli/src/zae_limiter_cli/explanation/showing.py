@@ -1,0 +1,147 @@
+"""Show a report to people: the verdict, each bucket, the refusals, the changes, the next steps."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ..columns import say_wrapped
+from ..rates import rate
+from ..times import shown
+from .next_steps import NextStep
+from .report import Report
+
+if TYPE_CHECKING:
+    from zae_limiter import BucketExplanation, Explanation, LimitExplanation, Refuser
+
+ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
+SOURCES: Final[Mapping[str, str]] = {
+    "entity": "its own limits on {resource}",
+    "entity_default": "its own limits on all resources",
+    "resource": "the limits of {resource}",
+    "system": "the limits of the system",
+    "call": "the limits that the call passes",
+    "default_limits": "the limiter's default limits",
+    "bucket": "no level has limits: those that a service passed to its bucket",
+}
+
+
+def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None:
+    """Print a report in lines of at most ``width``, but for the commands, which stay whole."""
+    found = report.explanation
+    for line in _verdict(report):
+        say_wrapped([(line,)], width=width)
+    for bucket in found.buckets:
+        click.echo()
+        say_wrapped([(_head(found, bucket),)], width=width)
+        say_wrapped([ROWS, *map(_cells, bucket.limits)], width=width, indent="  ")
+    click.echo()
+    for line in _refusals(report):
+        say_wrapped([(line,)], width=width)
+    click.echo()
+    _say_changes(report, width)
+    click.echo("\nNext:")
+    for step in steps:
+        say_wrapped([(f"# {step.does}",)], width=width, indent="  ")
+        click.echo(f"  {step.command}")
+
+
+def _verdict(report: Report) -> Iterator[str]:
+    found = report.explanation
+    asked = report.asked or {
+        name: 1 for bucket in found.buckets for name in (each.limit.name for each in bucket.limits)
+    }
+    what = f"{found.entity_id} on {found.resource}, {', '.join(f'{n:,} {name}' for name, n in asked.items())}"
+    if found.binding is None:
+        yield f"{what}: passes now."
+        if report.suspect is not None:
+            yield f"Refused before, most often by {report.suspect[0].entity_id}/{report.suspect[1].limit.name}."
+    else:
+        bucket, limit = found.binding
+        yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}."
+        path = [each.entity_id for each in found.buckets[: found.buckets.index(bucket) + 1]]
+        yield f"Path: {' -> '.join([*path, limit.limit.name])}"
+        yield _until(found.passes_at, bucket, limit)
+    if found.parent_id is not None and not found.cascades:
+        yield f"Its parent {found.parent_id} is not asked: neither the entity nor the call cascades."
+
+
+def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:
+    if limit.blocked:
+        if bucket.override_until is not None:
+            return f"Blocked by an override until {shown(bucket.override_until)} (UTC)."
+        return "Blocked: its capacity is 0, and nothing ends that by itself."
+    if passes_at is None:
+        most = f"{limit.limit.usable_burst:,}"
+        return f"Never passes: it asks for {limit.requested:,}, and the bucket holds {most} at most."
+    at = passes_at if not passes_at.microsecond else passes_at + timedelta(seconds=1)
+    return f"Passes in {limit.wait_seconds:,.1f} s, at {at:%Y-%m-%d %H:%M:%S} (UTC), if nobody else comes first."
+
+
+def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
+    role = "" if bucket.entity_id == found.entity_id else " (parent)"
+    of = SOURCES[bucket.source].format(resource=bucket.resource)
+    if bucket.override_until is not None:
+        place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
+        of = f"an override {place} until {shown(bucket.override_until)} (UTC)"
+    shards = {0: "no bucket yet, so it is full", 1: "1 shard"}.get(bucket.shard_count, f"{bucket.shard_count} shards")
+    return f"{bucket.entity_id}{role}: {of}; {shards}"
+
+
+def _cells(each: "LimitExplanation") -> tuple[str, ...]:
+    asked = "-" if each.requested is None else f"{each.requested:,}"
+    limit = each.limit
+    return limit.name, asked, f"{each.available:,}", f"{limit.burst:,}", rate(limit), ", ".join(_notes(each))
+
+
+def _notes(each: "LimitExplanation") -> Iterator[str]:
+    if each.limit.shadow:
+        yield "shadow"
+    if each.blocked:
+        yield "blocked"
+    elif each.wait_seconds:
+        verb = "would refuse" if each.limit.shadow else "REFUSES"
+        yield f"{verb}: {'above the burst' if math.isinf(each.wait_seconds) else f'{each.wait_seconds:,.1f} s to wait'}"
+    elif each.requested is not None:
+        yield "enough"
+    if each.limit.ahead:
+        yield f"{each.limit.usable_burst:,} of the burst usable"
+    if each.held_ahead:
+        yield f"{each.held_ahead:,} held ahead"
+
+
+def _refusals(report: Report) -> Iterator[str]:
+    """Yield who refused the caller: as the aggregator counted by the hour, and as its bucket has counted."""
+    usage, own = report.usage, report.explanation.buckets[0]
+    since = f"Since {shown(report.since)} (UTC)"
+    if usage.windows:
+        yield f"{since}: {_counts(usage.total_events, usage.total_refused, usage.refused_by)}"
+    else:
+        yield f"{since}: no usage is counted."
+    if own.shard_count:
+        yield f"Since its bucket began: {_counts(own.admitted, own.refused, own.refused_by)}"
+
+
+def _counts(admitted: int, refused: int, refused_by: "Mapping[Refuser, int]") -> str:
+    by = [f"{count:,} by {refuser}" for refuser, count in refused_by.items()]
+    if by and (rest := refused - sum(refused_by.values())) > 0:
+        by.append(f"{rest:,} by its own limits")
+    told = f"{admitted:,} acquires admitted, {refused:,} refused"
+    return f"{told} ({', '.join(by)})" if by else told
+
+
+def _say_changes(report: Report, width: int) -> None:
+    from ..audit.changes import changes
+
+    if not report.changes:
+        say_wrapped([(f"No changes of {report.subject} are recorded.",)], width=width)
+        return
+    click.echo(f"Last changes of {report.subject}, newest first (UTC):")
+    for event in report.changes:
+        on = f" on {event.resource}" if event.resource else ""
+        head = f"{event.at[:16].replace('T', ' ')}  {event.principal or '-'}  {event.action}{on}"
+        say_wrapped([(head,)], width=width, indent="  ")
+        if changed := ", ".join(changes(event)):
+            say_wrapped([(changed,)], width=width, indent="    ", most=2)
