@@ -27,9 +27,9 @@ LAST: Final = timedelta(hours=1)
 class Report:
     """What `why` shows. ``asked``: whole tokens by limit, ``None`` for one of each.
 
-    ``usage``: what was counted of the caller since ``since``, the begin of an hour. ``suspect``: the limit that refuses,
-    or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this bucket, or of the
-    caller's own; ``subject`` is whose they are.
+    ``usage``: what was counted of the caller since ``since``, the begin of an hour. ``suspect``: the limit that
+    refuses, or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this
+    bucket, or of the caller's own; ``subject`` is whose they are.
     """
 
     explanation: "Explanation"

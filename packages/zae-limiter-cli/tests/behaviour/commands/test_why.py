@@ -1,0 +1,183 @@
+"""`why`: who refuses, until when, who changed it, and commands that help when they are pasted."""
+
+import json
+import shlex
+from datetime import UTC, datetime
+
+import pytest
+from click.testing import CliRunner
+
+from support.cli.by_hand import document, refused, run
+from support.cli.tables import Table
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter
+from zae_limiter_cli.main import main
+
+KEY, TEAM = Limit.per_minute("rpm", 25), Limit.per_day("rpm", 30)
+
+
+def passes(table: Table, entity: str = "key-1", **consume: int) -> bool:
+    try:
+        with SyncRateLimiter(table.repository).acquire(entity, "gpt-4", consume or {"rpm": 1}):
+            return True
+    except RateLimitExceeded:
+        return False
+
+
+def exhausted(table: Table, key: str = "key-1", parent: str = "acme-corp") -> None:
+    """A key with tokens whose parent has none, and which was refused for that."""
+    table.repository.create_entity(parent)
+    table.repository.create_entity(key, parent_id=parent, cascade=True)
+    table.repository.set_resource_defaults("gpt-4", [KEY], principal="bob")
+    table.repository.set_limits(parent, [TEAM], "gpt-4", principal="ann")
+    assert passes(table, key, rpm=5)
+    assert passes(table, parent, rpm=25)
+    assert not passes(table, key)
+
+
+def steps(*args: str) -> list[str]:
+    """The commands that are next."""
+    told = json.loads(run("why", "-o", "json", *args).stdout)
+    return [step["command"] for step in told["next"]]
+
+
+def paste(command: str) -> None:
+    """Run a command as it was shown, by someone who says yes."""
+    words = shlex.split(command)[1:]
+    if words[:2] in (["bucket", "reset"], ["entity", "delete-override"]):
+        words.insert(2, "--yes")
+    done = CliRunner(env={"ZAEL_PRINCIPAL": "ann"}).invoke(main, words)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_key_that_its_parent_refuses_sees_parent_limit_path_and_time(table: Table) -> None:
+    exhausted(table)
+    lines = run("why", "key-1", "-r", "gpt-4").stdout.splitlines()
+    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by acme-corp/rpm."
+    assert lines[1] == "Path: key-1 -> acme-corp -> rpm"
+    assert lines[2].startswith("Passes in 2,8")
+    assert lines[4] == "key-1: the limits of gpt-4; 1 shard"
+    assert lines[6].split() == ["rpm", "1", "20", "25", "25/min", "enough"]
+    assert lines[8] == "acme-corp (parent): its own limits on gpt-4; 1 shard"
+    assert lines[10].split()[:6] == ["rpm", "1", "0", "30", "30/day", "REFUSES:"]
+    assert "Last changes of acme-corp, newest first (UTC):" in lines
+    assert any(line.endswith("ann  limits_set on gpt-4") for line in lines)
+
+
+def test_programs_get_every_field(table: Table) -> None:
+    exhausted(table)
+    told = document("why", "key-1", "-r", "gpt-4", "-c", "rpm:1")
+    assert (told["passes"], told["binding"]) == (False, {"entity_id": "acme-corp", "limit_name": "rpm"})
+    assert 2_800 < told["wait_seconds"] <= 2_880
+    own, parent = told["buckets"]
+    assert (own["source"], own["limits"]["rpm"]["available"], own["limits"]["rpm"]["refuses"]) == (
+        "resource",
+        20,
+        False,
+    )
+    assert (parent["source"], parent["shard_count"], parent["limits"]["rpm"]["refuses"]) == ("entity", 1, True)
+    assert told["changes"][0]["principal"] == "ann"
+
+
+def test_the_refusals_of_the_last_hour_are_by_cause_also_if_it_passes_now(table: Table) -> None:
+    exhausted(table)
+    by = {("acme-corp", "rpm"): 50}
+    table.used("key-1", "gpt-4", datetime.now(UTC), events=26, refused=56, refused_by=by, rpm=26)
+    table.repository.reset_bucket("acme-corp", "gpt-4")
+    done = run("why", "key-1", "-r", "gpt-4").stdout
+    assert "passes now.\nRefused before, most often by acme-corp/rpm.\n" in done
+    assert "26 acquires admitted, 56 refused (50 by acme-corp/rpm, 6 by its own limits)" in " ".join(done.split())
+    assert document("why", "key-1", "-r", "gpt-4")["usage"]["refused_by"] == [
+        {"entity_id": "acme-corp", "limit_name": "rpm", "refused": 50}
+    ]
+    assert steps("key-1", "-r", "gpt-4")[0].startswith("zae-limiter lift acme-corp ")
+
+
+@pytest.mark.parametrize(("key", "parent"), [("key-1", "acme-corp"), ("-key", "-corp")])
+def test_every_next_step_can_be_pasted_and_a_reset_lets_the_key_pass(table: Table, key: str, parent: str) -> None:
+    exhausted(table, key, parent)
+    found = steps("-r", "gpt-4", "--", key)
+    assert [command.split()[1] for command in found] == ["lift", "bucket", "usage", "usage", "audit"]
+    for command in found:
+        paste(command)
+    assert passes(table, key)
+    override = table.repository.get_override(parent, "gpt-4")
+    assert override is not None
+    assert override.limits[0].capacity == 60
+
+
+@pytest.mark.parametrize("on", [["-r", "gpt-4"], []])
+def test_a_block_has_its_end_and_unblock_ends_it(table: Table, on: list[str]) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    assert passes(table)
+    run("block", "key-1", *on, "--until", "2h", "--yes")
+    done = run("why", "key-1", "-r", "gpt-4").stdout
+    assert "refused by key-1/rpm.\nPath: key-1 -> rpm\nBlocked by an override until " in done
+    told = document("why", "key-1", "-r", "gpt-4")
+    assert (told["wait_seconds"], told["passes_at"]) == (None, None)
+    paste(told["next"][0]["command"])
+    assert document("why", "key-1", "-r", "gpt-4")["buckets"][0]["source"] == "resource"
+
+
+def test_a_capacity_of_0_and_another_override_have_their_own_way_out(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.per_minute("rpm", 0)], "gpt-4")
+    assert "Blocked: its capacity is 0" in run("why", "key-1", "-r", "gpt-4").stdout
+    paste(steps("key-1", "-r", "gpt-4")[0])
+    assert document("why", "key-1", "-r", "gpt-4")["passes"]
+    found = steps("key-1", "-r", "gpt-4", "-c", "rpm:100")
+    assert found[0].startswith("zae-limiter entity delete-override key-1 -r gpt-4")
+    paste(found[0])
+    assert table.repository.get_override("key-1", "gpt-4") is None
+
+
+def test_an_amount_above_the_burst_never_passes_and_the_lift_makes_it_pass(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    asked = ("why", "key-1", "-r", "gpt-4", "-c", "rpm:60")
+    assert "Never passes: it asks for 60, and the bucket holds 25 at most." in run(*asked).stdout
+    [lift, *_] = steps(*asked[1:])
+    assert "--by 3" in lift
+    paste(lift)
+    assert document(*asked)["passes"]
+
+
+def test_a_parent_that_is_not_asked_is_named_unless_the_call_cascades(table: Table) -> None:
+    table.repository.create_entity("acme-corp")
+    table.repository.create_entity("key-1", parent_id="acme-corp")
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    assert "Its parent acme-corp is not asked" in run("why", "key-1", "-r", "gpt-4").stdout
+    assert len(document("why", "key-1", "-r", "gpt-4", "--cascade")["buckets"]) == 2
+
+
+def test_shadow_and_held_tokens_are_noted(table: Table) -> None:
+    limits = [Limit.per_minute("rpm", 5, shadow=True), Limit.per_minute("tpm", 600, ahead=1)]
+    table.repository.set_resource_defaults("gpt-4", limits)
+    done = run("why", "key-1", "-r", "gpt-4", "-c", "rpm:6", "-c", "tpm:590").stdout
+    assert "passes now." in done
+    assert "shadow, would refuse: above the burst" in done
+    assert "enough, 590 of the burst usable" in " ".join(done.split())
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_no_line_but_a_command_is_wider_than_the_terminal(table: Table, columns: int) -> None:
+    exhausted(table)
+    table.repository.set_limits("acme-corp", [TEAM, Limit.per_minute("tpm", 60_000, ahead=1)], "gpt-4")
+    done = CliRunner(env={"COLUMNS": str(columns)}).invoke(main, ["why", "-n", "my-app", "key-1", "-r", "gpt-4"])
+    assert done.exit_code == 0
+    wide = [line for line in done.stdout.splitlines() if len(line) > columns]
+    assert [line for line in wide if not line.startswith("  zae-limiter ")] == []
+
+
+def test_it_writes_nothing(table: Table) -> None:
+    exhausted(table)
+    before = table.repository.get_buckets("key-1") + table.repository.get_buckets("acme-corp")
+    run("why", "key-1", "-r", "gpt-4", "-c", "rpm:30")
+    after = table.repository.get_buckets("key-1") + table.repository.get_buckets("acme-corp")
+    assert [(each.anchor_ms, each.limits[0].consumed) for each in after] == [
+        (each.anchor_ms, each.limits[0].consumed) for each in before
+    ]
+
+
+def test_mistakes_are_one_line(table: Table) -> None:
+    assert refused("why", "key-1", "-r", "gpt-4").startswith("limits 'key-1/gpt-4': no level has limits")
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    assert "no such limit on gpt-4" in refused("why", "key-1", "-r", "gpt-4", "-c", "tpm:1")
+    assert refused("why", "key-1", "-r", "gpt-4", "-c", "rpm") == "--consume 'rpm': must be name:amount, like rpm:100"
