@@ -100,9 +100,10 @@ def test_every_command_is_listed_with_its_options(name: str) -> None:
     assert dict(LIST.findall(PAGE))[name] == commands_of(name)
 
 
-def test_the_commands_for_incidents_are_listed_with_their_options() -> None:
-    commands = [main.get_command(click.Context(main), name) for name in ("block", "unblock", "lift")]
-    assert dict(LIST.findall(PAGE))["on_call"] == _rows(commands)
+@pytest.mark.parametrize(("block", "names"), [("why", ["why"]), ("on_call", ["block", "unblock", "lift"])])
+def test_the_commands_for_incidents_are_listed_with_their_options(block: str, names: list[str]) -> None:
+    commands = [main.get_command(click.Context(main), name) for name in names]
+    assert dict(LIST.findall(PAGE))[block] == _rows(commands)
 
 
 def commands_of(name: str) -> str:

@@ -120,8 +120,12 @@ async def acquires(api_case: ApiCase) -> None:
     assert (caught.value.retry_after_seconds, len(caught.value.statuses)) == (3.0, 2)
     assert await limiter.time_until_available("e", "r", {"rpm": 3}) == 3.0
     assert not await limiter.is_available("e", "r", {"rpm": 3})
+    found = await limiter.explain("e", "r", {"rpm": 3})
+    [rpm, tpm] = found.buckets[0].limits
+    assert (found.wait_seconds, rpm.available, rpm.refuses, tpm.available, tpm.requested) == (3.0, 0, True, 900, None)
     api_case.clock.advance(3)
     assert await limiter.is_available("e", "r", {"rpm": 3})
+    assert (await limiter.explain("e", "r", {"rpm": 3})).passes
     with pytest.raises(ValidationError):
         limiter.acquire("e", "r", {"rpm": -1})
     with pytest.raises(ValidationError):
@@ -132,6 +136,7 @@ async def acquires(api_case: ApiCase) -> None:
         limiter.available("e", "without-limits"),
         limiter.time_until_available("e", "r", {}),
         limiter.is_available("e", "r", {"unknown": 1}),
+        limiter.explain("e", "r", {"unknown": 1}),
     )
 
 
@@ -228,6 +233,7 @@ async def without_the_store(api_case: ApiCase) -> None:
         limiter.available("e", "r"),
         limiter.time_until_available("e", "r", {"rpm": 1}),
         limiter.is_available("e", "r", {"rpm": 1}),
+        limiter.explain("e", "r"),
         limiter.get_system_defaults(),
         limiter.set_system_defaults([RPM]),
         limiter.delete_system_defaults(),

@@ -74,6 +74,15 @@ ACQUIRES = [
     case("time_until_available", KEY, MODEL, {"rpm": 1}, before=WARM),
     case("is_available", KEY, MODEL, {"rpm": 1}, before=WARM),
     case("is_available", KEY, MODEL, {"rpm": 1}, when="nothing known", before=(at.resource_limits,)),
+    case("explain", KEY, MODEL, before=WARM),
+    case("explain", KEY, MODEL, when="child and parent", before=(at.resource_limits, at.family, at.take)),
+    case(
+        "explain",
+        KEY,
+        MODEL,
+        when="child in 2 shards, and parent",
+        before=(at.resource_limits, at.family, at.take, at.split),
+    ),
     case("resolve_limits", KEY, MODEL, when="known", before=WARM),
     case("resolve_limits", KEY, MODEL, when="not known", before=(at.resource_limits,)),
 ]

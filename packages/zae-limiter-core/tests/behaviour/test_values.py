@@ -8,12 +8,21 @@ import pytest
 from zae_limiter import Entity, ProvisionerState, StoredConfig
 from zae_limiter.values.audit import AuditEvent, AuditPage
 from zae_limiter.values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
+from zae_limiter.values.explanation import BucketExplanation, Explanation, LimitExplanation
 from zae_limiter.values.limits import BulkResult, Limit, LimitStatus
 from zae_limiter.values.usage import LimitUsage, UsagePage, UsageSnapshot, UsageSummary
 
 RPM = Limit.per_minute("rpm", 60)
 EVENT = AuditEvent("1", "e", "limits_set", None, "", None, None, {"limits": {"rpm": {"capacity": 60}}})
 SNAPSHOT = UsageSnapshot("e", "r", "daily", datetime(2026, 1, 1, tzinfo=UTC), {"rpm": 7}, 1)
+EXPLANATION = Explanation(
+    "e",
+    "r",
+    datetime(2026, 1, 1, tzinfo=UTC),
+    parent_id=None,
+    cascades=False,
+    buckets=(BucketExplanation("e", "r", "system", None, 1, (LimitExplanation(RPM, 1, 0, 0, 1.0),)),),
+)
 USAGE = LimitUsage("rpm", 7, 7, 7, 7.0)
 
 
@@ -27,6 +36,7 @@ USAGE = LimitUsage("rpm", 7, 7, 7, 7.0)
         AuditPage((EVENT,), None),
         Bucket("e", "r", 1, (BucketLimit(RPM, 1, 2),), 0, None),
         ResourceCapacity("r", (LimitCapacity("rpm", 60, 1, 1),), 1),
+        EXPLANATION,
         SNAPSHOT,
         UsagePage((SNAPSHOT,), None),
         UsageSummary("daily", 1, (USAGE,), 1),

@@ -10,11 +10,13 @@ from typing import assert_type
 from zae_limiter import (
     AuditPage,
     Bucket,
+    BucketExplanation,
     BulkResult,
     CacheStats,
     Clock,
     Entity,
     EntityUsage,
+    Explanation,
     Lease,
     Limit,
     LimitStatus,
@@ -210,6 +212,8 @@ async def a_limiter_answers_without_taking(limiter: RateLimiter, sync_limiter: S
     assert_type(sync_limiter.available("user", "api"), dict[str, int])
     assert_type(sync_limiter.time_until_available("user", "api", {"rpm": 1}), float)
     assert_type(sync_limiter.is_available("user", "api", {"rpm": 1}), bool)
+    assert_type(await limiter.explain("user", "api"), Explanation)
+    assert_type(sync_limiter.explain("user", "api", {"rpm": 1}, cascade=True).buckets, tuple[BucketExplanation, ...])
 
 
 async def a_refusal_says_when_and_why(refusal: RateLimitExceeded) -> None:

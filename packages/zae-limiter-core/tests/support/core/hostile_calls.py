@@ -115,6 +115,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "acquire": acquires,
     "acquire cold": cold_acquires,
     "usage pages": pages,
+    "explain": method("explain", "child", "r"),
     "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
     "create_entity": method("create_entity", "another", parent_id="parent"),
     "create_entity that is there": method("create_entity", "child", parent_id="parent", exist_ok=True),
