@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ..columns import say_wrapped
+from ..columns import counted, say_wrapped
 from ..rates import rate
 from ..times import shown
 from .next_steps import NextStep
@@ -128,7 +128,7 @@ def _counts(admitted: int, refused: int, refused_by: "Mapping[Refuser, int]") ->
     by = [f"{count:,} by {refuser}" for refuser, count in refused_by.items()]
     if by and (rest := refused - sum(refused_by.values())) > 0:
         by.append(f"{rest:,} by its own limits")
-    told = f"{admitted:,} acquires admitted, {refused:,} refused"
+    told = f"{counted(admitted, 'acquire')} admitted, {refused:,} refused"
     return f"{told} ({', '.join(by)})" if by else told
 
 
