@@ -2,7 +2,7 @@
 
 import pytest
 
-from zae_limiter_cli.columns import say_columns
+from zae_limiter_cli.columns import say_columns, say_wrapped
 
 
 @pytest.mark.parametrize("foreign", ["\n", "\r\n", "\x1b[2J", "\u202e", "\u3164", "\u2028", "\x9b31m"], ids=ascii)
@@ -12,3 +12,23 @@ def test_a_cell_is_printable_text_on_the_line_of_its_row(foreign: str, capsys: p
     assert row.isprintable()
     assert foreign not in row
     assert head.index("ACTION") == row.index("set") == last.index("last")
+
+
+def test_the_last_column_breaks_by_words_below_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    say_wrapped([("LIMIT", "STATE"), ("rpm", "refuses, 9,833 of the burst usable")], width=28, indent="  ")
+    assert capsys.readouterr().out.splitlines() == [
+        "  LIMIT  STATE",
+        "  rpm    refuses, 9,833 of",
+        "         the burst usable",
+    ]
+
+
+def test_it_goes_below_the_row_where_little_room_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    say_wrapped([("a-limit-with-a-long-name", "refuses, for long")], width=30)
+    assert capsys.readouterr().out.splitlines() == ["a-limit-with-a-long-name", "  refuses, for long"]
+
+
+def test_a_cell_has_at_most_so_many_lines_and_says_that_there_is_more(capsys: pytest.CaptureFixture[str]) -> None:
+    say_wrapped([("one two three four five six seven eight nine ten",)], width=20, most=2)
+    first, second = capsys.readouterr().out.splitlines()
+    assert (first, second[-4:], len(second) <= 20) == ("one two three four", " ...", True)
