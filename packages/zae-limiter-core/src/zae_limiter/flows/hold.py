@@ -206,7 +206,7 @@ class Hold:
         for name, amount in wanted.items():
             limit = shard.limits[name]
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
-            if amount > (there := shard.left[name] - floor):
+            if amount and amount > (there := shard.left[name] - floor):
                 least = min(least, max(0, there) / amount)
         if self._pace.events * least < LEAST_ACQUIRES or not any(wanted.values()):
             return None
