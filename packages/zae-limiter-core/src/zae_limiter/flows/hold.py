@@ -82,7 +82,7 @@ class Hold:
                 self._look(now_ms)
             left, low = self._left, self._low
             for name, amount in amounts.items():
-                if amount > left.get(name, -1) or (amount < 0 and left[name] - amount > self._taken[name]):
+                if name not in left or amount > left[name] or (amount < 0 and left[name] - amount > self._taken[name]):
                     return False
             for name, amount in amounts.items():
                 left[name] = rest = left[name] - amount
