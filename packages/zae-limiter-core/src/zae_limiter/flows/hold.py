@@ -13,7 +13,7 @@ This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import Final, Literal
@@ -140,6 +140,17 @@ class Hold:
             draw = Draw(block, ended, back, spent, self._events, paid)
             for each in ended:
                 self._ended.remove(each)
+            self._spent, self._events = {}, 0
+            return draw
+
+    def count(self, names: Container[str]) -> Draw | None:
+        """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
+        with self._locked() as mine:
+            if not mine:
+                return None
+            self._tell_blocks()
+            spent = {name: amount for name, amount in self._spent.items() if amount and name in names}
+            draw = Draw(None, (), NOTHING, spent, self._events, NOTHING) if spent or self._events else None
             self._spent, self._events = {}, 0
             return draw
 

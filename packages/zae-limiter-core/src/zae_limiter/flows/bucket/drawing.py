@@ -34,14 +34,19 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
     purposes = {each.purpose for each in renewals}
     if "count" in purposes:
         hold.reminded = False
-    if config is not None and cached.agrees_with(config) and (renewals or not batch.moves_nothing):
+    if not renewals and batch.moves_nothing:
+        return ()
+    draw = None
+    if config is not None and cached.agrees_with(config):
         left = batch.left(plan.headroom, plan.ceilings)
         shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
         used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
         purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
         draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)
-        if draw is not None:
-            batch.do(draw)
+    elif config is not None:
+        draw = hold.count(state.shard_limits)
+    if draw is not None:
+        batch.do(draw)
     return () if batch.draw is not None or not alone else renewals
 
 
