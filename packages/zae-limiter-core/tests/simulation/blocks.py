@@ -47,7 +47,8 @@ def drawn(batch: Batch) -> Drawn:
     taken = {} if draw.block is None else dict(draw.block.taken)
     configs = [request.config for request in batch.carried if request.config is not None]
     life_ms = max((min(_aheads(config.declared), default=0) for config in configs), default=0)
-    return Drawn(taken, life_ms, dict(draw.back), dict(draw.spent), draw.events, batch.carried[0].queue.hold, dict(draw.paid))
+    holder = batch.carried[0].queue.hold
+    return Drawn(taken, life_ms, dict(draw.back), dict(draw.spent), draw.events, holder, dict(draw.paid))
 
 
 def _aheads(limits: Iterable[Limit]) -> Iterator[int]:

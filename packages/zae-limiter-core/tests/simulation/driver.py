@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.ahead import HeldGrant, grant_ahead
-from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.acquire.create_with_parent import PairedRequest
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Remind, Settled, Sleep, Step, Wait, Wake

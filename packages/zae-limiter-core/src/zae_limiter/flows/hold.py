@@ -136,7 +136,8 @@ class Hold:
                 return None
             block = None
             if wanted:
-                block = Block(wanted, now_ms, elapsed_ms() + self._life_ms, shard.number, shard.shards)
+                until = elapsed_ms() + self._life_ms
+                block = Block(wanted, now_ms, until, shard.number, shard.shards, config.limits)
             draw = Draw(block, ended, back, spent, self._events, paid)
             for each in ended:
                 self._ended.remove(each)
@@ -161,7 +162,7 @@ class Hold:
                 self._spent = _sum(self._spent, draw.spent)
                 self._events += draw.events
                 self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
-                self._ended.extend(draw.ended)
+                self._ended.extend(block for block in draw.ended if block.rules == self.limits)
 
     def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
         """Note what a write of the bucket showed, and that it did what was drawn, if anything was."""
@@ -170,7 +171,7 @@ class Hold:
                 return
             self.state = state
             self._look(now_ms)
-            if draw is not None and draw.block is not None:
+            if draw is not None and draw.block is not None and draw.block.rules == self.limits:
                 self._blocks.append(draw.block)
                 self._look_at_blocks()
                 self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
