@@ -131,7 +131,7 @@ class Hold:
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
             back = come_back(ended, shard.limits, now_ms)
             paid = self._pay({name: -left for name, left in shard.left.items() if left < 0})
-            spent = {name: amount for name, amount in self._spent.items() if amount and name in shard.limits}
+            spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
             if not (wanted or back or spent or paid or self._events):
                 return None
             block = None
@@ -141,7 +141,7 @@ class Hold:
             draw = Draw(block, ended, back, spent, self._events, paid)
             for each in ended:
                 self._ended.remove(each)
-            self._spent, self._events = {}, 0
+            self._events = 0
             return draw
 
     def count(self, names: Container[str]) -> Draw | None:
