@@ -85,7 +85,26 @@ class Blocks:
         self._kernel = kernel
         self._steady = steady
         self._blocks: dict[object, list[Block]] = {}
+        self._paying: dict[int, tuple[object, Drawn]] = {}
         self._sent_us: dict[Application, int] = {}
+
+    def pays(self, operation: object, drawn: Drawn, bucket: str, now_ms: int) -> None:
+        """A write is sent, some of whose callers are paid by what is held."""
+        self._paying[id(operation)] = operation, drawn
+        _take(self._live(drawn.holder, now_ms), drawn.paid, bucket)
+
+    def not_applied(self, operation: object, now_ms: int) -> None:
+        """The process knows that a write was not applied: what it paid is held again, where that still lives."""
+        _, drawn = self._paying.pop(id(operation), (operation, Drawn()))
+        for name, amount in drawn.paid.items():
+            rest = amount
+            for block in reversed(self._live(drawn.holder, now_ms)):
+                part = min(rest, block.taken.get(name, 0) - block.left.get(name, 0))
+                block.left[name] = block.left.get(name, 0) + part
+                rest -= part
+
+    def _live(self, holder: object, now_ms: int) -> list[Block]:
+        return [block for block in self._blocks.get(holder, ()) if block.lives(now_ms, self._kernel.now_us)]
 
     def wrote(self, write: Application, sent_us: int) -> None:
         """A write took effect that draws; nobody may know yet. Raises ``Violation`` where it brought back too much.
@@ -107,8 +126,6 @@ class Blocks:
             most = sum(_comes_back(block, name, write.decided_ms) for block in ended)
             if back > most and self._steady:
                 raise Violation(f"{back} of {name} came back to {write.pk} of blocks that had {most} left for it")
-        live = [block for block in blocks if block.lives(write.decided_ms, sent_us)]
-        _take(live, write.drawn.paid, write.bucket)
         if write.drawn.back:
             self._blocks[write.drawn.holder] = [block for block in blocks if block not in ended]
 
@@ -128,9 +145,8 @@ class Blocks:
         """
         live = [
             block
-            for block in self._blocks.get(served.holder, ())
-            if block.lives(now_ms, self._kernel.now_us)
-            and (served.rules is None or block.rules.items() <= served.rules.items())
+            for block in self._live(served.holder, now_ms)
+            if served.rules is None or block.rules.items() <= served.rules.items()
         ]
         _take(live, served.amounts, served.bucket)
 

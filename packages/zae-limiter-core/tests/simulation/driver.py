@@ -14,8 +14,8 @@ from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Remind, Settled, Sleep, Step, Wait, Wake
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Put, Update
+from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Operation, Put, Update
 from zae_limiter.values.resolution import Config
 
 from .accounts import Account
@@ -228,7 +228,7 @@ class Driver:
                 try:
                     answer = yield sending.answer
                 except StoreError as error:
-                    lost = isinstance(error, OutcomeUnknown) and isinstance(step, (Put, Update))
+                    lost = self._failed(step, error)
                     step = self._goes_on(partial(flow.throw, error), None)
                     if lost and self._note(open_requests, None, since):
                         raise Violation("a write whose answer was lost is tried again") from None
@@ -240,6 +240,12 @@ class Driver:
                         open_requests = self._note(open_requests, sending, since)
         except StopIteration:
             self._note(open_requests, None, since)
+
+    def _failed(self, operation: Operation[Any], error: StoreError) -> bool:
+        """Whether a write may have been applied, and nobody knows."""
+        if isinstance(error, ConditionFailed | NotApplied):
+            self._link.blocks.not_applied(operation, self._link.clock())
+        return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
 
     def _confirm(self, sending: Sending) -> None:
         for application in sending.applications:

@@ -14,7 +14,7 @@ from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
 from .application import Application
-from .blocks import Blocks
+from .blocks import Blocks, drawn
 from .kernel import Future, Kernel, Violation
 from .machine import Machine
 from .oracle import Oracle
@@ -95,6 +95,7 @@ class Link:
         there, back = self._delay(), self._delay()
         decided_ms = self.clock()
         dated = self._dated()
+        self._pay(operation, decided_ms)
 
         def fail(error: StoreError, delay_us: int) -> None:
             self._later(delay_us, lambda: sending.answer.settle(error=error))
@@ -129,6 +130,11 @@ class Link:
         else:
             self._later(there, lambda: apply(answered=True))
         return sending
+
+    def _pay(self, operation: Operation[Any], now_ms: int) -> None:
+        for pk, batch in self._oracle.noted.of(operation).items():
+            if batch.draw is not None and batch.draw.paid:
+                self.blocks.pays(operation, drawn(batch), pk, now_ms)
 
     def _later(self, delay_us: int, event: Callable[[], None]) -> None:
         turns = 0 if self._network.typical_us else self._rng.randint(0, MOST_TURNS)
