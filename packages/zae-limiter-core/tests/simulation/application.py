@@ -116,8 +116,8 @@ class Application:
         return max((change.state.shards for change in self.changes.values()), default=1)
 
     def wanted(self, name: str) -> int | None:
-        """What the write took of a limit only because it was there."""
-        checked = self.checked_of(name)
+        """What the write took of a limit only because it was there; nobody knows whom it served without an answer."""
+        checked = self.checked_of(name) if self.confirmed else 0
         return checked - self.given_of(name) if checked else None
 
     def checked_of(self, name: str) -> int:
