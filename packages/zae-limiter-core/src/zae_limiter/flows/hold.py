@@ -144,12 +144,12 @@ class Hold:
             self._events = 0
             return draw
 
-    def count(self, names: Container[str]) -> Draw | None:
+    def count(self, names: Container[str], now_ms: int) -> Draw | None:
         """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
         with self._locked() as mine:
             if not mine:
                 return None
-            self._tell_blocks()
+            self._look(now_ms)
             spent = {name: amount for name, amount in self._spent.items() if amount and name in names}
             draw = Draw(None, (), NOTHING, spent, self._events, NOTHING) if spent or self._events else None
             self._spent, self._events = {}, 0
@@ -201,7 +201,7 @@ class Hold:
                 return None
             self.reminded = True
             ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
-            return max(ends, default=self._life_ms) / 1000
+            return max(1, max(ends, default=self._life_ms)) / 1000
 
     # blocks
 

@@ -218,5 +218,5 @@ def test_what_no_limit_can_count_keeps_no_reminder() -> None:
     for _ in range(4):
         hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None, START)
     assert hold.move({"l": 1000}, START)
-    assert hold.count(()) == Draw(None, (), NOTHING, NOTHING, 1, NOTHING)
-    assert hold.count(()) is None
+    assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, NOTHING)
+    assert hold.count((), START) is None
