@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 ENTITY, RESOURCE, LIMIT = "e", "gpt-4", "rps"
+TOKENS = 2  # of each acquire
+STEADY, REST, HURRY = 4.0, 4.5, 3.0  # seconds
+IDLE = 1.0
 
 
 class Admission(NamedTuple):
-    """One admission, of one token: the instants before and after its acquire, in seconds of the machine's clock."""
+    """One admission: the instants before and after its acquire, in seconds of the machine's clock."""
 
     before: float
     after: float
 
 
-def start(url: str, table: str, notes: Path, seed: int, seconds: float) -> subprocess.Popen[bytes]:
-    """Start a process that acquires for so many seconds."""
-    return subprocess.Popen([sys.executable, __file__, url, table, str(notes), str(seed), str(seconds)])
+def start(url: str, table: str, notes: Path, seed: int, begun: float) -> subprocess.Popen[bytes]:
+    """Start a process of a fleet that begins at the instant ``begun``."""
+    return subprocess.Popen([sys.executable, __file__, url, table, str(notes), str(seed), str(begun)])
 
 
 def read_notes(paths: Iterable[Path]) -> list[Admission]:
@@ -49,30 +52,35 @@ def overdraft(admissions: Sequence[Admission], burst: int, rate: float) -> float
         if at is not None:
             level = min(burst, level + (each.before - at) * rate)
         at = each.before
-        level -= 1
+        level -= TOKENS
         worst = max(worst, -level - (each.after - each.before) * rate)
     return worst
 
 
-def main(url: str, table: str, notes: str, seed: str, seconds: str) -> None:
+def main(url: str, table: str, notes: str, seed: str, begun: str) -> None:
     """Acquire, at a pace that changes every second or so, and note each admission at once."""
     from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 
     chance = random.Random(int(seed))
     repository = SyncRepository.open(stack=table, acquire_timeout=None, region="us-east-1", endpoint_url=url)
     with SyncRateLimiter(repository) as limiter:
-        end, until, pause = time.time() + float(seconds), 0.0, 0.0
         file = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        while (now := time.time()) < end:
-            if now >= until:
-                until, pause = now + chance.uniform(0.3, 1.5), chance.choice((0.0, 0.002, 0.01, 0.05, 0.5))
-            try:
-                before = time.time()
-                with limiter.acquire(ENTITY, RESOURCE, {LIMIT: 1}):
-                    os.write(file, f"{before!r} {time.time()!r}\n".encode())
-            except RateLimitExceeded:
-                time.sleep(0.02)
-            time.sleep(pause)
+        while (passed := (before := time.time()) - float(begun)) < STEADY + REST + HURRY:
+            pause = _pause(passed)
+            if pause < IDLE:
+                try:
+                    with limiter.acquire(ENTITY, RESOURCE, {LIMIT: TOKENS}):
+                        os.write(file, f"{before!r} {time.time()!r}\n".encode())
+                except RateLimitExceeded:
+                    time.sleep(0.01)
+            time.sleep(min(pause, max(0.01, STEADY + REST - passed)) * chance.uniform(0.8, 1.0) if pause else 0)
+
+
+def _pause(passed: float) -> float:
+    """Return the seconds between acquires. All processes use tokens and hold some, rest while the bucket fills behind
+    them, and hurry, together.
+    """
+    return 0.5 if passed < STEADY else IDLE if passed < STEADY + REST else 0.0
 
 
 if __name__ == "__main__":

@@ -255,3 +255,21 @@ async def test_what_is_held_outlives_an_outage_by_its_own_time(world: World) -> 
     world.clock.advance(seconds=1)
     with pytest.raises(RateLimiterUnavailable):
         await take(limiter, "e", "r", rpm=1)
+
+
+async def test_a_change_of_the_entity_reaches_what_another_process_holds_within_that_time(world: World) -> None:
+    admin = await world.process()
+    process = await warm(world, RPM)
+    limiter, _ = process
+    await until_written(process)
+    await admin.limiter.set_limits("e", [Limit.per_minute("rpm", 0)], resource="r")
+    admitted = 0
+    for _ in range(60):
+        try:
+            await take(limiter, "e", "r", rpm=1)
+            admitted += 1
+        except RateLimitExceeded:
+            break
+        await until_written(process)
+        world.clock.advance(seconds=0.02)
+    assert admitted <= 50

@@ -79,6 +79,7 @@ class BucketRequest(Waiter):
     """
 
     returned = False
+    renews = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
     shadows = 0
@@ -225,11 +226,12 @@ class Renewal(BucketRequest):
     def __init__(self, queue: "BucketQueue", config: Config | None, purpose: Purpose = "renew") -> None:
         super().__init__(queue, config=config)
         self.purpose = purpose
+        self.renews = purpose == "renew"
 
     @property
     def droppable(self) -> bool:  # type: ignore[override]
         """Whether it may leave the queue: what only takes tokens may."""
-        return self.purpose == "renew"
+        return self.renews
 
 
 class ShardReturn(NamedTuple):

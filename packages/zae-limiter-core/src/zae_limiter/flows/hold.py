@@ -71,7 +71,7 @@ class Hold:
     def move(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1) -> bool:
         """Admit the amounts by what is held, and take negative ones back: all of them, or none.
 
-        A hold takes back no more than its blocks had.
+        A hold takes back no more than its blocks had. Amounts that are all 0 are no acquire.
         """
         if self._generation != forks.generation:
             self._begin_again()
@@ -80,15 +80,17 @@ class Hold:
         try:
             if not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
                 self._look(now_ms)
-            left, low = self._left, self._low
+            left, low, some = self._left, self._low, 0
             for name, amount in amounts.items():
+                some = some or amount
                 if name not in left or amount > left[name] or (amount < 0 and left[name] - amount > self._taken[name]):
                     return False
             for name, amount in amounts.items():
                 left[name] = rest = left[name] - amount
                 if rest < low.get(name, 0):
                     self.due = True
-            self._events += events
+            if some:
+                self._events += events
             return True
         finally:
             self._lock.release()

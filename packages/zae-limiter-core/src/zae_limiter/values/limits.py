@@ -218,6 +218,13 @@ class LimitStatus:
     """Seconds until the requested tokens are there."""
     next_token_seconds: float = math.inf
 
+    def name_for(self, entity_id: str) -> str:
+        """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its parent's.
+
+        No entity is in it, so it may go into header fields and metrics.
+        """
+        return self.limit_name if self.entity_id == entity_id else f"parent/{self.limit_name}"
+
     @property
     def deficit(self) -> int:
         """The tokens that the request lacks; 0 if they are there."""

@@ -62,6 +62,10 @@ class Config:
         """Return whether this config is newer: limits passed by a call are newer than any that were read."""
         return (self.from_call, self.read_at_ms) > (other.from_call, other.read_at_ms)
 
+    def is_older_than(self, instant_ms: int) -> bool:
+        """Return whether the limits were read before an instant; those that a call passed never are."""
+        return self.read_at_ms < instant_ms and not self.from_call
+
     def read_again_after(self, instant_ms: int) -> "Config":
         """Return the same limits, as if read after an instant that may come from another process's clock."""
         return self if self.read_at_ms > instant_ms else replace(self, read_at_ms=instant_ms + 1)

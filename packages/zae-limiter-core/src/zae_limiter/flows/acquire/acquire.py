@@ -23,7 +23,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
 from ..steps import Flow, Log, Sleep
-from .claims import Claim, Grant, Seen
+from .claims import Claim, Grant, Seen, config_of
 from .create_with_parent import create_with_parent
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
@@ -180,13 +180,7 @@ def _claim(
     *,
     stale: bool = False,
 ) -> Claim:
-    config = resolved.config
-    if request.limits:
-        config = Config(request.limits, namespace_state.now(), own=config.own, from_call=True)
-    elif not config.limits and request.default_limits:
-        config = Config(request.default_limits, config.read_at_ms)
-    if request.shadow:
-        config = replace(config, shadow=frozenset(config.by_name))
+    config = config_of(request, resolved, namespace_state.now())
     target = choose_shard(namespace_state, cached)
     if config.declared and config.ahead:
         hold_ahead(namespace_state, cached, target)
@@ -259,7 +253,10 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be."""
     recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
-    return recent and not claim.stale and all(state.has(claim.config.limits) for state in states)
+    config = claim.config
+    if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
+        return False
+    return all(state.has(config.limits) for state in states)
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:

@@ -4,7 +4,6 @@ This module decides and learns; ``batch`` chooses the requests that fit, ``write
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
@@ -17,25 +16,12 @@ from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
-from .contest import may_reshape
+from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan
-
-
-def _is_newer(config: Config, state: BucketState) -> bool:
-    """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it."""
-    return config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]
-
-
-class Decision(NamedTuple):
-    """One operation, and the requests that it serves. Without a plan it only reads the bucket."""
-
-    operation: Put | Update | Get
-    batch: Batch
-    plan: WritePlan | None = None
+from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WritePlan
 
 
 class CommitRun:
@@ -108,6 +94,7 @@ class CommitRun:
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
+        self._settle_outdated()
         if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:
@@ -115,7 +102,7 @@ class CommitRun:
         else:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
-        if self._rules_out_by_old_shape(plan):
+        if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
         batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
@@ -232,7 +219,7 @@ class CommitRun:
             and not cached.agrees_with(config)
             and any(request.is_acquire for request in self.pending)
         ):
-            if not _is_newer(config, state):
+            if not is_newer(config, state):
                 self.namespace_state.expire(cached)
             elif may_reshape(
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
@@ -265,7 +252,7 @@ class CommitRun:
         return self.cached in counts and any(isinstance(request, RefusalCount) for request in batch.carried)
 
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
-        if self.cached.agrees_with(config) or not _is_newer(config, state):
+        if self.cached.agrees_with(config) or not is_newer(config, state):
             return False
         return any(request.is_acquire for request in self.pending)
 
@@ -292,16 +279,23 @@ class CommitRun:
         corrections = (request for request in self.pending if not request.is_acquire)
         return any(not request.corrected <= known for request in corrections)
 
-    def _rules_out_by_old_shape(self, plan: WritePlan) -> bool:
-        """Return whether a last seen shape, which may be gone and differs from the config, can never admit a
-        request.
-        """
-        config, state = self.config, self.cached.state
-        if self.seen or plan.reshapes or config is None or state is None or self._fresh():
+    def _rules_out_by_old_copy(self, plan: WritePlan) -> bool:
+        """Return whether a stale copy can never admit a request: the bucket may have other limits by now."""
+        if self.seen or plan.reshapes or self.cached.state is None or self._fresh():
             return False
         amounts = (amount for request in self.pending for amount in request.checked.items())
-        too_large = any(amount > state.ceilings.get(name, amount) for name, amount in amounts)
-        return too_large and not self.cached.agrees_with(config)
+        return any(amount > plan.ceilings.get(name, amount) for name, amount in amounts)
+
+    def _settle_outdated(self) -> None:
+        """Settle the acquires whose limits were read before the newest config that the bucket knows of, and renewals of
+        what is held by them: the callers read the limits again.
+        """
+        state, config = self.cached.state, self.config
+        if state is None or config is None or not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
+            return
+        if takers := [request for request in self.pending if request.is_acquire or request.renews]:
+            self.namespace_state.outdate(self.cached, since_ms)
+            self.settle(takers, "outdated")
 
     def _drop_corrections(self) -> None:
         """Settle corrections as admitted: there is no bucket, and it was full when it expired."""
@@ -369,6 +363,7 @@ class CommitRun:
         """
         if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return
+        self._settle_outdated()
         plan = self._plan()
         if plan.reshapes:
             return
