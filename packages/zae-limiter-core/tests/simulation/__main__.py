@@ -79,7 +79,9 @@ def main(arguments: Sequence[str]) -> int:
         "--replay", nargs="+", metavar="SEED", help="one history: its seed, and name=value to change its plan"
     )
     parser.add_argument(
-        "--scenario", choices=sorted(SCENARIOS), help="the kind of history; without it, as many of `any` and of `ahead`"
+        "--scenario",
+        choices=sorted(SCENARIOS),
+        help="the kind of history; without it, as many of `any`, `ahead` and `surges`",
     )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
@@ -92,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
-    kinds = [scenario] if chosen.scenario else [{}, {"scenario": "ahead"}]
+    kinds = [scenario] if chosen.scenario else [{}, {"scenario": "ahead"}, {"scenario": "surges"}]
     return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
 
 

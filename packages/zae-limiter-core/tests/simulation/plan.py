@@ -287,6 +287,28 @@ def _held_ahead(rng: Random) -> Plan:
     )
 
 
+def _surges(rng: Random) -> Plan:
+    """Many who come at one instant, and again before what is held has ended, when the bucket has filled behind it."""
+    callers = rng.choice((100, 200))
+    refill, ahead, more = rng.choice((5, 10, 20)), rng.choice((1.0, 2.0, 5.0)), rng.choice((5, 20))
+    burst = round(2 * refill * ahead) + more
+    limit = Limit.custom("rpm", burst, refill_amount=refill, refill_period=1, ahead=ahead)
+    return Plan(
+        processes=rng.randint(1, 3),
+        callers=callers,
+        entities=("single",),
+        network=rng.choice((HEALTHY, HEALTHY, FAULTY)),
+        settings=Settings(),
+        limits=((limit,),) * 4,
+        amounts=rng.choice(((1,), (1, 2), (1, 1, 9))),
+        busy=False,
+        bursts=rng.choice((0.8, 0.95)),
+        span_us=round(callers * 1_000_000 * ahead * rng.choice((0.2, 0.5))),
+        aheads=1.0,
+        suspensions=rng.choice((0, 2)),
+    )
+
+
 def _held_limit(rng: Random, name: str, aheads: float) -> Limit:
     """A limit of some size, whose burst covers what is minted ahead."""
     ahead_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < aheads else 0
@@ -377,4 +399,9 @@ def _limit(rng: Random, name: str) -> Limit:
     )
 
 
-SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {"any": draw, "ahead": _held, "shards": _many_shards}
+SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
+    "any": draw,
+    "ahead": _held,
+    "surges": _surges,
+    "shards": _many_shards,
+}
