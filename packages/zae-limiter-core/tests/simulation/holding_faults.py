@@ -154,28 +154,30 @@ def _of(*patches: tuple[Any, str, Any]) -> Faulty:
     return Faulty(lambda: [patch.object(*each) for each in patches])
 
 
-HOLDING_FAULTS: Mapping[str, tuple[Faulty, int]] = {
-    "a block that is spent late": (_of((Hold, "_look", _never_void)), 1),
-    "a suspended process that spends on waking": (_of((Hold, "_look_at_blocks", _void_for_writes_alone)), 1),
-    "a clock that is put back behind a block": (_of((Block, "__init__", _by_clock_alone)), 1),
-    "a child that spends what its parent holds": (_of((Hold, "_begin_again", _kept_over_a_fork)), 1),
+HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
+    "a block that is spent late": (_of((Hold, "_look", _never_void)), 101, "ahead"),
+    "a suspended process that spends on waking": (_of((Hold, "_look_at_blocks", _void_for_writes_alone)), 102, "ahead"),
+    "a clock that is put back behind a block": (_of((Block, "__init__", _by_clock_alone)), 1, "ahead"),
+    "a child that spends what its parent holds": (_of((Hold, "_begin_again", _kept_over_a_fork)), 108, "ahead"),
     "tokens held ahead under the whole burst": (
         _of((Limit, "usable_burst", property(lambda self: self.burst))),
-        1,
+        50,
+        "surges",
     ),
-    "a renewal that counts twice": (_of((Hold, "written", _added_twice)), 1),
-    "a block that comes back whole": (_of((hold, "come_back", _all_that_is_left)), 1),
-    "a block that comes back twice": (_of((Hold, "draw", _ended_for_ever)), 1),
-    "a block that leaves nothing for others": (_of((Hold, "_wanted", _to_the_last_token)), 1),
-    "a hold that takes back more than it took": (_of((Hold, "move", _takes_all_back)), 1),
-    "what was spent, counted twice": (_of((Hold, "draw", _counted_twice)), 1),
-    "acquires from a hold that nobody counts": (_of((Hold, "draw", _acquires_forgotten)), 1),
-    "what was spent, forgotten with a lost race": (_of((Hold, "put_back", lambda *_: None)), 1),
-    "what was spent, counted by nobody at the end": (_of((Hold, "reminder", lambda _: None)), 1),
-    "a block that outlives its limits": (_of((Hold, "draw", _kept_under_other_limits)), 1),
-    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 1),
+    "a renewal that counts twice": (_of((Hold, "written", _added_twice)), 102, "ahead"),
+    "a block that comes back whole": (_of((hold, "come_back", _all_that_is_left)), 102, "ahead"),
+    "a block that comes back twice": (_of((Hold, "draw", _ended_for_ever)), 121, "ahead"),
+    "a block that leaves nothing for others": (_of((Hold, "_wanted", _to_the_last_token)), 4, "surges"),
+    "a hold that takes back more than it took": (_of((Hold, "move", _takes_all_back)), 101, "ahead"),
+    "what was spent, counted twice": (_of((Hold, "draw", _counted_twice)), 102, "ahead"),
+    "acquires from a hold that nobody counts": (_of((Hold, "draw", _acquires_forgotten)), 102, "ahead"),
+    "what was spent, forgotten with a lost race": (_of((Hold, "put_back", lambda *_: None)), 102, "ahead"),
+    "what was spent, counted by nobody at the end": (_of((Hold, "reminder", lambda _: None)), 108, "ahead"),
+    "a block that outlives its limits": (_of((Hold, "draw", _kept_under_other_limits)), 122, "ahead"),
+    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 115, "ahead"),
     "a caller who is cut off and keeps what was held": (
         _of((queueing, "Settled", lambda _: steps.Settled(()))),
-        1,
+        131,
+        "ahead",
     ),
 }

@@ -399,7 +399,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "a blocked limit that holds a token",
         fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
     ),
-    *(Mutant(name, fault=made, found_by=seed, scenario="ahead") for name, (made, seed) in HOLDING_FAULTS.items()),
+    *(
+        Mutant(name, fault=made, found_by=seed, scenario=scenario)
+        for name, (made, seed, scenario) in HOLDING_FAULTS.items()
+    ),
     Mutant("a config made again, taken for that which was read", fault=_patched(MADE_AGAIN), found_by=18951),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),

@@ -290,20 +290,20 @@ def _held_ahead(rng: Random) -> Plan:
 def _surges(rng: Random) -> Plan:
     """Many who come at one instant, and again before what is held has ended, when the bucket has filled behind it."""
     callers = rng.choice((100, 200))
-    refill, ahead, more = rng.choice((5, 10, 20)), rng.choice((1.0, 2.0, 5.0)), rng.choice((5, 20))
+    refill, ahead, more = rng.choice((2, 5, 10)), rng.choice((1.0, 5.0, 5.0)), rng.choice((5, 20))
     burst = round(2 * refill * ahead) + more
     limit = Limit.custom("rpm", burst, refill_amount=refill, refill_period=1, ahead=ahead)
     return Plan(
-        processes=rng.randint(1, 3),
+        processes=rng.choice((1, 1, 2)),
         callers=callers,
         entities=("single",),
         network=rng.choice((HEALTHY, HEALTHY, FAULTY)),
         settings=Settings(),
         limits=((limit,),) * 4,
-        amounts=rng.choice(((1,), (1, 2), (1, 1, 9))),
+        amounts=rng.choice(((1,), (1, 1, 9))),
         busy=False,
-        bursts=rng.choice((0.8, 0.95)),
-        span_us=round(callers * 1_000_000 * ahead * rng.choice((0.2, 0.5))),
+        bursts=rng.choice((0.8, 0.9)),
+        span_us=round(callers * 1_000_000 * ahead * rng.choice((0.05, 0.15, 0.3))),
         aheads=1.0,
         suspensions=rng.choice((0, 2)),
     )
