@@ -26,7 +26,7 @@ MOVE, DRAW, WRITTEN, BEGIN_AGAIN, LOOK_AT_BLOCKS = (
     Hold._begin_again,
     Hold._look_at_blocks,
 )
-NEW_BLOCK, WANTED, GRANT_AHEAD = Block.__init__, Hold._wanted, driver.grant_ahead
+WANTED, GRANT_AHEAD = Hold._wanted, driver.grant_ahead
 
 
 def _never_void(self: Hold, now_ms: int) -> None:
@@ -39,11 +39,6 @@ def _void_for_writes_alone(self: Hold) -> None:
     """Who is served does not look whether a block has ended: the next write does."""
     LOOK_AT_BLOCKS(self)
     self._until = self._until_ms = self._look_ms = 10**15
-
-
-def _by_clock_alone(self: Block, taken: Mapping[str, int], taken_ms: int, until: float, *more: Any) -> None:
-    """A block does not know how much time has passed, if its clock does not."""
-    NEW_BLOCK(self, taken, taken_ms, until + 1000, *more)
 
 
 def _kept_over_a_fork(self: Hold) -> None:
@@ -157,7 +152,6 @@ def _of(*patches: tuple[Any, str, Any]) -> Faulty:
 HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "a block that is spent late": (_of((Hold, "_look", _never_void)), 101, "ahead"),
     "a suspended process that spends on waking": (_of((Hold, "_look_at_blocks", _void_for_writes_alone)), 102, "ahead"),
-    "a clock that is put back behind a block": (_of((Block, "__init__", _by_clock_alone)), 1, "ahead"),
     "a child that spends what its parent holds": (_of((Hold, "_begin_again", _kept_over_a_fork)), 108, "ahead"),
     "tokens held ahead under the whole burst": (
         _of((Limit, "usable_burst", property(lambda self: self.burst))),

@@ -220,3 +220,17 @@ def test_what_no_limit_can_count_keeps_no_reminder() -> None:
     assert hold.move({"l": 1000}, START)
     assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, NOTHING)
     assert hold.count((), START) is None
+
+
+@pytest.mark.parametrize(("elapsed", "now", "served"), [(999, -500, True), (1001, -500, False), (500, 1000, False)])
+def test_a_block_ends_by_the_clock_and_by_the_time_that_has_passed(
+    elapsed: int, now: int, *, served: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "elapsed_ms", lambda: 0.0)
+    hold = Hold(lambda: START)
+    config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
+    shards = {"l": ShardLimit(config.limits[0], START)}
+    for _ in range(4):
+        hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None, START)
+    monkeypatch.setattr(module, "elapsed_ms", lambda: float(elapsed))
+    assert hold.move({"l": 1000}, START + now) is served
