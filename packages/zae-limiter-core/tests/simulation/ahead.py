@@ -69,8 +69,8 @@ def check_interval(name: str, writes: Sequence[Application], served: Iterable[Se
                 declared = most if declared is None else min(declared, most)
         if event.checked:
             net = admitted + event.checked - returned[number + 1] - event.owed - minted.until(event.at_ms)
-            for what, most in (("the lowered ceiling", lowered), ("the declared burst", declared)):
-                over = 0 if most is None else net - most - slack_ms * minted.fastest
+            for what, bound_of_all in (("the lowered ceiling", lowered), ("the declared burst", declared)):
+                over = 0 if bound_of_all is None else net - bound_of_all - slack_ms * minted.fastest
                 if over >= 1:
                     raise Violation(f"{float(over):.0f} millitokens of {name} more than {what} allows were admitted")
         admitted += event.admitted

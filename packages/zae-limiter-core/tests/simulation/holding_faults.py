@@ -10,7 +10,8 @@ from typing import Any
 from unittest.mock import patch
 
 from zae_limiter.flows import hold, steps
-from zae_limiter.flows.blocks import Block, Draw
+from zae_limiter.flows.acquire import ahead
+from zae_limiter.flows.blocks import Block, Draw, Shard
 from zae_limiter.flows.hold import Hold
 from zae_limiter.flows.process import queueing
 from zae_limiter.rules.balances import ShardLimit
@@ -26,7 +27,7 @@ MOVE, DRAW, WRITTEN, BEGIN_AGAIN, LOOK_AT_BLOCKS = (
     Hold._begin_again,
     Hold._look_at_blocks,
 )
-WANTED, GRANT_AHEAD = Hold._wanted, driver.grant_ahead
+WANTED, GRANT_AHEAD = Hold._wanted, ahead.grant_ahead
 
 
 def _never_void(self: Hold, now_ms: int) -> None:
@@ -45,7 +46,7 @@ def _kept_over_a_fork(self: Hold) -> None:
     """A child process goes on with what its parent holds."""
     if not hasattr(self, "_lock"):
         BEGIN_AGAIN(self)
-    self._generation = hold.forks.generation
+    self._generation = vars(hold)["forks"].generation
 
 
 def _added_twice(self: Hold, draw: Draw | None, state: Any, now_ms: int) -> None:
@@ -93,11 +94,11 @@ def _kept_under_other_limits(self: Hold, config: Any, *args: Any, **named: Any) 
     return draw
 
 
-def _to_the_last_token(self: Hold, config: Any, shard: hold.Shard, now_ms: int) -> dict[str, int] | None:
+def _to_the_last_token(self: Hold, config: Any, shard: Shard, now_ms: int) -> dict[str, int] | None:
     """A block leaves nothing for others."""
-    ahead = {name: round(1000 * seconds) for name, seconds in config.ahead.items()}
+    life_ms = {name: round(1000 * seconds) for name, seconds in config.ahead.items()}
     more = {
-        name: limit.minted(now_ms + ahead.get(name, 0)) - limit.minted(now_ms) + 1
+        name: limit.minted(now_ms + life_ms.get(name, 0)) - limit.minted(now_ms) + 1
         for name, limit in shard.limits.items()
     }
     left = {name: amount + more.get(name, 0) for name, amount in shard.left.items()}

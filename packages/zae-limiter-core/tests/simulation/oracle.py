@@ -151,7 +151,8 @@ class Oracle:
         served = [each for each in self.served if each.bucket == bucket]
         if not served and not any(write.drawn for write in writes):
             return
-        declared = self.levels.ever(tuple(bucket.split("#")[1:3]), name) | self.from_calls.get(name, set())
+        _, entity, resource = bucket.split("#")
+        declared = self.levels.ever((entity, resource), name) | self.from_calls.get(name, set())
         life_ms = max((round(1000 * limit.ahead) for limit in declared), default=0)
         bursts = {limit.burst for limit in declared}
         burst = 1000 * bursts.pop() if len(bursts) == 1 else None
