@@ -10,7 +10,21 @@ from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, Wake, play_late
+from ..flows.steps import (
+    DroppedRows,
+    Enqueue,
+    Flow,
+    Log,
+    Parallel,
+    Post,
+    Remind,
+    Settled,
+    Sleep,
+    Step,
+    Wait,
+    Wake,
+    play_late,
+)
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
@@ -163,19 +177,25 @@ class Driver:
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
-        if isinstance(step, DroppedRows):
-            self.health.dropped(step.foreign, step.unreadable)
-        if isinstance(step, Log):
-            return step.write()
-        if isinstance(step, Wake):
-            return _wake(step.waiters)
-        if isinstance(step, Post):
-            return self._enter(step.waiter)
-        if isinstance(step, Remind):
-            return asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
+        if isinstance(step, Log | Wake | Post | Settled | Remind):
+            return self._perform_at_once(step, waiters)
         if self._answers_at_once:
             return await self._store.perform(step)
         return await self._guarded.ask(step)
+
+    def _perform_at_once(self, step: Log | Wake | Post | Settled | Remind, waiters: list[Waiter]) -> None:
+        if isinstance(step, DroppedRows):
+            self.health.dropped(step.foreign, step.unreadable)
+        if isinstance(step, Log):
+            step.write()
+        elif isinstance(step, Wake):
+            _wake(step.waiters)
+        elif isinstance(step, Post):
+            self._enter(step.waiter)
+        elif isinstance(step, Settled):
+            waiters.extend(step.waiters)
+        else:
+            asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
 
     # queues
 

@@ -19,7 +19,21 @@ from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
 from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, play_late
+from ..flows.steps import (
+    DroppedRows,
+    Enqueue,
+    Flow,
+    Log,
+    Parallel,
+    Post,
+    Remind,
+    Settled,
+    Sleep,
+    Step,
+    Wait,
+    Wake,
+    play_late,
+)
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
@@ -140,12 +154,17 @@ class SyncDriver:
             return self._pause(jittered(step.seconds), run)
         if isinstance(step, Parallel):
             return self._parallel(step.steps, run)
+        return self._perform_at_once(step, run)
+
+    def _perform_at_once(self, step: Log | Wake | Post | Settled | Remind, run: FlowRun) -> Any:
         if isinstance(step, DroppedRows):
             self.health.dropped(step.foreign, step.unreadable)
         if isinstance(step, Log):
             return step.write()
         if isinstance(step, Post):
             return self._settle_one(step.waiter, run) if self._answers_at_once else self._enter(step.waiter)
+        if isinstance(step, Settled):
+            return run.waiters.extend(step.waiters)
         if isinstance(step, Remind):
             return self._reminders.add(step.seconds, step.waiter)
         return self._wake(step.waiters)
