@@ -49,8 +49,8 @@ AHEAD = "zae-limiter with ahead, to dynoxide"
 LIMITS = "limits, fixed window"
 THROTTLED = "throttled-py, token bucket"
 OURS = (STUB, DYNOXIDE)
-AHEAD_SECONDS = 60.0  # a chunk comes to each of a thousand buckets ten times in it
-AHEAD_AT_MOST = {1: 0.1, BUCKETS: 0.35}  # of the cheapest of theirs, by the number of buckets
+AHEAD_SECONDS = 60.0
+AHEAD_AT_MOST = 0.1  # of the cheapest of theirs on one bucket; many are used too seldom to be held
 
 Decide = Callable[[str], Awaitable[None]]
 DecideSync = Callable[[str], None]
@@ -105,7 +105,9 @@ class Cell:
                 yield Row(f"{what}: {name} / the cheapest of theirs", ratio, at_most=self._at_most(case))
         if AHEAD in self.us:
             ratio = self.us[AHEAD] / theirs
-            yield Row(f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=AHEAD_AT_MOST[self.buckets])
+            yield Row(
+                f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=AHEAD_AT_MOST if self.buckets == 1 else None
+            )
 
     def _at_most(self, case: Case) -> float | None:
         if self.buckets > 1:
