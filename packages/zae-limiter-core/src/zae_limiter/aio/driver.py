@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
-from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
+from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail
 from ..flows.steps import (
     DroppedRows,
     Enqueue,
@@ -31,6 +31,7 @@ from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
 from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
+from .waiters import log_losses, settle, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -92,11 +93,11 @@ class Driver:
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
-            _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
+            settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
         await self.drain(last)
         self._cut_off = True
         for task in self._under_way(loop):
-            _settle(list(self._active[task].waiting), Closed())
+            settle(list(self._active[task].waiting), Closed())
             task.cancel()
         await self.drain()
 
@@ -189,7 +190,7 @@ class Driver:
         if isinstance(step, Log):
             step.write()
         elif isinstance(step, Wake):
-            _wake(step.waiters)
+            wake_up(step.waiters)
         elif isinstance(step, Post):
             self._enter(step.waiter)
         elif isinstance(step, Settled):
@@ -209,9 +210,9 @@ class Driver:
     def _enter(self, waiter: Waiter) -> None:
         waiter.queue.waiting[waiter] = None
         if self._cut_off:
-            _settle([waiter], Closed())
+            settle([waiter], Closed())
         elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
-            _settle([waiter], OutcomeUnknown(CUT_OFF))
+            settle([waiter], OutcomeUnknown(CUT_OFF))
         elif waiter.queue.server is None:
             self._serve_in_task(self._loop, waiter.queue)
 
@@ -280,10 +281,10 @@ class Driver:
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
         fail(batch, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
-        _log_losses(batch)
+        log_losses(batch)
         if self._loop is None or self._loop.is_closed():
             return
-        _wake(batch)
+        wake_up(batch)
         self._unwind(waiter for waiter in batch if waiter.unwanted)
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
@@ -329,7 +330,7 @@ class Driver:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""
         for task, queue in list(self._active.items()):
             queue.server = None
-            _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
+            settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
@@ -338,26 +339,3 @@ class Driver:
 def _after(budget: float | None) -> float | None:
     """Return the instant of the running loop at which a budget is spent that begins now."""
     return None if budget is None else asyncio.get_running_loop().time() + budget
-
-
-def _settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:
-    """Remove waiters from their queues, and settle them as failed."""
-    for waiter in waiting:
-        del waiter.queue.waiting[waiter]
-    fail(waiting, error)
-    _log_losses(waiting)
-    if wake:
-        _wake(waiting)
-
-
-def _log_losses(batch: Sequence[Waiter]) -> None:
-    for waiter in batch:
-        if (lost := loss(waiter)) is not None:
-            log.warning(lost)
-
-
-def _wake(batch: Sequence[Waiter]) -> None:
-    for waiter in batch:
-        waker: asyncio.Future[None] | None = waiter.waker
-        if waker is not None and not waker.done() and not waker.get_loop().is_closed():
-            waker.set_result(None)
