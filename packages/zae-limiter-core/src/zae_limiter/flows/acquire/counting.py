@@ -15,6 +15,7 @@ from ..bucket_queue import RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Post
+from .outage import pay_the_rest
 
 AT_ONCE: Final = 16
 
@@ -43,9 +44,10 @@ def _by_parent(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
-    """Write the refusals that no write has counted, as far as the budget of the run allows."""
+    """Write what no write has counted, refusals and amounts of an outage, as far as the budget of the run allows."""
     waiters = [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
     try:
+        yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):
             yield from queue(waiters[begin : begin + AT_ONCE])
     except BudgetSpent:

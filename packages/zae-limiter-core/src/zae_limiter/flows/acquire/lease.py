@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, ValidationError
-from ...operations.errors import BudgetSpent, StoreError
+from ...operations.errors import BudgetSpent, NotApplied, StoreError
 from ...values.limits import MILLI, LimitStatus, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
@@ -14,9 +13,10 @@ from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .acquire import first_error, let_through, refusal_by_answers, refuse_by_copies
+from .acquire import first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant
 from .counting import count_refusal
+from .outage import correct_share, let_corrections_through, let_through, renewed
 from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
@@ -124,13 +124,18 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
 def _go_uncounted(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
-    """Add the amounts uncounted, if the policy allows it. Raises the errors of ``let_through``."""
-    yield from let_through(namespace_state, grant.request, error, _for_each(grant, amounts))
+    """Add the amounts, uncounted or from a share, if the policy allows it. Raises the errors of ``let_through``."""
+    policy = yield from let_through(namespace_state, grant.request, error, _for_each(grant, amounts))
     with grant.lock:
-        check_open(grant)
-        grant.unavailable = error
-        grant.consumed = _sum(grant.consumed, amounts)
-        grant.uncounted = _sum(grant.uncounted, amounts)
+        if grant.open:
+            grant.unavailable = error
+            grant.consumed = _sum(grant.consumed, amounts)
+            grant.uncounted = _sum(grant.uncounted, amounts)
+            grant.shared = _sum(grant.shared, amounts) if policy == "share" else grant.shared
+            return
+    if policy == "share":
+        _give_to_share(namespace_state, grant, amounts)
+    check_open(grant)
 
 
 def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
@@ -163,6 +168,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = _to_write(grant)
+    _give_to_share(namespace_state, grant, _to_share(grant))
     made = [
         (claim, bucket_request)
         for claim in grant.claims
@@ -181,14 +187,21 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
-        yield from let_through(namespace_state, grant.request, error, _for_each(grant, corrections))
+        not_written = [
+            (claim, bucket_request.net)
+            for claim, bucket_request in made
+            if bucket_request.outcome is not None and isinstance(bucket_request.outcome.error, NotApplied)
+        ]
+        asked = _for_each(grant, corrections)
+        yield from let_corrections_through(namespace_state, grant.request, error, asked, not_written)
         grant.unavailable = error
 
 
-def roll_back(grant: Grant) -> Flow[None]:
+def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
     queued.
     """
+    _give_to_share(namespace_state, grant, grant.shared)
     with suppress(BudgetSpent):
         yield from give_back_all(
             [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
@@ -203,15 +216,24 @@ def _to_write(grant: Grant) -> dict[str, int]:
     }
 
 
+def _to_share(grant: Grant) -> dict[str, int]:
+    """Return the amounts that go back to the shares of this process, which they came from."""
+    return {name: min(-amount, grant.shared.get(name, 0)) for name, amount in grant.corrections.items() if amount < 0}
+
+
+def _give_to_share(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> None:
+    given = {name: -amount for name, amount in amounts.items() if amount}
+    for claim in _for_each(grant, given):
+        correct_share(namespace_state, claim, claim.amounts)
+
+
 def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
     """Return the claims of the lease that have limits of these amounts, for these amounts."""
     more = []
     for claim in grant.claims:
         known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
         if known:
-            more.append(
-                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=None, requests=[], last=())
-            )
+            more.append(renewed(claim, known))
     return more
 
 
