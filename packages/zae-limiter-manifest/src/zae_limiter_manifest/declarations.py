@@ -11,7 +11,7 @@ from .naming import NameKind
 from .shapes import Choice, Flag, Integer, Member, NamedMap, Record, about, record_of
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
 
-OnUnavailable = Literal["allow", "block"]
+OnUnavailable = Literal["allow", "block", "share"]
 
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
@@ -80,7 +80,7 @@ class SystemDecl:
     on_unavailable: OnUnavailable | None = field(
         default=None,
         metadata=about(
-            Choice(("allow", "block")),
+            Choice(("allow", "block", "share")),
             "the policy of acquires while the table is unreachable; by default the client's",
         ),
     )
