@@ -4,6 +4,7 @@ What never does: the commands of `limits` on a stack (test_operators_page); what
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -99,13 +100,21 @@ def test_every_command_is_listed_with_its_options(name: str) -> None:
     assert dict(LIST.findall(PAGE))[name] == commands_of(name)
 
 
+def test_the_commands_for_incidents_are_listed_with_their_options() -> None:
+    commands = [main.get_command(click.Context(main), name) for name in ("block", "unblock", "lift")]
+    assert dict(LIST.findall(PAGE))["on_call"] == _rows(commands)
+
+
 def commands_of(name: str) -> str:
     """A row for each command of a group: its arguments, the options of its own, and what it is for."""
     context = click.Context(main)
     group = main.get_command(context, name)
     assert isinstance(group, click.Group)
-    commands = [group.get_command(context, each) for each in group.list_commands(context)]
-    rows = [f"| `{' '.join((name, *_words(each)))}` | {each.get_short_help_str(200)} |" for each in commands if each]
+    return _rows([group.get_command(context, each) for each in group.list_commands(context)], name)
+
+
+def _rows(commands: Sequence[click.Command | None], *group: str) -> str:
+    rows = [f"| `{' '.join((*group, *_words(each)))}` | {each.get_short_help_str(200)} |" for each in commands if each]
     return "\n".join(["| command | |", "|---|---|", *rows, ""])
 
 

@@ -49,7 +49,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/runtime/extras.py": {"_OF_EXTRA": "whole"},
     "zae_limiter/schema/stream.py": {"_AT": "whole", "_SERIAL": "whole"},
     "zae_limiter/values/versions.py": {"_VERSION": "whole"},
-    "zae_limiter_manifest/checks.py": {"_DIGITS": "whole"},
+    "zae_limiter_manifest/checks.py": {"_DECIMAL": "whole", "_DIGITS": "whole"},
     "zae_limiter_manifest/cloudformation.py": {"_CAPITAL": "anywhere", "_STACK_NAME": "whole"},
     "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole"},
     "zae_limiter_manifest/naming.py": {

@@ -52,13 +52,13 @@ def _manifest(raw: Any) -> None:
     _same(LimitsManifest.from_dict(raw))
 
 
-def _with_marked_levels(manifest: LimitsManifest, mark: Any) -> dict[str, Any]:
-    """The manifest, whose every level has a mark, which its limits may contradict."""
+def _with_marked_levels(manifest: LimitsManifest, word: str, mark: Any) -> dict[str, Any]:
+    """The manifest, whose every level has a mark, which its limits may contradict, or seconds that may not fit."""
     plain = manifest.to_dict()
     resources = [plain, *plain.get("entities", {}).values()]
     levels = [level for each in resources for level in each.get("resources", {}).values()]
     for level in (*levels, *([plain["system"]] if "system" in plain else [])):
-        level["shadow"] = mark
+        level[word] = mark
     return plain
 
 
@@ -95,7 +95,8 @@ READERS: tuple[tuple[Read, st.SearchStrategy[Any]], ...] = (
     (_text, st.text(st.characters(exclude_categories=[])) | st.binary(max_size=40)),
     (_text, bombs | mistakes.texts),
     (_manifest, damaged(manifests.map(LimitsManifest.to_dict)) | plain_values),
-    (_manifest, st.builds(_with_marked_levels, manifests, st.booleans() | json_junk)),
+    (_manifest, st.builds(_with_marked_levels, manifests, st.just("shadow"), st.booleans() | json_junk)),
+    (_manifest, st.builds(_with_marked_levels, manifests, st.just("ahead"), st.floats(0, 4000) | json_junk)),
     (_properties, damaged(manifests.map(lambda made: StackProperties(made).to_dict()))),
     (_plan, damaged(plans.map(Plan.to_dict))),
     (Answer.from_dict, damaged(plans.map(lambda plan: Answer.planned(plan).to_dict()))),

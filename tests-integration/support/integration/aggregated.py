@@ -143,8 +143,8 @@ class AggregatedWorld(World):
             if not (is_bucket(record) and "NewImage" in change):
                 continue
             entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
-            by_parent = [(name, name) for name in change["NewImage"] if name.startswith("pj_")]
-            for name, attribute in (("events", "ev"), ("refused", "rj"), ("shadowed", "sj"), *by_parent):
+            refused_by = [(name, name) for name in change["NewImage"] if name.startswith("rj_")]
+            for name, attribute in (("events", "ev"), ("refused", "rj"), ("shadowed", "sj"), *refused_by):
                 amount = number_of(change["NewImage"], attribute) - number_of(change.get("OldImage", {}), attribute)
                 for window in WINDOW_SECONDS:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
@@ -179,8 +179,8 @@ class AggregatedWorld(World):
                 totals[*at, "events"] += usage.total_events
                 totals[*at, "refused"] += usage.total_refused
                 totals[*at, "shadowed"] += usage.total_shadowed
-                for name, number in usage.refused_by_parent.items():
-                    totals[*at, f"pj_{name}"] += number
+                for refuser, number in usage.refused_by.items():
+                    totals[*at, f"rj_{refuser}"] += number
                 for name in usage.consumed:
                     totals[*at, name] += 1000 * item[f"l_{name}"] + item.get(f"_rest_{name}", 0)
         return {place: amount for place, amount in totals.items() if amount}

@@ -90,7 +90,7 @@ async def limits_of_entities(api_case: ApiCase) -> None:
 async def which_limits_hold(api_case: ApiCase) -> None:
     limiter, repository = api_case.limiter, api_case.repository
     assert await limiter.resolve_limits("e", "r") == ([], None, None)
-    levels: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+    levels: list[tuple[str, Callable[[], Awaitable[object]]]] = [
         ("system", lambda: limiter.set_system_defaults([RPM], "allow")),
         ("resource", lambda: limiter.set_resource_defaults("r", [TPM])),
         ("entity_default", lambda: limiter.set_limits("e", [RPM])),

@@ -92,7 +92,7 @@ async def audit_and_usage(api_case: ApiCase) -> None:
     assert (await repository.get_usage_snapshots(resource="r", start=DAY + timedelta(hours=2))).snapshots == (hours[1],)
     summary = await repository.get_usage_summary(resource="r")
     assert (summary.windows, summary.total_events, summary.limits[0].total) == (2, 2, 3)
-    assert await repository.get_top_usage("r") == (EntityUsage("e", {"rpm": 3}, 2, 15, 0),)
+    assert await repository.get_top_usage("r") == (EntityUsage("e", "r", {"rpm": 3}, 2, 15, 0),)
     assert await repository.get_top_usage("r", by="tpm") == ()
     await refused(
         ValidationError,

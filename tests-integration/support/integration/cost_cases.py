@@ -94,7 +94,8 @@ BUCKETS = [
     case(
         "get_usage_summary", resource=MODEL, when="of a resource, 100 entities, 10 hours", before=(at.usage(100, 10),)
     ),
-    case("get_top_usage", MODEL, when="100 entities, 10 hours", before=(at.usage(100, 10),)),
+    case("get_top_usage", MODEL, when="of a resource, 100 entities, 10 hours", before=(at.usage(100, 10),)),
+    case("get_top_usage", when="of the namespace, 100 entities, 10 hours", before=(at.usage(100, 10),)),
 ]
 LIMITS_OF_LEVELS = [
     case("set_system_defaults", LIMITS),

@@ -30,7 +30,7 @@ def counted(life: Life, entity: str = "good") -> list[tuple[dict[str, int], int]
         {"ev": "x"},
         {"rj": "x"},
         {"sj": []},
-        {"pj_rpm": "x"},
+        {"rj_org/rpm": "x"},
     ],
     ids=str,
 )

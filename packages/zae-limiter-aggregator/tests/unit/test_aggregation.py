@@ -61,7 +61,7 @@ def test_refusals_stand_in_the_hour_of_the_write_that_counted_them() -> None:
     assert account.snapshots == 3, "no more writes than without refusals"
 
 
-def test_a_refusal_by_the_parent_is_in_the_usage_of_the_key_that_asked_by_the_parents_limit() -> None:
+def test_a_refusal_by_the_parent_is_in_the_usage_of_the_key_that_asked_by_parent_and_limit() -> None:
     life = Life()
     life.repository.create_entity("project")
     life.repository.create_entity("key", parent_id="project", cascade=True)
@@ -74,9 +74,9 @@ def test_a_refusal_by_the_parent_is_in_the_usage_of_the_key_that_asked_by_the_pa
     with life.limiter.acquire("key", "gpt-4", {"tpm": 500}):
         pass
     life.drain()
-    for entity_id, by_parent in (("key", {"tpm": 3}), ("project", {})):
+    for entity_id, refused_by in (("key", {("project", "tpm"): 3}), ("project", {})):
         (usage,) = life.usage(entity_id)
-        assert (usage.total_events, usage.total_refused, usage.refused_by_parent) == (2, 3, by_parent)
+        assert (usage.total_events, usage.total_refused, usage.refused_by) == (2, 3, refused_by)
 
 
 def refuses(life: Life, entity_id: str, **consume: int) -> bool:

@@ -186,7 +186,7 @@ def test_a_number_that_is_none_cannot_be_read() -> None:
         read_record(broken)
 
 
-@pytest.mark.parametrize("attribute", ["rf", "shard_count", "ev", "rj", "pj_rpm", "sj", "b_rpm_tc", "b_rpm_tk"])
+@pytest.mark.parametrize("attribute", ["rf", "shard_count", "ev", "rj", "rj_org/rpm", "sj", "b_rpm_tc", "b_rpm_tk"])
 @pytest.mark.parametrize(
     "value",
     [*({"N": text} for text in ("1.5", "NaN", "1E+9", "1_000", " 1", "")), {"N": 1.5}, {"N": 1}, {"S": "1"}, {}, [], 1],
@@ -200,17 +200,17 @@ def test_a_problem_names_the_attribute_and_not_its_value(attribute: str, value: 
     assert str(refused.value) == f"{attribute} is not a whole number from -10^30 to 10^30"
 
 
-@pytest.mark.parametrize("name", ["pj_", "pj_x y", "pj_1"])
-def test_a_count_of_refusals_is_of_a_name_that_a_limit_can_have(name: str) -> None:
-    with pytest.raises(UnreadableRecord, match="is no name of a limit"):
+@pytest.mark.parametrize("name", ["rj_", "rj_rpm", "rj_org/", "rj_/rpm", "rj_or g/rpm", "rj_org/1", "rj_org/rpm/"])
+def test_a_count_of_refusals_is_of_an_entity_and_a_name_that_a_limit_can_have(name: str) -> None:
+    with pytest.raises(UnreadableRecord, match=r"is no name of a limit|names no valid ancestor"):
         change(7, None, bucket(1000) | {name: 1})
 
 
-def test_more_counts_of_refusals_than_parents_have_limits_cannot_be_read() -> None:
-    counts = {f"pj_limit_{number}": 1 for number in range(64)}
+def test_more_counts_of_refusals_than_ancestors_have_limits_cannot_be_read() -> None:
+    counts = {f"rj_org/limit_{number}": 1 for number in range(64)}
     assert change(7, None, bucket(1000) | counts)
-    with pytest.raises(UnreadableRecord, match="more than 64 limits of parents"):
-        change(7, None, bucket(1000) | counts | {"pj_more": 1})
+    with pytest.raises(UnreadableRecord, match="more than 64 limits of ancestors"):
+        change(7, None, bucket(1000) | counts | {"rj_org/more": 1})
 
 
 def test_the_mark_of_a_record_is_of_its_stream() -> None:

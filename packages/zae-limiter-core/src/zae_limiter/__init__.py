@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .values.stats import StoreStats as StoreStats
     from .values.usage import EntityUsage as EntityUsage
     from .values.usage import LimitUsage as LimitUsage
+    from .values.usage import Refuser as Refuser
     from .values.usage import UsagePage as UsagePage
     from .values.usage import UsageSnapshot as UsageSnapshot
     from .values.usage import UsageSummary as UsageSummary
@@ -119,6 +120,7 @@ _HOMES = {
     "RateLimitExceeded": "values.refusal",
     "RateLimiter": "aio.limiter",
     "RateLimiterUnavailable": "exceptions",
+    "Refuser": "values.usage",
     "Repository": "aio.repository",
     "RepositoryBuilder": "aio.repository",
     "RepositoryClosedError": "exceptions",

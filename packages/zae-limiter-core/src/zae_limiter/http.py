@@ -74,8 +74,7 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
 def _named(result: HasStatuses) -> Iterator[tuple[str, LimitStatus]]:
     for status in result.statuses:
         if not status.limit.shadow:
-            own = status.entity_id == result.entity_id
-            yield status.limit_name if own else f"parent/{status.limit_name}", status
+            yield status.name_for(result.entity_id), status
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:

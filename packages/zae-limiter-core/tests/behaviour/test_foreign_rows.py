@@ -43,6 +43,7 @@ READERS: dict[str, Reader] = {
     "usage pages": pages_of_usage,
     "usage sums": lambda repository: repository.get_usage_summary(resource="gpt-4"),
     "top usage": lambda repository: repository.get_top_usage("gpt-4", by="rpm"),
+    "top usage of the namespace": lambda repository: repository.get_top_usage(by="rpm"),
     "resources with defaults": lambda repository: repository.list_resources_with_defaults(),
     "entities with limits": lambda repository: repository.list_entities_with_custom_limits("gpt-4"),
     "resources with entity configs": lambda repository: repository.list_resources_with_entity_configs(),

@@ -1,6 +1,7 @@
 """Which limits hold, for how long they are remembered, and what it costs to know them; in both variants."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -201,7 +202,7 @@ async def test_invalidate_has_everything_read_again(world: World) -> None:
 async def test_a_process_obeys_its_own_changes_at_once(world: World, level: str) -> None:
     limiter, _ = await world.process(default_limits=[DEFAULT])
     await take(limiter, "e", "r", rpm=0)
-    change = {
+    change: dict[str, Callable[[], Awaitable[object]]] = {
         "system": lambda: limiter.set_system_defaults([ENTITY]),
         "resource": lambda: limiter.set_resource_defaults("r", [ENTITY]),
         "entity": lambda: limiter.set_limits("e", [ENTITY], "r"),

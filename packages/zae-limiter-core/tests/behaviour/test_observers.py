@@ -77,6 +77,20 @@ async def test_a_refusal_names_the_limits_that_were_short(world: World) -> None:
     assert seen.ends == []
 
 
+async def test_a_refusal_by_the_parent_has_the_path_to_it(world: World) -> None:
+    limiter, seen = await observed(world)
+    await limiter.create_entity("acme-corp")
+    await limiter.create_entity("key-1", parent_id="acme-corp", cascade=True)
+    await limiter.set_limits("acme-corp", [Limit.per_minute("rpm", 1)])
+    await take(limiter, "key-1", "r", rpm=1)
+    with pytest.raises(RateLimitExceeded):
+        await take(limiter, "key-1", "r", rpm=1)
+    admitted, refused = seen.calls
+    assert (admitted.refused_by, admitted.path) == (None, ())
+    assert (refused.refused_by, refused.path) == ("acme-corp", ("key-1", "acme-corp"))
+    assert [(each.entity_id, each.limit_name) for each in refused.violations] == [("acme-corp", "rpm")]
+
+
 async def test_an_outage_is_degraded_or_failed_as_the_policy_says(world: World) -> None:
     seen = Seen()
     process = await world.process(default_limits=[RPM], observers=[seen])

@@ -305,7 +305,8 @@ async def test_a_limit_that_the_parent_alone_has_is_told_as_the_parents(world: W
         with pytest.raises(RateLimitExceeded) as caught:
             await lease.consume(dpm=1)
     for refusal in (caught.value, await refused(limiter, {"dpm": 1})):
-        assert refusal.entity_id == OWN
+        assert (refusal.entity_id, refusal.refused_by, refusal.path) == (OWN, PARENT, (OWN, PARENT))
+        assert str(refusal).startswith(f"{OWN} > {PARENT}/r: 1 dpm requested")
         assert headers(refusal)["RateLimit"].startswith('"parent/dpm";r=0')
         assert pickle.loads(pickle.dumps(refusal)).entity_id == OWN
 

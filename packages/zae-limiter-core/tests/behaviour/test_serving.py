@@ -31,8 +31,7 @@ async def test_a_change_of_another_entity_has_nothing_read_again(world: World) -
     await process.limiter.set_resource_defaults("r", [RPM])
 
     async def changes() -> None:
-        await process.limiter.set_limits("other", [RPM], "r")
-        await process.limiter.set_limits("e", [RPM], "another-resource")
+        await process.limiter.set_resource_defaults("another-resource", [RPM])
         await process.limiter.create_entity("new")
 
     process.wire.sent()

@@ -29,6 +29,7 @@ from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig
+from zae_limiter.values.usage import Refuser
 
 DOCS = Path(__file__).parents[4] / "docs"
 if not DOCS.is_dir():
@@ -36,9 +37,12 @@ if not DOCS.is_dir():
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
-SHADOW = Limit.per_minute("rpm", 1, shadow=True)
+MARKED = Limit.per_minute("rpm", 2, shadow=True, ahead=1)  # its usable burst is 1
 TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
-TEMPLATES |= {r"pj_(?:rpm|tpm)": "pj_{limit}", r"_refused_by_parent_(?:rpm|tpm)": "_refused_by_parent_{limit}"}
+TEMPLATES |= {
+    r"rj_[^/]+/(?:rpm|tpm)": "rj_{ancestor}/{limit}",
+    r"_refused_by_[^/]+/(?:rpm|tpm)": "_refused_by_{ancestor}/{limit}",
+}
 TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
@@ -151,7 +155,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     monkeypatch.setattr("zae_limiter.flows.records.migrating.ITEMS_PER_PAGE", 1)
     world, table = async_world, Recorder()
     world.table = table
-    await _write_what_shadow_limits_need(world)
+    await _write_what_marked_limits_need(world)
     await _write_what_limits_need(world)
     await _write_what_overrides_need(world)
     await _write_what_the_provisioner_needs(world)
@@ -160,11 +164,11 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     return table.written
 
 
-async def _write_what_shadow_limits_need(world: World) -> None:
+async def _write_what_marked_limits_need(world: World) -> None:
     limiter, _ = await world.process()
-    await limiter.set_system_defaults([SHADOW])
-    await limiter.set_resource_defaults("gpt-4", [SHADOW])
-    await limiter.set_limits("trial", [SHADOW], "gpt-4")
+    await limiter.set_system_defaults([MARKED])
+    await limiter.set_resource_defaults("gpt-4", [MARKED])
+    await limiter.set_limits("trial", [MARKED], "gpt-4")
     for _ in range(2):
         async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
             pass
@@ -190,7 +194,10 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.close()  # counts the refusal
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, dict.fromkeys(TOTALS, 1), {"tpm": 500}, {"rpm": 1}))
+    use = Use(
+        stream_mark("label", "1"),
+        Consumption({"rpm": 1}, dict.fromkeys(TOTALS, 1), {"tpm": 500}, {Refuser("project", "rpm"): 1}),
+    )
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, {"ev": 1}))], expires_at=None))
@@ -202,7 +209,7 @@ async def _write_what_limits_need(world: World) -> None:
 async def _write_what_overrides_need(world: World) -> None:
     limiter, _ = await world.process()
     until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
-    await limiter.set_limits("project", [SHADOW], "gpt-4", override_until=until)
+    await limiter.set_limits("project", [MARKED], "gpt-4", override_until=until)
     await limiter.set_limits("key", [RPM], "gpt-5", override_until=until)
     await limiter.repository.delete_override("key", "gpt-5")
 

@@ -43,8 +43,8 @@ async def top(repository: Repository, **asked: Any) -> list[str]:
 
 async def test_each_entity_has_its_sums_and_who_was_refused_most_is_first(process: Process) -> None:
     assert await process.repository.get_top_usage("gpt-4") == (
-        EntityUsage("a", {"rpm": 1, "tpm": 150}, 3, 11, 1),
-        EntityUsage("c", {"rpm": 2}, 7, 11, 0),
+        EntityUsage("a", "gpt-4", {"rpm": 1, "tpm": 150}, 3, 11, 1),
+        EntityUsage("c", "gpt-4", {"rpm": 2}, 7, 11, 0),
     )
 
 
@@ -65,6 +65,29 @@ async def test_each_entity_has_its_sums_and_who_was_refused_most_is_first(proces
 )
 async def test_it_is_by_what_was_asked_for(process: Process, asked: dict[str, Any], expected: list[str]) -> None:
     assert await top(process.repository, **asked) == expected
+
+
+async def test_without_a_resource_each_entity_has_a_place_on_each_one_of_the_namespace(process: Process) -> None:
+    found = await process.repository.get_top_usage()
+    assert [(each.entity_id, each.resource, each.total_refused) for each in found] == [
+        ("b", "gpt-4o", 99),
+        ("a", "gpt-4", 11),
+        ("c", "gpt-4", 11),
+    ]
+    found = await process.repository.get_top_usage(by="tpm", start=hour(1), limit=1)
+    assert [(each.entity_id, each.resource, each.consumed) for each in found] == [("b", "gpt-4", {"tpm": 300})]
+    assert [each.entity_id for each in await process.repository.get_top_usage(window="daily")] == ["a"]
+
+
+async def test_without_a_resource_it_reads_the_snapshots_of_the_windows_alone(world: World, process: Process) -> None:
+    for day in range(1, 30):
+        usage = UsageSnapshot("a", "gpt-4", "hourly", hour(24 * day), {}, 1, 1)
+        world.table.execute(Put(usage_item(process.repository.namespace_id, usage)))
+    process.wire.sent()
+    world.meter.reset()
+    await process.repository.get_top_usage(start=hour(1), end=hour(2))
+    assert process.wire.sent() == ["Query", "BatchGet"]
+    assert world.meter.read_units == pytest.approx(3 + 0.5), "three snapshots, and a page of keys"
 
 
 async def test_parts_of_tokens_add_up_before_entities_are_compared(world: World) -> None:
@@ -98,7 +121,7 @@ async def test_it_reads_to_the_end(world: World) -> None:
     ("wrong", "field"),
     [
         ({"resource": ""}, "resource"),
-        ({"resource": None}, "resource"),
+        ({"resource": 7}, "resource"),
         ({"by": "wcu"}, "by"),
         ({"by": "a b"}, "by"),
         ({"by": None}, "by"),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World
-from zae_limiter import Repository, ValidationError
+from zae_limiter import Refuser, Repository, ValidationError
 from zae_limiter.flows.records.usage import get_snapshots, validate_usage
 from zae_limiter.flows.steps import play
-from zae_limiter.operations.values import NOTHING, BatchGet, Delete, Operation, Put
+from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute
 from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
@@ -33,11 +33,12 @@ def snapshot(
     *,
     events: int = 1,
     refused: int = 0,
-    by_parent: Mapping[str, int] = NOTHING,
+    refused_by: Mapping[tuple[str, str], int] | None = None,
     shadowed: int = 0,
     **consumed: int,
 ) -> UsageSnapshot:
-    return UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by_parent)
+    by = {Refuser(*at): number for at, number in (refused_by or {}).items()}
+    return UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by)
 
 
 def store(world: World, repository: Repository, *snapshots: UsageSnapshot) -> None:
@@ -160,8 +161,18 @@ async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) 
     store(
         world,
         repository,
-        snapshot("a", "r", hour(0), events=3, refused=4, by_parent={"rpm": 3}, tpm=100, rpm=3),
-        snapshot("b", "r", hour(0), events=1, refused=5, by_parent={"rpm": 2, "tpm": 1}, shadowed=1, tpm=50, rpm=1),
+        snapshot("a", "r", hour(0), events=3, refused=4, refused_by={("org", "rpm"): 3}, tpm=100, rpm=3),
+        snapshot(
+            "b",
+            "r",
+            hour(0),
+            events=1,
+            refused=5,
+            refused_by={("org", "rpm"): 2, ("top", "rpm"): 1},
+            shadowed=1,
+            tpm=50,
+            rpm=1,
+        ),
         snapshot("a", "r", hour(1), events=2, shadowed=2, tpm=-20),
         snapshot("a", "other", hour(1), events=9, tpm=7),
         snapshot("a", "r", hour(0), "daily", events=5, tpm=80, rpm=3),
@@ -169,7 +180,7 @@ async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) 
     summary = await repository.get_usage_summary(resource="r")
     assert (summary.window, summary.windows, summary.total_events) == ("hourly", 2, 6)
     assert (summary.total_refused, summary.total_shadowed) == (9, 3)
-    assert summary.refused_by_parent == {"rpm": 5, "tpm": 1}
+    assert summary.refused_by == {("org", "rpm"): 5, ("top", "rpm"): 1}
     assert summary.limits == (LimitUsage("rpm", 4, 0, 4, 2.0), LimitUsage("tpm", 130, -20, 150, 65.0))
     summary = await repository.get_usage_summary(entity_id="a", start=hour(1))
     assert summary.limits == (LimitUsage("tpm", -13, -13, -13, -13.0),)

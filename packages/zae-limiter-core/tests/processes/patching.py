@@ -28,6 +28,7 @@ def virtual_time(timeline: Timeline, sleep: Any) -> dict[int, Any]:
         time=lambda: EPOCH_MS / 1000 + timeline.now,
         monotonic_ns=lambda: timeline.now_us * 1000,
         time_ns=lambda: EPOCH_MS * 10**6 + timeline.now_us * 1000,
+        clock_gettime_ns=lambda _: timeline.now_us * 1000,
         sleep=sleep,
     )
     return {id(time): fake, **{id(getattr(time, name)): value for name, value in vars(fake).items()}}

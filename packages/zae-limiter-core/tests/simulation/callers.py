@@ -218,7 +218,7 @@ class Caller:
         entity_id, resource = self.place
         counting = {entity_id, *(entity for entity, _ in short)} if short else ()
         self.refusals.update(((entity, resource), "rj") for entity in counting)
-        self.refusals.update((self.place, f"pj_{name}") for entity, name in short if entity != entity_id)
+        self.refusals.update((self.place, f"rj_{entity}/{name}") for entity, name in short if entity != entity_id)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
         shadowed = statuses.shadowed(grant.claims, known)

@@ -14,7 +14,7 @@ from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.flows.acquire import acquire, counting, lease, statuses, taking_in_turn, waiting
 from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
+from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, reanchoring, splitting, telling
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
@@ -26,6 +26,7 @@ from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Update
 from zae_limiter.rules import balances, sharding
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.rules.registry import minting_ms
@@ -55,6 +56,11 @@ from .waiting_faults import from_the_beginning, give_up, in_line_for_longer, not
 from .world import Tamper, simulate, untampered
 
 Fault = Callable[[], AbstractContextManager[Any]]
+
+
+def _minting_twice(state: BucketState, at_ms: int) -> Update:
+    """Whoever tells a bucket adds what was minted since its anchor, and leaves the anchor almost where it was."""
+    return reanchoring.reanchored(state, at_ms)._replace(set={"rf": state.anchor_ms + 1})
 
 
 class Mutant(NamedTuple):
@@ -244,7 +250,7 @@ def _of_every_limit(real: Callable[..., RateLimitExceeded]) -> Callable[..., Rat
 
 def _of_who_is_short(refusal: RateLimitExceeded, _: CachedBucket) -> list[str]:
     """The one who asked counts its own limits for those of its parent."""
-    return [f"pj_{each.limit_name}" for each in refusal.violations]
+    return [f"rj_{each.entity_id}/{each.limit_name}" for each in refusal.violations]
 
 
 def _at_least_one(self: Limit) -> int:
@@ -315,6 +321,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
     *(Mutant(name, fault=_patched(made)) for name, made in OVERRIDE_FAULTS.items()),
+    Mutant("a told bucket that mints twice", fault=_patched(patch.object(telling, "reanchored", _minting_twice))),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
         "refusals forgotten with a lost race",
@@ -326,10 +333,12 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
     Mutant(
-        "refusals by a parent that nobody counts", fault=_patched(patch.object(counting, "_by_parent", lambda *_: ()))
+        "refusals by a parent that nobody counts",
+        fault=_patched(patch.object(counting, "_by_ancestors", lambda *_: ())),
     ),
     Mutant(
-        "own refusals counted for the parent's", fault=_patched(patch.object(counting, "_by_parent", _of_who_is_short))
+        "own refusals counted for an ancestor's",
+        fault=_patched(patch.object(counting, "_by_ancestors", _of_who_is_short)),
     ),
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),

@@ -248,7 +248,7 @@ class Oracle:
         self._most_shards[bucket] = max(self._most_shards[bucket], after["shard_count"])
         self.shadowed[bucket] += after.get("sj", 0) - (before or {}).get("sj", 0)
         for name in {**(before or {}), **after}:
-            if name == "rj" or name.startswith("pj_"):
+            if name == "rj" or name.startswith("rj_"):
                 self.refused[bucket, name] += after.get(name, 0) - (before or {}).get(name, 0)
         return after
 

@@ -239,12 +239,12 @@ class World:
         process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
         Task(self.kernel, process, self._store(process, self._changing(process.namespace_state, limits)))
 
-    def _changing(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[None]:
+    def _changing(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[object]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
         resource = rng.choice(self.plan.resources)
         place, what = config_keys("ns", entity, resource), rng.randrange(4)
         cause = self._change_of(place.resource if what % 2 else place.entity, own=ordered(limits) if what < 2 else ())
-        versions: list[Flow[None]] = [
+        versions: list[Flow[object]] = [
             stored.set_own(namespace_state, entity, resource, limits, cause),
             stored.set_resource(namespace_state, resource, limits, cause),
             stored.delete_own(namespace_state, entity, resource, cause),

@@ -254,6 +254,8 @@ def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:
     assert_type(LIMITS[0].ceiling_milli, int)
     assert_type(Limit.per_minute("rpm", 1, shadow=True), Limit)
     Limit.per_minute("rpm", 1, shadow="yes")  # type: ignore[arg-type]
+    assert_type(Limit.per_minute("rpm", 60, ahead=1), Limit)
+    Limit.per_minute("rpm", 60, ahead="1")  # type: ignore[arg-type]
     Limit.per_minute("rpm", 1.5)  # type: ignore[arg-type]
     Limit.per_minute("rpm", 10, 20)  # type: ignore[call-arg]
     LIMITS[0].capacity = 20  # type: ignore[misc]

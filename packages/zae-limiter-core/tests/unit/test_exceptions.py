@@ -2,6 +2,7 @@ import json
 import math
 import pickle
 import traceback
+from dataclasses import replace
 
 import pytest
 
@@ -200,6 +201,53 @@ def test_as_dict_is_plain_json_of_all_limits() -> None:
         "retry_after_seconds": 1.25,
     }
     assert [limit["exceeded"] for limit in plain["limits"]] == [True, False]
+
+
+def of(entity_id: str, name: str, wait: float) -> LimitStatus:
+    return replace(status(name, retry_after=wait), entity_id=entity_id)
+
+
+def test_the_refusal_of_a_parent_names_it_the_path_to_it_and_only_what_is_short() -> None:
+    statuses = [of("key-1", "rpm", 0), of("key-1", "tpm", 0), of("acme-corp", "rpm", 1.5), of("acme-corp", "tpm", 0)]
+    error = RateLimitExceeded(statuses, "key-1")
+    assert (error.entity_id, error.refused_by, error.resource) == ("key-1", "acme-corp", "r")
+    assert error.path == ("key-1", "acme-corp")
+    assert str(error) == "key-1 > acme-corp/r: 1 rpm requested, 0 available; retry in 1.500 s"
+    plain = error.as_dict()
+    assert {name: plain[name] for name in ("entity_id", "resource", "refused_by", "path", "exceeded")} == {
+        "entity_id": "key-1",
+        "resource": "r",
+        "refused_by": "acme-corp",
+        "path": ["key-1", "acme-corp"],
+        "exceeded": [{"entity_id": "acme-corp", "limit_name": "rpm"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("statuses", "path"),
+    [
+        ([of("key-1", "rpm", 2), of("acme-corp", "rpm", 1)], ("key-1",)),
+        ([of("key-1", "rpm", 1), of("acme-corp", "rpm", 2)], ("key-1", "acme-corp")),
+        ([of("acme-corp", "tpd", 2)], ("key-1", "acme-corp")),
+        ([of("key-1", "rpm", 0), of("acme-corp", "rpm", 1), of("group", "rpm", 2)], ("key-1", "acme-corp", "group")),
+        ([of("key-1", "rpm", 0), of("acme-corp", "rpm", 2), of("group", "rpm", 1)], ("key-1", "acme-corp")),
+        ([of("key-1", "rpm", 0), of("acme-corp", "rpm", 0)], ("key-1",)),
+    ],
+    ids=["own", "parent", "limit of the parent alone", "grandparent", "below it", "tokens came back"],
+)
+def test_the_path_ends_with_the_bucket_that_has_the_longest_wait(
+    statuses: list[LimitStatus], path: tuple[str, ...]
+) -> None:
+    error = RateLimitExceeded(statuses, "key-1")
+    assert (error.path, error.refused_by) == (path, path[-1])
+    assert error.retry_after_seconds == max(each.retry_after_seconds for each in statuses)
+
+
+def test_a_shadow_limit_that_is_short_binds_nothing() -> None:
+    shadow = replace(of("key-1", "tpm", 9), limit=Limit.per_minute("tpm", 10, shadow=True))
+    error = RateLimitExceeded([shadow, of("acme-corp", "rpm", 1)], "key-1")
+    assert (error.refused_by, error.retry_after_seconds) == ("acme-corp", 1)
+    assert error.as_dict()["exceeded"] == [{"entity_id": "acme-corp", "limit_name": "rpm"}]
 
 
 def test_a_missing_table_says_what_to_run() -> None:

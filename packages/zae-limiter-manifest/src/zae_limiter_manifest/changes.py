@@ -12,22 +12,26 @@ from attrs.validators import instance_of
 
 from .addresses import Address
 from .checks import enforce
-from .converter import CONVERTER, SHADOW
+from .converter import AHEAD, CONVERTER, SHADOW
 from .declarations import LIMIT_FIELDS, RESOURCE, SYSTEM, Decl, LimitDecl, ResourceDecl, SystemDecl, canonical
 
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
 MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
+USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of its burst
 
 
 class FieldChange(NamedTuple):
-    """A changed field of a limit, its mode, or the system's `on_unavailable` (limit None); a missing value is None."""
+    """A changed field of a limit, its mode or usable burst, or the system's `on_unavailable` (limit None).
+
+    A missing value is None.
+    """
 
     limit: str | None
     field: str
-    before: int | str | None
-    after: int | str | None
+    before: float | str | None
+    after: float | str | None
 
 
 def fingerprint(decl: Decl) -> str:
@@ -124,6 +128,12 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
             yield FieldChange(name, MODE, _mode(before), _mode(after))
         else:
             yield FieldChange(name, each, before, after)
+    if AHEAD in given and (usable := _usable(old)) != (usable_after := _usable(new)):
+        yield FieldChange(name, USABLE_BURST, usable, usable_after)
+
+
+def _usable(limit: LimitDecl | None) -> int | None:
+    return None if limit is None else limit.usable_burst
 
 
 def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value
@@ -132,7 +142,7 @@ def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value
     return "shadow" if shadow else "enforced"
 
 
-def _given(limit: LimitDecl | None) -> dict[str, int | bool]:
+def _given(limit: LimitDecl | None) -> dict[str, float]:
     return CONVERTER.unstructure(limit) if limit else {}
 
 

@@ -12,7 +12,7 @@ from attrs import frozen
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
 from .scalars import OddInteger
-from .shapes import Choice, Flag, Integer, Name, NamedMap, Record, Shape
+from .shapes import DEFAULT_REFILL_PERIOD_SECONDS, Choice, Flag, Integer, Name, NamedMap, Record, Seconds, Shape
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
@@ -27,6 +27,7 @@ class Repeated:
 
 # CloudFormation passes numbers as text, large ones sometimes as 5.0E8.
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?")
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -64,8 +65,8 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from find_problems(shape, each, (*path, Occurrence(index)))
         return
     match shape:
-        case Integer():
-            yield from _in_integer(shape, value, path)
+        case Integer() | Seconds():
+            yield from _in_number(shape, value, path)
         case Choice():
             yield from _in_choice(shape, value, path)
         case Name():
@@ -105,11 +106,24 @@ def read_integer(shape: Integer, value: object) -> int | None:
     return int(number) if number == number.to_integral_value() else None
 
 
+def read_seconds(shape: Seconds, value: object) -> float | None:
+    """Return the seconds of a value, or of its text if the shape allows text; None for anything else."""
+    if type(value) in (int, float):
+        return float(value) if abs(value) <= shape.highest else value  # type: ignore[arg-type, return-value]
+    if not shape.as_text or not isinstance(value, str) or not _DECIMAL.fullmatch(value):
+        return None
+    return float(value)
+
+
 def read_flag(shape: Flag, value: object) -> bool | None:
     """Return the boolean of a value, or of its text if the shape allows text; None for anything else."""
     if isinstance(value, bool):
         return value
     return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
+
+
+def _in_number(shape: Integer | Seconds, value: object, path: Path) -> Iterator[Finding]:
+    yield from _in_integer(shape, value, path) if isinstance(shape, Integer) else _in_seconds(shape, value, path)
 
 
 def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
@@ -122,6 +136,18 @@ def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"must be at least {shape.least}, not {show(number)}")
     elif number > shape.highest:
         yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
+
+
+def _in_seconds(shape: Seconds, value: object, path: Path) -> Iterator[Finding]:
+    seconds = read_seconds(shape, value)
+    if isinstance(value, OddInteger):
+        yield Finding(path, f"must be in decimal digits, not {show(value.text)}: {value.advice}")
+    elif seconds is None:
+        yield Finding(path, f"must be a number of seconds, not {describe(value)}")
+    elif not 0 <= seconds <= shape.highest:
+        yield Finding(path, f"must be from 0 to {shape.highest} seconds, not {show(value)}")
+    elif seconds != round(seconds, 3):
+        yield Finding(path, f"must have at most three decimals, not {show(value)}")
 
 
 def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
@@ -170,6 +196,8 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
             yield from _below(shape, value, path, key)
         if member.spreads_to and key in value:
             yield from _against_level(shape, value, path, key)
+        if isinstance(member.shape, Seconds) and key in value:
+            yield from _too_far_ahead(shape, value, path, key)
 
 
 def _no_map(path: Path, value: object) -> Finding:
@@ -208,6 +236,57 @@ def _against_level(shape: Record, value: Mapping[object, object], path: Path, ke
         if own not in (None, flag):
             said = f"the level has `{key}: {str(flag).lower()}`, which is for all of its `{spread}`"
             yield Finding((*path, spread, name, key), f"must not be {str(own).lower()}: {said}; leave one of them out")
+
+
+def _too_far_ahead(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
+    """Yield a problem if seconds leave no token of a limit's burst: of this limit, or of one that has its level's."""
+    member = shape.members[key]
+    if not isinstance(member.shape, Seconds) or (seconds := read_seconds(member.shape, value[key])) is None:
+        return
+    if not 0 <= seconds <= member.shape.highest:
+        return
+    if member.off is not None and (problem := _leaves_no_token(shape, value, key, seconds)):
+        yield Finding((*path, key), problem)
+    entries, spread = value.get(member.spreads_to, {}), member.spreads_to
+    if spread is None or not isinstance(entries, Mapping):
+        return
+    of_entry = shape.members[spread].shape
+    assert isinstance(of_entry, NamedMap)
+    assert isinstance(of_entry.entry, Record), "the limits of a level are records"
+    if spread not in value and not shape.members[spread].required:
+        yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
+    for name, entry in entries.items():
+        has_own = not isinstance(entry, Mapping) or key in entry
+        if not has_own and (problem := _leaves_no_token(of_entry.entry, entry, key, seconds)):
+            yield Finding((*path, spread, name), f"has the `{key}` of its level, which {problem}", on_key=True)
+
+
+def _leaves_no_token(record: Record, limit: Mapping[object, object], key: str, seconds: float) -> str | None:
+    """Return the problem of a limit whose burst comes back within the seconds; None for a limit with another
+    mistake.
+    """
+    keys = record.members[key].off
+    assert keys is not None, "the keys of a limit's numbers are known"
+    capacity = _whole(record, limit, keys.capacity, None)
+    burst = _whole(record, limit, keys.burst, capacity)
+    amount = _whole(record, limit, keys.amount, capacity)
+    period = _whole(record, limit, keys.period, DEFAULT_REFILL_PERIOD_SECONDS)
+    if not (capacity and burst and amount and period):
+        return None
+    most_ms = (burst - 1) * period * 1000 // amount
+    if round(seconds * 1000) <= most_ms:
+        return None
+    longest = f"at most {most_ms / 1000:g} seconds, or a larger burst"
+    return f"leaves no token of the burst of {burst}, because as many come in {seconds:g} seconds: {longest}"
+
+
+def _whole(record: Record, limit: Mapping[object, object], key: str, otherwise: int | None) -> int | None:
+    """Return a number of a limit, and another one if it is not given; None if it is invalid."""
+    shape = record.members[key].shape
+    if key not in limit or not isinstance(shape, Integer):
+        return otherwise
+    number = read_integer(shape, limit[key])
+    return number if number is not None and shape.least <= number <= shape.highest else None
 
 
 def _in_key(kind: NameKind, key: object, path: Path) -> Iterator[Finding]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import yaml
-from attrs import field, frozen
+from attrs import astuple, field, frozen
 from attrs.validators import instance_of
 
-from .checks import enforce, read_flag, read_integer
+from .checks import enforce, read_flag, read_integer, read_seconds
 from .manifest import MANIFEST, LimitsManifest
-from .shapes import Anything, Flag, Integer, Member, NamedMap, Record, Shape
+from .shapes import Anything, Flag, Integer, Member, NamedMap, Record, Refill, Seconds, Shape
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -99,6 +99,8 @@ def _spelled(shape: Shape) -> Shape:
     match shape:
         case Integer():
             return Integer(shape.highest, as_text=True, least=shape.least)
+        case Seconds():
+            return Seconds(shape.highest, as_text=True)
         case Flag():
             return _FLAG
         case NamedMap():
@@ -118,6 +120,7 @@ def _spelled_record(record: Record) -> Record:
             each.at_least and _pascal(each.at_least),
             each.default,
             each.spreads_to and _pascal(each.spreads_to),
+            each.off and Refill(*map(_pascal, astuple(each.off))),
         )
         for key, each in record.members.items()
     }
@@ -129,6 +132,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
     match shape:
         case Integer():
             return read_integer(shape, value)
+        case Seconds():
+            return read_seconds(shape, value)
         case Flag():
             return read_flag(shape, value)
         case NamedMap():

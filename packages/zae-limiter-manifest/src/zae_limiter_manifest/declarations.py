@@ -6,28 +6,47 @@ from typing import Final, Literal
 from attrs import AttrsInstance, evolve, field, fields, frozen
 
 from .checks import enforce, keys_only
-from .converter import SHADOW, spread_shadow
+from .converter import AHEAD, SHADOW, spread_to_limits
 from .naming import NameKind
-from .shapes import Choice, Flag, Integer, Member, NamedMap, Record, about, record_of
+from .shapes import (
+    DEFAULT_REFILL_PERIOD_SECONDS,
+    Choice,
+    Flag,
+    Integer,
+    Member,
+    NamedMap,
+    Record,
+    Refill,
+    Seconds,
+    about,
+    record_of,
+)
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
 
 OnUnavailable = Literal["allow", "block", "share"]
 
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
-DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
+MAX_AHEAD_SECONDS: Final = 3600
 MAX_LIMITS: Final = 32  # of one bucket
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
 _AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
 _PERIOD: Final = Integer(MAX_REFILL_PERIOD_SECONDS)
+_AHEAD: Final = Seconds(MAX_AHEAD_SECONDS)
+
+
+def _in_seconds(value: float) -> float:
+    """Return a whole number as a float; leave anything else to the checks."""
+    return float(value) if type(value) is int and abs(value) <= MAX_AHEAD_SECONDS else value
 
 
 @frozen
 class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
 
-    A `shadow` limit counts and decides like any other, but refuses nobody.
+    A `shadow` limit counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead`
+    seconds before it admits by them; in return every bucket holds at most the `usable_burst`.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -51,6 +70,16 @@ class LimitDecl:
     shadow: bool = field(
         kw_only=True, default=False, metadata=about(Flag(), "`true`: the limit counts, but refuses nobody")
     )
+    ahead: float = field(
+        kw_only=True,
+        default=0,
+        converter=_in_seconds,
+        metadata=about(
+            _AHEAD,
+            "the seconds for which a process may hold tokens before it admits by them; 0: none",
+            off=Refill("capacity", "burst", "refill_amount", "refill_period"),
+        ),
+    )
 
     @burst.default
     def _burst_is_capacity(self) -> int:
@@ -63,6 +92,13 @@ class LimitDecl:
     def __attrs_post_init__(self) -> None:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS}
         enforce(LIMIT, values, "LimitDecl")
+
+    @property
+    def usable_burst(self) -> int:
+        """The most tokens that a bucket holds: `burst`, less what comes within `ahead` seconds, rounded up."""
+        if not self.ahead or not self.capacity:
+            return self.burst
+        return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
 
 
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
@@ -104,16 +140,17 @@ class ResourceDecl:
 
 
 def _level(model: type[AttrsInstance]) -> Record:
-    """Return the shape of a level, which may also have one flag for all of its limits: see `converter`."""
+    """Return the shape of a level, which may also have one flag and one `ahead` for its limits: see `converter`."""
     record = record_of(model)
     flag = Member(Flag(), "`true` on all limits of this level; none of them may have `false`", spreads_to="limits")
-    return evolve(record, members={**record.members, SHADOW: flag})
+    ahead = Member(_AHEAD, "`ahead` of the limits of this level that have none of their own", spreads_to="limits")
+    return evolve(record, members={**record.members, SHADOW: flag, AHEAD: ahead})
 
 
 SYSTEM: Final = _level(SystemDecl)
 RESOURCE: Final = _level(ResourceDecl)
-spread_shadow(SystemDecl)
-spread_shadow(ResourceDecl)
+spread_to_limits(SystemDecl)
+spread_to_limits(ResourceDecl)
 
 
 @frozen
@@ -142,7 +179,8 @@ Decl = SystemDecl | ResourceDecl
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have the word, so that all other texts equal those of earlier releases.
+    Only shadow limits have that word, and only limits with seconds ahead have these, so that all other texts equal
+    those of earlier releases.
     """
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
@@ -152,10 +190,12 @@ def canonical(decl: Decl) -> str:
 
 
 def _words(limit: LimitDecl) -> Iterator[str]:
-    """Yield each number of a limit, and the name of each flag that it has."""
+    """Yield each whole number of a limit, the name of each flag that it has, and its milliseconds ahead."""
     for name in LIMIT_FIELDS:
         value = getattr(limit, name)
-        if type(value) is not bool:
+        if type(value) is int:
             yield str(value)
-        elif value:
+        elif value is True:
             yield name
+        elif value:
+            yield f"{name} {round(value * 1000)}"

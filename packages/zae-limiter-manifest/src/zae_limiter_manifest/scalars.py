@@ -14,6 +14,7 @@ from .problems import show
 
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _INTEGER_TAG: Final = "tag:yaml.org,2002:int"
+_FLOAT_TAG: Final = "tag:yaml.org,2002:float"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _NO_TAG: Final = (None, "!")
 # YAML 1.1 gives a lone "=" and "<<" a special meaning, which nobody intends in a value.
@@ -56,7 +57,7 @@ class OddInteger(int):
 def read_scalar(event: ScalarEvent) -> object:
     """Return the value of a scalar; an `OddInteger` if its digits are not plain decimal ones.
 
-    Raises `ScalarError` for a foreign tag, a lone surrogate, an integer in base 60, and for text that only looks like
+    Raises `ScalarError` for a foreign tag, a lone surrogate, a number in base 60, and for text that only looks like
     a number or a date.
     """
     if event.tag not in _NO_TAG and event.tag != _STRING_TAG:
@@ -84,6 +85,10 @@ def _construct(tag: str, text: str) -> object:
     if tag == _INTEGER_TAG and ":" in text:  # a long one takes minutes
         raise ScalarError(
             f"{show(text)} is an integer in base 60 for YAML: {_decimal_advice(text)}, or put it in quotes"
+        )
+    if tag == _FLOAT_TAG and ":" in text:
+        raise ScalarError(
+            f"{show(text)} is a number in base 60 for YAML: write it in decimal digits, or put it in quotes"
         )
     try:
         # A constructor keeps the values that it has built, so each scalar gets a new one.

@@ -8,6 +8,8 @@ from attrs import NOTHING, AttrsInstance, fields, frozen
 
 from .naming import NameKind
 
+DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
+
 
 @frozen
 class Integer:
@@ -16,6 +18,14 @@ class Integer:
     highest: int
     as_text: bool = False
     least: int = 1
+
+
+@frozen
+class Seconds:
+    """A number of seconds from 0 to `highest`, in whole milliseconds; `as_text` also allows it as text."""
+
+    highest: int
+    as_text: bool = False
 
 
 @frozen
@@ -64,7 +74,8 @@ class NamedMap:
 class Member:
     """One key of a record and its meaning; `at_least`: the key whose integer is its lower bound, and its value if 0.
 
-    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it.
+    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it; or has these
+    seconds, unless it has its own. `off`: the keys of the burst from which these seconds take what comes in them.
     """
 
     shape: "Shape"
@@ -73,6 +84,17 @@ class Member:
     at_least: str | None = None
     default: object = None
     spreads_to: str | None = None
+    off: "Refill | None" = None
+
+
+@frozen
+class Refill:
+    """The keys of a limit's numbers, as they are spelled; `period` has a default, the others follow the capacity."""
+
+    capacity: str
+    burst: str
+    amount: str
+    period: str
 
 
 @frozen
@@ -84,14 +106,14 @@ class Record:
     members: Mapping[str, Member]
 
 
-Shape = Integer | Choice | Flag | Anything | Name | NamedMap | Record
+Shape = Integer | Seconds | Choice | Flag | Anything | Name | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 
 
-def about(shape: Shape, text: str, *, at_least: str | None = None) -> dict[str, Any]:
+def about(shape: Shape, text: str, *, at_least: str | None = None, off: Refill | None = None) -> dict[str, Any]:
     """Return the metadata of a model's field: its shape and its meaning."""
-    return {_KEY: (shape, text, at_least)}
+    return {_KEY: (shape, text, at_least, off)}
 
 
 @cache
@@ -99,7 +121,7 @@ def record_of(model: type[AttrsInstance]) -> Record:
     """Return the shape of a model's plain values, from the metadata of its fields."""
     members = {}
     for each in fields(model):
-        shape, text, at_least = each.metadata[_KEY]
+        shape, text, at_least, off = each.metadata[_KEY]
         default = each.default if isinstance(each.default, int) else None
-        members[each.name] = Member(shape, text, each.default is NOTHING, at_least, default)
+        members[each.name] = Member(shape, text, each.default is NOTHING, at_least, default, off=off)
     return Record(model.__name__, (model.__doc__ or "").partition(";")[0].rstrip("."), members)

@@ -1,8 +1,12 @@
 from dataclasses import fields
 from typing import Any
 
-from zae_limiter import Limit
-from zae_limiter_manifest import LIMIT_FIELDS, Address, LimitDecl, ResourceDecl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zae_limiter import Limit, ValidationError
+from zae_limiter_manifest import LIMIT_FIELDS, Address, LimitDecl, ManifestError, ResourceDecl
 from zae_limiter_provisioner.conversion import live_item, to_stored_config
 
 
@@ -13,5 +17,19 @@ def test_a_declared_limit_has_the_fields_of_a_limit_in_their_order() -> None:
 
 def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
     values: dict[str, Any] = {name: 10 + place for place, name in enumerate(LIMIT_FIELDS)}
-    decl = ResourceDecl({"rpm": LimitDecl(**{**values, "shadow": True})})
+    decl = ResourceDecl({"rpm": LimitDecl(**{**values, "shadow": True, "ahead": 0.5})})
     assert live_item(Address("gpt-4"), to_stored_config(decl)).decl == decl
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 3_600_000))
+def test_core_and_manifest_agree_on_what_may_be_held_ahead_and_on_the_usable_burst(
+    burst: int, amount: int, period: int, ahead_ms: int
+) -> None:
+    rate: dict[str, Any] = {"burst": burst, "refill_amount": amount, "refill_period": period, "ahead": ahead_ms / 1000}
+    try:
+        limit = Limit.custom("rpm", burst, **rate)
+    except ValidationError:
+        with pytest.raises(ManifestError):
+            LimitDecl(burst, **rate)
+    else:
+        assert LimitDecl(burst, **rate).usable_burst == limit.usable_burst

@@ -1,7 +1,7 @@
 """Show the values that a change has changed, in few words."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -14,17 +14,19 @@ def changes(event: "AuditEvent") -> Iterator[str]:
     """Yield ``name value`` for a new value, ``name value -> value``, and ``name value -> -`` for a removed one; by
     name.
 
-    A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse.
+    A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse; one that changes its
+    seconds ahead is ``limits.rpm.ahead 0 s -> 1 s``.
     """
     credited = event.action == "bucket_credited"  # ``after`` has only the credit: nothing is gone
     before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
-        limit = name.removesuffix(".shadow")
+        limit, _, field = name.rpartition(".")
         if old == new:
             continue
-        if limit != name and f"{limit}.capacity" in before.keys() & after.keys():
-            yield f"{limit} {_mode(old)} -> {_mode(new)}"
+        if field in _OF_LIMITS and f"{limit}.capacity" in before.keys() & after.keys():
+            shown, said = _OF_LIMITS[field]
+            yield f"{limit}{shown} {said(old)} -> {said(new)}"
         else:
             yield f"{name} {_word(new)}" if old is None else f"{name} {_word(old)} -> {_word(new)}"
 
@@ -40,6 +42,16 @@ def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str
 
 def _mode(shadow: Any) -> str:
     return "shadow" if shadow else "enforced"
+
+
+def _seconds(milliseconds: Any) -> str:
+    return f"{(milliseconds or 0) / 1000:g} s"
+
+
+_OF_LIMITS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
+    "shadow": ("", _mode),
+    "ahead_ms": (".ahead", _seconds),
+}
 
 
 def _word(value: Any) -> str:

@@ -14,24 +14,25 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow]"
+LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds]"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
-_LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?")
+_AHEAD: Final = r"(?::ahead=([0-9]{1,9}(?:\.[0-9]{1,9})?))?"
+_LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?{_AHEAD}")
 
 
 def parse_limit(text: str) -> "Limit":
-    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit. Raises
-    ``CommandError``.
+    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit, and ``:ahead=`` has
+    seconds. Raises ``CommandError``.
     """
     from zae_limiter import Limit, ValidationError
 
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000:shadow")
-    name, amount, period, burst, mark = found.groups()
+    name, amount, period, burst, mark, ahead = found.groups()
     try:
         return Limit.custom(
             name,
@@ -39,6 +40,7 @@ def parse_limit(text: str) -> "Limit":
             burst=None if burst is None else int(burst),
             refill_period=PERIODS[period or "min"],
             shadow=mark is not None,
+            ahead=float(ahead or 0),
         )
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
@@ -82,7 +84,8 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         required=required,
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
-        help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody. Repeatable.",
+        help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody; :ahead=1 lets a"
+        " process hold tokens for a second. Repeatable.",
     )
 
 

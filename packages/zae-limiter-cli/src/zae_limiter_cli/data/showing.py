@@ -134,7 +134,7 @@ def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, Any]]:
 
 def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:
     """Return the cells of a limit, under ``LIMIT_HEAD``."""
-    return _name(limit), f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit)
+    return _name(limit), f"{limit.capacity:,}", _burst(limit), rate(limit)
 
 
 def word(text: str | None) -> str:
@@ -156,7 +156,7 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
             bucket.resource,
             _name(each.limit),
             f"{each.available:,}",
-            f"{each.limit.burst:,}",
+            _burst(each.limit),
             rate(each.limit),
             f"{each.consumed:,}",
             f"{bucket.shadowed:,}",
@@ -168,11 +168,17 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
 
 
 def _name(limit: "Limit") -> str:
-    return f"{limit.name} (shadow)" if limit.shadow else limit.name
+    marks = [*(["shadow"] if limit.shadow else []), *([f"ahead {limit.ahead:g} s"] if limit.ahead else [])]
+    return f"{limit.name} ({', '.join(marks)})" if marks else limit.name
+
+
+def _burst(limit: "Limit") -> str:
+    return f"{limit.burst:,} ({limit.usable_burst:,} usable)" if limit.ahead else f"{limit.burst:,}"
 
 
 def _plain_limit(limit: "Limit") -> dict[str, Any]:
-    return {name: value for name, value in limit.to_dict().items() if name != "name"}
+    usable = {"usable_burst": limit.usable_burst} if limit.ahead else {}
+    return {name: value for name, value in limit.to_dict().items() if name != "name"} | usable
 
 
 def _instant(epoch_ms: int) -> datetime:

@@ -15,7 +15,7 @@ USUALLY_BACK: Final = {"hourly": timedelta(hours=24), "daily": timedelta(days=30
 
 @dataclass(frozen=True, slots=True)
 class UsageQuery:
-    """An entity, a resource, or an entity on a resource; windows that begin from ``start`` on and before ``end``.
+    """An entity, a resource, an entity on a resource, or all of a namespace; windows from ``start`` on, before ``end``.
 
     The fields are named as the arguments of core's methods.
     """
@@ -27,7 +27,7 @@ class UsageQuery:
     end: datetime | None
 
     def __str__(self) -> str:
-        of = " on ".join(each for each in (self.entity_id, self.resource) if each is not None)
+        of = " on ".join(each for each in (self.entity_id, self.resource) if each is not None) or "all resources"
         until = "" if self.end is None else f" until {shown(self.end)}"
         return f"{of}, {self.window}, since {shown(self.start)}{until} UTC"
 
@@ -36,16 +36,20 @@ def usage_query(
     entity: str | None, resource: str | None, window: "Window", since: str | None, until: str | None
 ) -> UsageQuery:
     """Return the query that the options ask for. Raises ``CommandError`` and ``ValidationError``."""
-    entity, resource = _checked_subject(entity, resource)
+    entity, resource = _checked(entity, resource)
     start, end = _period(window, since, until, datetime.now(UTC))
     return UsageQuery(entity, resource, window, start, end)
 
 
-def _checked_subject(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:
-    from zae_limiter.values.naming import check_identifier, check_resource
-
+def check_subject(entity: str | None, resource: str | None) -> None:
+    """Raise ``CommandError`` for a query of neither an entity nor a resource."""
     if entity is None and resource is None:
         raise CommandError("usage needs a subject: pass --entity, --resource, or both")
+
+
+def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:
+    from zae_limiter.values.naming import check_identifier, check_resource
+
     return (
         None if entity is None else check_identifier("--entity", entity),
         None if resource is None else check_resource("--resource", resource),

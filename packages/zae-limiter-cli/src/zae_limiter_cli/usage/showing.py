@@ -1,7 +1,7 @@
 """Show usage as tables for people and as plain values for programs."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..columns import say_columns
 from ..times import iso, shown
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     Usage = UsageSnapshot | EntityUsage
 
+Name = TypeVar("Name")
+
 ACQUIRES: Final = ("ADMITTED", "REFUSED", "SHADOWED")
 
 
@@ -23,27 +25,27 @@ def say_snapshots(snapshots: Sequence["UsageSnapshot"]) -> None:
 
 
 def say_top(entities: Sequence["EntityUsage"]) -> None:
-    """Print a row for each entity, a column for each limit."""
-    _say_rows(("ENTITY",), [(each.entity_id,) for each in entities], entities)
+    """Print a row for each entity on each resource, a column for each limit."""
+    _say_rows(("ENTITY", "RESOURCE"), [(each.entity_id, each.resource) for each in entities], entities)
 
 
 def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"]) -> None:
-    """Print a row for each usage, after its head; with the refusals by parents if there are some."""
+    """Print a row for each usage, after its head; with the refusals by ancestors if there are some."""
     limits = sorted({name for each in usages for name in each.consumed})
-    refusing = sorted({name for each in usages for name in each.refused_by_parent})
-    columns = *titles, *ACQUIRES, *(f"BY parent/{name}" for name in refusing), *limits
+    refusers = sorted({refuser for each in usages for refuser in each.refused_by})
+    columns = *titles, *ACQUIRES, *(f"BY {refuser}" for refuser in refusers), *limits
     say_columns(
         [
             columns,
             *(
-                (*head, *_counts(each), *_cells(each.refused_by_parent, refusing), *_cells(each.consumed, limits))
+                (*head, *_counts(each), *_cells(each.refused_by, refusers), *_cells(each.consumed, limits))
                 for head, each in zip(heads, usages, strict=True)
             ),
         ]
     )
 
 
-def _cells(counts: Mapping[str, int], names: Sequence[str]) -> list[str]:
+def _cells(counts: Mapping[Name, int], names: Sequence[Name]) -> list[str]:
     return [f"{counts[name]:,}" if name in counts else "-" for name in names]
 
 
@@ -55,8 +57,8 @@ def _counts(usage: "Usage | UsageSummary") -> list[str]:
 def summary_line(query: "UsageQuery", summary: "UsageSummary") -> str:
     """Return the query, and its acquires."""
     acquires = ", ".join(f"{count} {what.lower()}" for what, count in zip(ACQUIRES, _counts(summary), strict=True))
-    by_parent = ", ".join(f"{count:,} by parent/{name}" for name, count in summary.refused_by_parent.items())
-    refused = f"; refused {by_parent}" if by_parent else ""
+    by = ", ".join(f"{count:,} by {refuser}" for refuser, count in summary.refused_by.items())
+    refused = f"; refused {by}" if by else ""
     return f"{query}: acquires {acquires}{refused}; windows with use: {summary.windows:,}"
 
 
@@ -106,9 +108,15 @@ def plain_summary(query: "UsageQuery", summary: "UsageSummary") -> dict[str, Any
 
 
 def plain_top(query: "UsageQuery", by: str, entities: Sequence["EntityUsage"]) -> dict[str, Any]:
-    """Return every field of the top entities of a resource, and the query, as plain values."""
+    """Return every field of the top entities, and the query, as plain values."""
     rows = [
-        {"entity_id": each.entity_id, "consumed": dict(each.consumed), **_plain_acquires(each)} for each in entities
+        {
+            "entity_id": each.entity_id,
+            "resource": each.resource,
+            "consumed": dict(each.consumed),
+            **_plain_acquires(each),
+        }
+        for each in entities
     ]
     return {**_plain_query(query), "by": by, "entities": rows}
 
@@ -128,5 +136,8 @@ def _plain_acquires(usage: "Usage | UsageSummary") -> dict[str, Any]:
         "total_events": usage.total_events,
         "total_refused": usage.total_refused,
         "total_shadowed": usage.total_shadowed,
-        "refused_by_parent": dict(usage.refused_by_parent),
+        "refused_by": [
+            {"entity_id": refuser.entity_id, "limit_name": refuser.limit_name, "refused": count}
+            for refuser, count in usage.refused_by.items()
+        ],
     }

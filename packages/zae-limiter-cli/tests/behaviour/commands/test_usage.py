@@ -46,18 +46,18 @@ def test_each_window_is_a_row_and_each_limit_a_column(table: Table) -> None:
     ]
 
 
-def test_refusals_by_the_parent_have_a_column_for_each_of_its_limits(table: Table) -> None:
-    table.used("key-abc", "gpt-4", DAY, refused=1_400, by_parent={"rpm": 1_200, "tpm": 1}, rpm=3)
+def test_refusals_by_an_ancestor_have_a_column_for_each_of_its_limits(table: Table) -> None:
+    table.used("key-abc", "gpt-4", DAY, refused=1_400, refused_by={("acme", "rpm"): 1_200, ("acme", "tpm"): 1}, rpm=3)
     table.used("key-abc", "gpt-4", DAY + timedelta(hours=14), refused=2, rpm=1)
     assert table_of(run("list", "--entity", "key-abc", *PAST).stdout)[0][5:] == [
-        *("REFUSED", "SHADOWED", "BY", "parent/rpm", "BY", "parent/tpm", "rpm"),
+        *("REFUSED", "SHADOWED", "BY", "acme/rpm", "BY", "acme/tpm", "rpm"),
     ]
     assert [row[5:] for row in table_of(run("list", "--entity", "key-abc", *PAST).stdout)[1:]] == [
         ["1,400", "0", "1,200", "1", "3"],
         ["2", "0", "-", "-", "1"],
     ]
     said = run("summary", "--entity", "key-abc", *PAST).stdout
-    assert "1,402 refused, 0 shadowed; refused 1,200 by parent/rpm, 1 by parent/tpm; windows" in said
+    assert "1,402 refused, 0 shadowed; refused 1,200 by acme/rpm, 1 by acme/tpm; windows" in said
 
 
 def test_json_has_everything_about_a_window(table: Table) -> None:
@@ -67,7 +67,7 @@ def test_json_has_everything_about_a_window(table: Table) -> None:
         DAY + timedelta(hours=1),
         events=3,
         refused=7,
-        by_parent={"rpm": 5},
+        refused_by={("acme", "rpm"): 5},
         shadowed=1,
         rpm=3,
         tpm=12_000,
@@ -82,7 +82,7 @@ def test_json_has_everything_about_a_window(table: Table) -> None:
             "total_events": 3,
             "total_refused": 7,
             "total_shadowed": 1,
-            "refused_by_parent": {"rpm": 5},
+            "refused_by": [{"entity_id": "acme", "limit_name": "rpm", "refused": 5}],
         }
     ]
 
@@ -152,7 +152,7 @@ def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> 
 
 
 def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
-    table.used("e", "r", DAY, "daily", events=2, refused=5, by_parent={"tpm": 4}, shadowed=1, tpm=7)
+    table.used("e", "r", DAY, "daily", events=2, refused=5, refused_by={("acme", "tpm"): 4}, shadowed=1, tpm=7)
     done = run("summary", "--resource", "r", "--window", "daily", *PAST, "--until", "2024-02-01", "-o", "json")
     assert json.loads(done.stdout) == {
         "entity_id": None,
@@ -164,7 +164,7 @@ def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
         "total_events": 2,
         "total_refused": 5,
         "total_shadowed": 1,
-        "refused_by_parent": {"tpm": 4},
+        "refused_by": [{"entity_id": "acme", "limit_name": "tpm", "refused": 4}],
         "limits": [{"limit_name": "tpm", "total": 7, "minimum": 7, "maximum": 7, "average": 7.0}],
     }
 

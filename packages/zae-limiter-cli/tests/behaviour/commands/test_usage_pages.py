@@ -52,7 +52,9 @@ def test_the_guide_on_shadow_limits_shows_whom_a_limit_would_hit(table: Table) -
 
 def test_the_commands_of_the_page_on_the_aggregator_run(table: Table) -> None:
     used(table)
-    by_refusals, by_limit = [text for line, text in shown("aggregator.md").items() if line.startswith("usage top")]
+    shown_by = [text for line, text in shown("aggregator.md").items() if line.startswith("usage top")]
+    of_all, by_refusals, by_limit = shown_by
+    assert of_all.splitlines()[1].startswith("refused")
     assert by_refusals.splitlines()[1].startswith("refused")
     assert by_limit.splitlines()[1].startswith("spared")
 

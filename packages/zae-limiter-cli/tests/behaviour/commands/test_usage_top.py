@@ -42,10 +42,35 @@ def test_each_entity_is_a_row_and_who_was_refused_most_is_first(used: Table) -> 
     done = run(*PAST)
     assert (done.exit_code, done.stderr) == (0, "")
     assert table_of(done.stdout) == [
-        ["ENTITY", "ADMITTED", "REFUSED", "SHADOWED", "tpm"],
-        ["key-1", "6", "1,400", "0", "1,000"],
-        ["key-3", "16", "18", "0", "-"],
+        ["ENTITY", "RESOURCE", "ADMITTED", "REFUSED", "SHADOWED", "tpm"],
+        ["key-1", "gpt-4", "6", "1,400", "0", "1,000"],
+        ["key-3", "gpt-4", "16", "18", "0", "-"],
     ]
+
+
+def test_without_a_resource_it_is_of_the_namespace(used: Table) -> None:
+    used.used("key-9", "gpt-4", DAY, events=0, refused=60, refused_by={("acme", "rpm"): 56})
+    done = run("--since", "2024-01-01", "--limit", "3")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert table_of(done.stdout) == [
+        ["ENTITY", "RESOURCE", "ADMITTED", "REFUSED", "SHADOWED", "BY", "acme/rpm", "tpm"],
+        ["key-3", "gpt-4o", "16", "19,998", "0", "-", "-"],
+        ["key-1", "gpt-4", "6", "1,400", "0", "-", "1,000"],
+        ["key-9", "gpt-4", "0", "60", "0", "56", "-"],
+    ]
+    found = json.loads(run("--since", "2024-01-01", "-o", "json").stdout)
+    assert (found["resource"], found["entities"][2]["resource"]) == (None, "gpt-4")
+    assert found["entities"][2]["refused_by"] == [{"entity_id": "acme", "limit_name": "rpm", "refused": 56}]
+    assert run("--since", "2024-01-01", "--window", "daily").stdout.startswith("No usage by refused: all resources, ")
+
+
+def test_an_order_that_no_resource_knows_is_refused(used: Table) -> None:
+    used.repository.set_resource_defaults("gpt-4o", [Limit.per_day("tpd", 9)])
+    done = run("--since", "2024-01-01", "--by", "other")
+    problem = "neither a count, nor a limit that a resource has by default or that anybody used"
+    told = "it is one of refused, shadowed, admitted, rpm, tpd, tpm"
+    assert (done.exit_code, done.stderr) == (1, f"Error: --by 'other': {problem}: {told}\n")
+    assert run("--since", "2024-01-01", "--by", "tpd").stdout.startswith("No usage by tpd: all resources, ")
 
 
 @pytest.mark.parametrize(
@@ -78,11 +103,12 @@ def test_json_says_what_it_is_the_top_of(used: Table) -> None:
         "entities": [
             {
                 "entity_id": "key-2",
+                "resource": "gpt-4",
                 "consumed": {"rpm": 2, "tpm": 24_000},
                 "total_events": 2,
                 "total_refused": 0,
                 "total_shadowed": 4,
-                "refused_by_parent": {},
+                "refused_by": [],
             }
         ],
     }
@@ -128,7 +154,6 @@ def test_where_no_limit_is_known_any_name_may_be_one_but_not_a_mistyped_count(ta
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "Missing option '--resource'"),
         (["--resource", "a b"], "--resource 'a b': "),
         ([*PAST, "--by", "a b"], "--by 'a b': "),
         ([*PAST, "--by", "wcu"], "--by 'wcu': is reserved"),

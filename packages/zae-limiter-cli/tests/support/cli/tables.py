@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from support.core.snapshots import usage_item
-from zae_limiter import Options, SyncRepository, UsageSnapshot
+from zae_limiter import Options, Refuser, SyncRepository, UsageSnapshot
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-from zae_limiter.operations.values import NOTHING, Put
+from zae_limiter.operations.values import Put
 from zae_limiter.values.usage import Window
 
 
@@ -30,12 +30,13 @@ class Table:
         *,
         events: int = 1,
         refused: int = 0,
-        by_parent: Mapping[str, int] = NOTHING,
+        refused_by: Mapping[tuple[str, str], int] | None = None,
         shadowed: int = 0,
         **consumed: int,
     ) -> None:
         """Have the table hold a snapshot."""
-        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by_parent)
+        by = {Refuser(*at): number for at, number in (refused_by or {}).items()}
+        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by)
         self.store.perform(Put(usage_item(self.repository.namespace_id, snapshot)))
 
 

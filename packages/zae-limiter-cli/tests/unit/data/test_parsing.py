@@ -6,7 +6,10 @@ from zae_limiter import Limit
 from zae_limiter_cli.data.parsing import parse_amounts, parse_limit, parse_metadata
 from zae_limiter_cli.errors import CommandError
 
-FORM = "must be name:amount[/sec|min|hour|day][:burst][:shadow], like rpm:100 or tpm:10000/min:15000:shadow"
+FORM = (
+    "must be name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds],"
+    " like rpm:100 or tpm:10000/min:15000:shadow"
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +23,9 @@ FORM = "must be name:amount[/sec|min|hour|day][:burst][:shadow], like rpm:100 or
         ("tpm:10000:15000", Limit.per_minute("tpm", 10_000, burst=15_000)),
         ("rpm:100:shadow", Limit.per_minute("rpm", 100, shadow=True)),
         ("tpm:5/hour:9:shadow", Limit.per_hour("tpm", 5, burst=9, shadow=True)),
+        ("tpm:600:ahead=1", Limit.per_minute("tpm", 600, ahead=1)),
+        ("tpm:600:ahead=0", Limit.per_minute("tpm", 600)),
+        ("tpm:600/hour:900:shadow:ahead=0.25", Limit.per_hour("tpm", 600, burst=900, shadow=True, ahead=0.25)),
     ],
 )
 def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> None:
@@ -44,6 +50,12 @@ def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> Non
         "rpm:1:shadow:",
         "rpm:1:yes-ish",
         "rpm:shadow",
+        "rpm:1:ahead",
+        "rpm:1:ahead=",
+        "rpm:1:ahead=-1",
+        "rpm:1:ahead=1s",
+        "rpm:1:ahead=nan",
+        "rpm:1:ahead=1:shadow",
         "rpm:\uff11",
         "rpm:1\n",
     ],
@@ -57,6 +69,8 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("rpm:10:ahead=60", "ahead of limit 'rpm' 60.0: takes what comes in that time off the burst, 10"),
+        ("rpm:10:ahead=3601", "ahead of limit 'rpm' 3601.0: must be seconds from 0 to 3600"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity, 10"),
         ("rp m:10", "limit 'rp m': must be 1 to 64 characters"),

@@ -10,12 +10,12 @@ from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, Wake, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
-from ..runtime.tasks import background_task, discard
+from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
 
 T = TypeVar("T")
@@ -171,6 +171,8 @@ class Driver:
             return _wake(step.waiters)
         if isinstance(step, Post):
             return self._enter(step.waiter)
+        if isinstance(step, Remind):
+            return asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
         if self._answers_at_once:
             return await self._store.perform(step)
         return await self._guarded.ask(step)
@@ -192,6 +194,16 @@ class Driver:
             _settle([waiter], OutcomeUnknown(CUT_OFF))
         elif waiter.queue.server is None:
             self._serve_in_task(self._loop, waiter.queue)
+
+    def post(self, waiter: Waiter) -> None:
+        """Put a waiter into its queue, unless the driver is closed; nobody waits for it."""
+        if not self._closed:
+            self._enter(waiter)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is open, and the running loop is its own."""
+        return not self._closed and self._loop is asyncio._get_running_loop() and self._loop is not None
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
         queue.server, queue.lingers = (server := object()), False
@@ -301,15 +313,6 @@ class Driver:
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
-
-
-def running_loop() -> asyncio.AbstractEventLoop:
-    """Return the running event loop. Raises ``TypeError`` without one, as under trio."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        advice = "under trio, and without an event loop, use SyncRateLimiter in a thread"
-        raise TypeError(f"this variant needs asyncio, whose event loop does not run here: {advice}") from None
 
 
 def _after(budget: float | None) -> float | None:

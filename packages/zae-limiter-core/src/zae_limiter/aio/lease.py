@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
+from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
 from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle, statuses
 from ..flows.acquire.requests import AcquireRequest
@@ -123,7 +124,12 @@ class Lease:
         if not self._once.acquire(blocking=False):  # never released: a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._call.enter()
-        self._granted = await self._run(acquire_in_time(self._namespace_state, self._request))
+        granted: Grant | None = None
+        if self._driver.is_here:
+            granted = grant_ahead(self._namespace_state, self._request, self._driver.post)
+        if granted is None:
+            granted = await self._run(acquire_in_time(self._namespace_state, self._request))
+        self._granted = granted
         return self
 
     async def __aexit__(

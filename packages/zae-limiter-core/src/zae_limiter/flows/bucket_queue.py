@@ -11,6 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import NOTHING
 from ..schema.items import BucketState
 from ..values.resolution import Config
+from .hold import Hold, Purpose
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
@@ -58,6 +59,10 @@ class Waiter:
         if self.outcome is None:
             self.outcome = Outcome("failed", None, 0, error)
 
+    def is_served_by_hold(self) -> bool:
+        """Settle the waiter by what this process holds of the bucket; return whether it could."""
+        return False
+
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the requests that undo an unwanted outcome."""
         return ()
@@ -74,6 +79,7 @@ class BucketRequest(Waiter):
     """
 
     returned = False
+    renews = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
     shadows = 0
@@ -150,6 +156,21 @@ class BucketRequest(Waiter):
             back.shadows = -1 if events else 0
         return back
 
+    def is_served_by_hold(self) -> bool:
+        hold = self.queue.hold
+        if hold is None or self.turn or self.shadows or self.count_only:
+            return False
+        if self.config is not None and self.config.limits != hold.limits:
+            return False
+        amounts = self.amounts
+        if self.unchecked or self.given:
+            amounts = {**self.unchecked, **{name: -amount for name, amount in self.given.items()}}
+        now_ms = hold.now()
+        if not amounts or not hold.move(amounts, now_ms, events=self.events):
+            return False
+        self.outcome = Outcome("admitted", hold.state, now_ms)
+        return True
+
     def merged(self, other: "BucketRequest") -> "BucketRequest":
         """Return one give-back that does the work of two."""
         given = _sum(self.given, other.given)
@@ -202,6 +223,23 @@ class RefusalCount(BucketRequest):
     """A request that moves nothing: its write is for the refusals of the bucket that no other write has counted."""
 
 
+class Renewal(BucketRequest):
+    """A request that moves nothing: its write is for what this process holds of the bucket.
+
+    It renews the hold; or counts what was spent, once no block is left; or ends the hold now.
+    """
+
+    def __init__(self, queue: "BucketQueue", config: Config | None, purpose: Purpose = "renew") -> None:
+        super().__init__(queue, config=config)
+        self.purpose = purpose
+        self.renews = purpose == "renew"
+
+    @property
+    def droppable(self) -> bool:  # type: ignore[override]
+        """Whether it may leave the queue: what only takes tokens may."""
+        return self.renews
+
+
 class ShardReturn(NamedTuple):
     """Amounts that go back to ``shard``, when the bucket had ``shards`` of them."""
 
@@ -218,16 +256,18 @@ class BucketQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
-    the server waits for new requests, and no run is at work.
+    the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket, if its
+    limits allow that.
     """
 
-    __slots__ = ("lingers", "server", "waiting", "work")
+    __slots__ = ("hold", "lingers", "server", "waiting", "work")
 
     def __init__(self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]]) -> None:
         self.work = work
         self.waiting: dict[Any, None] = {}  # in order; a dict, so that a waiter leaves fast
         self.server: Any = None
         self.lingers = False
+        self.hold: Hold | None = None
 
     @property
     def busy(self) -> bool:

@@ -80,7 +80,14 @@ class Post(NamedTuple):
     waiter: Waiter
 
 
-Step = Operation[Any] | Sleep | Log | Wake | Parallel | Enqueue | Post
+class Remind(NamedTuple):
+    """Put the waiter into its queue after so many seconds, unless the driver is closed by then. Answer: ``None``."""
+
+    waiter: Waiter
+    seconds: float
+
+
+Step = Operation[Any] | Sleep | Log | Wake | Parallel | Enqueue | Post | Remind
 Flow = Generator[Step | Wait, Any, T]
 
 

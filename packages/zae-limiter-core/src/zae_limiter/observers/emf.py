@@ -7,7 +7,7 @@ from typing import Any, Final, TextIO
 from urllib.parse import quote
 
 from ..runtime.embedded_metrics import embedded_metrics
-from .events import AcquireEvent, Event
+from .events import AcquireEvent, Event, limit_names
 
 MOST_RESOURCES: Final = 1000
 OTHERS: Final = "all others"  # no resource has white space
@@ -31,9 +31,10 @@ UNITS: Final[Mapping[str, str]] = {
 class EmbeddedMetricsObserver:
     """Writes lines of JSON to ``stream``, by default standard output; CloudWatch makes metrics of them.
 
-    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed`` and ``tokens``. After the first
-    ``most_resources``, which may be names that clients made up, a further resource counts as ``all others``. With
-    ``entity_ids``, a line names the entity in a field, which is no dimension.
+    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed`` and ``tokens``; that of a
+    parent is ``parent/rpm``. After the first ``most_resources``, which may be names that clients made up, a further
+    resource counts as ``all others``. With ``entity_ids``, a line names the entity in a field, which is no dimension;
+    that of a refusal has ``refused_by`` as well.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class EmbeddedMetricsObserver:
     def __call__(self, event: Event, /) -> None:
         """Write the lines of the event."""
         own = {"namespace": event.namespace, "resource": self._resource(event)}
-        more = {"entity_id": event.entity_id} if self._entity_ids else {}
+        more = _entities(event) if self._entity_ids else {}
         lines = [(own, _figures(event))]
         lines += [({**own, "limit": limit}, figures) for limit, figures in _by_limit(event)]
         texts = [_line(dimensions, figures, more) for dimensions, figures in lines if figures]
@@ -62,6 +63,11 @@ class EmbeddedMetricsObserver:
                 return OTHERS
             self._resources.add(place)
         return _dimension(event.resource)
+
+
+def _entities(event: Event) -> dict[str, str]:
+    refused_by = event.refused_by if isinstance(event, AcquireEvent) else None
+    return {"entity_id": event.entity_id} | ({"refused_by": refused_by} if refused_by is not None else {})
 
 
 def _dimension(name: str) -> str:
@@ -87,9 +93,9 @@ def _figures(event: Event) -> dict[str, float]:
 def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield the figures of each limit."""
     if isinstance(event, AcquireEvent):
-        for name in dict.fromkeys(status.limit_name for status in event.violations):
+        for name in limit_names(event, event.violations):
             yield name, {"refusals": 1}
-        for name in dict.fromkeys(status.limit_name for status in event.shadowed):
+        for name in limit_names(event, event.shadowed):
             yield name, {"shadowed": 1}
     else:
         for name, amount in event.consumed.items():

@@ -1,10 +1,11 @@
 """The events that observers get: one for each acquire, and one for the end of each block."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ..values.limits import LimitStatus
+from ..values.refusal import binding, path_to, short
 
 Call = Literal["acquire", "consume"]
 Outcome = Literal["admitted", "refused", "degraded", "failed", "cancelled"]
@@ -37,7 +38,22 @@ class AcquireEvent:
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
         """The limits that were short of tokens, of the entity or of its parent."""
-        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
+        return short(self.statuses)
+
+    @property
+    def refused_by(self) -> str | None:
+        """The entity whose bucket binds: the one that asked, or its parent; ``None`` unless the call was refused."""
+        return binding(self.statuses).entity_id if self.statuses else None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The entities from the one that asked to ``refused_by``; empty unless the call was refused."""
+        return path_to(binding(self.statuses), self.statuses, self.entity_id) if self.statuses else ()
+
+
+def limit_names(event: AcquireEvent, statuses: Iterable[LimitStatus]) -> list[str]:
+    """Return the names of limits as the entity that asked sees them, each once: ``rpm``, ``parent/rpm``."""
+    return [*dict.fromkeys(status.name_for(event.entity_id) for status in statuses)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

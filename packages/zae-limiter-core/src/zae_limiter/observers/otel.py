@@ -7,7 +7,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.util.types import AttributeValue
 
 from ..values.versions import core_version
-from .events import AcquireEvent, Event, LeaseEvent
+from .events import AcquireEvent, Event, LeaseEvent, limit_names
 
 NAME: Final = "zae_limiter"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -18,8 +18,9 @@ Attributes = dict[str, AttributeValue]
 class OpenTelemetryObserver:
     """Counts and times calls with a meter, and records each acquire and ``lease.consume`` as a span of the current one.
 
-    The providers default to the global ones. With ``entity_ids``, metrics and spans have ``zae_limiter.entity_id``: a
-    time series for each entity. ``spans=False`` records metrics alone.
+    The limit of a parent is ``parent/rpm``. The providers default to the global ones. With ``entity_ids``, metrics and
+    spans have ``zae_limiter.entity_id``: a time series for each entity. The span of a refusal then has
+    ``zae_limiter.refused_by``, too. ``spans=False`` records metrics alone.
     """
 
     def __init__(
@@ -74,9 +75,9 @@ class OpenTelemetryObserver:
         return attributes
 
     def _record_call(self, event: AcquireEvent, attributes: Attributes) -> None:
-        for limit in dict.fromkeys(status.limit_name for status in event.violations):
+        for limit in limit_names(event, event.violations):
             self._refusals.add(1, attributes | {"zae_limiter.limit": limit})
-        for limit in dict.fromkeys(status.limit_name for status in event.shadowed):
+        for limit in limit_names(event, event.shadowed):
             self._shadowed.add(1, attributes | {"zae_limiter.limit": limit})
         with_outcome = attributes | {"zae_limiter.call": event.call, "zae_limiter.outcome": event.outcome}
         if event.error is not None:
@@ -86,6 +87,8 @@ class OpenTelemetryObserver:
         if event.waited:
             self._waited.record(event.waited, attributes)
         if self._tracer is not None:
+            if self._entity_ids and event.refused_by is not None:
+                with_outcome = with_outcome | {"zae_limiter.refused_by": event.refused_by}
             _record_span(self._tracer, event, with_outcome)
 
     def _record_end(self, event: LeaseEvent, attributes: Attributes) -> None:
@@ -113,9 +116,9 @@ def _record_span(tracer: trace.Tracer, event: AcquireEvent, attributes: Attribut
         if event.waited:
             span.set_attribute("zae_limiter.waited", event.waited)
         if event.violations:
-            span.set_attribute("zae_limiter.violations", [status.limit_name for status in event.violations])
+            span.set_attribute("zae_limiter.violations", limit_names(event, event.violations))
         if event.shadowed:
-            span.set_attribute("zae_limiter.shadowed", [status.limit_name for status in event.shadowed])
+            span.set_attribute("zae_limiter.shadowed", limit_names(event, event.shadowed))
         if event.outcome == "failed" and event.error is not None:
             span.record_exception(event.error)
             span.set_status(trace.StatusCode.ERROR, str(event.error))

@@ -47,3 +47,12 @@ async def result_of(future: "Future[T]") -> T:
     future.add_done_callback(tell)
     await finished
     return future.result()
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """Return the running event loop. Raises ``TypeError`` without one, as under trio."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        advice = "under trio, and without an event loop, use SyncRateLimiter in a thread"
+        raise TypeError(f"this variant needs asyncio, whose event loop does not run here: {advice}") from None

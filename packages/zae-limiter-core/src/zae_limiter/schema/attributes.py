@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
+from ..values.usage import Refuser
+
 # Keys of the table and of its indexes.
 PK: Final = "PK"
 SK: Final = "SK"
@@ -108,7 +110,9 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
-LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind"]
+LimitField = Literal[
+    "tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind", "ahead"
+]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
@@ -119,10 +123,11 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "refill_period": "rp",
     "shadow": "sh",
     "kind": "kd",
+    "ahead": "ah",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
-_OF_CONFIG: Final = frozenset[LimitField](("shadow",))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead"))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -143,7 +148,9 @@ class BucketAttributes(NamedTuple):
 
 
 class LimitAttributes(NamedTuple):
-    """The attributes of one limit in a config item: amounts in tokens, the period in seconds."""
+    """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
+    milliseconds.
+    """
 
     capacity: str
     burst: str
@@ -151,6 +158,7 @@ class LimitAttributes(NamedTuple):
     refill_period: str
     shadow: str
     kind: str
+    ahead: str
 
 
 class LimitAttribute(NamedTuple):
@@ -180,19 +188,27 @@ def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     return None if found is None or found.field in _OF_CONFIG else found
 
 
-def refused_by_parent(limit: str) -> str:
-    """Return the attribute of a bucket with the number of acquires that this limit of the entity's parent refused."""
-    return f"pj_{limit}"
+def refused_by(refuser: Refuser) -> str:
+    """Return the attribute of a bucket with the number of its entity's acquires that a limit of an ancestor refused."""
+    return f"rj_{refuser}"
 
 
-def parse_refused_by_parent(name: str) -> str | None:
-    """Return the parent's limit whose refusals an attribute of a bucket counts, ``None`` for any other attribute."""
-    return name[3:] if name.startswith("pj_") else None
+def parse_refused_by(name: str) -> Refuser | None:
+    """Return the limit whose refusals an attribute of a bucket counts, ``None`` for any other attribute."""
+    return parse_refuser(name[3:]) if name.startswith("rj_") else None
+
+
+def parse_refuser(text: str) -> Refuser:
+    """Return the entity and its limit. An id may have slashes, the name of a limit has none: the last one separates
+    them.
+    """
+    entity_id, _, limit = text.rpartition("/")
+    return Refuser(entity_id, limit)
 
 
 def refusals_of(item: Mapping[str, Any]) -> dict[str, int]:
     """Return the counts of refusals among the attributes of a bucket, or of a write to it."""
-    return {name: item[name] for name in item if name == REFUSED or parse_refused_by_parent(name) is not None}
+    return {name: item[name] for name in item if name == REFUSED or parse_refused_by(name) is not None}
 
 
 def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..values.limits import MILLI
+from ..values.usage import Refuser
 from .attributes import (
     ACQUIRES,
     ANCHOR,
@@ -14,29 +15,30 @@ from .attributes import (
     TOTALS,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
 NO_ITEM: Final[Image] = {}
+NO_REFUSERS: Final[Mapping[Refuser, int]] = {}
 
 
 class Consumption(NamedTuple):
     """Net tokens consumed, by limit, and acquires, by the counter of the bucket; both without what did not change.
 
     ``rests``: the thousandths beside the tokens. A shard has some if several shards served a request.
-    ``refused_by_parent``: refused acquires by limit of the parent.
+    ``refused_by``: refused acquires by limit of an ancestor.
     """
 
     tokens: Mapping[str, int]
     acquires: Mapping[str, int] = NO_ITEM
     rests: Mapping[str, int] = NO_ITEM
-    refused_by_parent: Mapping[str, int] = NO_ITEM
+    refused_by: Mapping[Refuser, int] = NO_REFUSERS
 
     def __bool__(self) -> bool:
         """Return whether there was any."""
-        return bool(self.tokens or self.acquires or self.refused_by_parent)
+        return bool(self.tokens or self.acquires or self.refused_by)
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
@@ -59,7 +61,7 @@ def consumption(before: Image | None, after: Image) -> Consumption:
         tokens,
         _changes(old.acquires, new.acquires),
         rests,
-        refused_by_parent=_refused_by_parent(before or NO_ITEM, after),
+        refused_by=_refused_by(before or NO_ITEM, after),
     )
 
 
@@ -67,10 +69,10 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, i
     return {name: number - before[name] for name, number in after.items() if number != before[name]}
 
 
-def _refused_by_parent(before: Image, after: Image) -> dict[str, int]:
-    limits = {name: limit for name in after if (limit := parse_refused_by_parent(name)) is not None}
-    changes = {limit: after[name] - before.get(name, 0) for name, limit in limits.items()}
-    return {limit: number for limit, number in changes.items() if number}
+def _refused_by(before: Image, after: Image) -> dict[Refuser, int]:
+    refusers = {name: refuser for name in after if (refuser := parse_refused_by(name)) is not None}
+    changes = {refuser: after[name] - before.get(name, 0) for name, refuser in refusers.items()}
+    return {refuser: number for refuser, number in changes.items() if number}
 
 
 def writes(before: Image | None, after: Image) -> int:

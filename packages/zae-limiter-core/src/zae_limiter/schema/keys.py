@@ -200,13 +200,20 @@ def gsi3_sk_bucket(resource: str, shard: int) -> str:
 
 
 def gsi4_pk(ns: str) -> str:
-    """Return the partition of all records of a namespace. Their sort key is the item's PK, but for entity configs."""
+    """Return the partition of all records of a namespace. Their sort key is the item's PK, but for entity configs and
+    usage snapshots.
+    """
     return ns
 
 
 def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None) -> str:
     """Return the sort key of an entity config in GSI4; ``until_ms`` as in GSI3."""
     return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{gsi3_sk_entity(entity, until_ms)}"
+
+
+def gsi4_sk_usage(window_key: str, resource: str, entity: str) -> str:
+    """Return the sort key of a usage snapshot in GSI4: window, resource, entity."""
+    return f"{INDEX_USAGE_PREFIX}{window_key}#{encode(resource)}#{encode(entity)}"
 
 
 def gsi4_after_resource(resource: str) -> str:

@@ -13,6 +13,8 @@ Attributes = BucketAttributes | LimitAttributes
 _FIELDS: Final = frozenset(each.name for each in fields(Limit))
 _DEFAULTS: Final = {each.name: each.default for each in fields(Limit) if each.default is not MISSING}
 
+_SECONDS: Final = {each.name: f"{each.name}_ms" for each in fields(Limit) if type(each.default) is float}
+
 
 def limit_fields(limit: Limit, at: Attributes, *, unit: int = 1, **left_out: int) -> Item:
     """Return the fields that the item has attributes for, numbers in ``unit``; leave out defaults and ``left_out``."""
@@ -30,14 +32,15 @@ def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit
         field: item.get(attribute, defaults[field]) if field in defaults else item[attribute]
         for field, attribute in _places(at)
     }
-    values: dict[str, Any] = {field: value // unit if type(value) is int else value for field, value in found.items()}
+    values: dict[str, Any] = {field: _read(field, value, unit) for field, value in found.items()}
     return Limit(name=name, **values)
 
 
 def plain_fields(limit: Limit) -> Item:
-    """Return the fields beside the name, as an audit event has them: without defaults."""
+    """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``."""
     found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}
-    return {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
+    changed = {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
+    return {_SECONDS.get(field, field): _scaled(value, 1) for field, value in changed.items()}
 
 
 def _places(at: Attributes) -> Iterator[tuple[str, str]]:
@@ -45,4 +48,12 @@ def _places(at: Attributes) -> Iterator[tuple[str, str]]:
 
 
 def _scaled(value: object, unit: int) -> object:
+    if type(value) is float:  # seconds; no item has a float
+        return round(value * 1000)
     return value * unit if type(value) is int else value
+
+
+def _read(field: str, value: object, unit: int) -> object:
+    if type(value) is not int:
+        return value
+    return value / 1000 if field in _SECONDS else value // unit

@@ -12,7 +12,7 @@ from .attributes import (
     SK,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from .items import ONE_WRITE, Item
 from .table import KEY_ATTRIBUTES
@@ -56,7 +56,7 @@ def _begun(bucket: Mapping[str, object]) -> Item:
         attribute = parse_bucket_attribute(name)
         if name == ACQUIRES:
             begun[name] = 0
-        elif name in COUNTERS or parse_refused_by_parent(name) is not None:
+        elif name in COUNTERS or parse_refused_by(name) is not None:
             continue
         elif attribute is not None and attribute.field == "consumed":
             begun[name] = ONE_WRITE if attribute.limit == WCU else 0

@@ -2,7 +2,7 @@
 
 The counter of a limit has a prefix, so a limit may have the name of any other attribute. The attributes that keep the
 counts exact begin with ``_``: for each shard of the bucket the mark of the last record that was counted, for each limit
-the rest beside its tokens; so do the counts by the parent's limits.
+the rest beside its tokens; so do the counts by the limits of ancestors.
 """
 
 from collections import Counter
@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from ..values.limits import MILLI
 from ..values.usage import (
     WINDOW_SECONDS,
+    Refuser,
     UsageSnapshot,
     Window,
     check_window,
@@ -35,6 +36,7 @@ from .attributes import (
     TOTALS,
     WINDOW,
     WINDOW_START,
+    parse_refuser,
 )
 from .changes import Consumption
 from .items import BucketId, Item
@@ -44,7 +46,7 @@ SEQUENCE_DIGITS: Final = 40
 SECONDS_PER_DAY: Final = 24 * 3600
 _OF_LIMIT: Final = "l_"
 _COUNTED: Final = "_counted_"
-_BY_PARENT: Final = "_refused_by_parent_"
+_REFUSED_BY: Final = "_refused_by_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class SnapshotId:
     def index_sk(self) -> str:
         """The sort key in GSI2: window, then entity."""
         return keys.gsi2_sk_usage(self._window_key, self.entity_id)
+
+    @property
+    def namespace_sk(self) -> str:
+        """The sort key in GSI4: window, resource, entity."""
+        return keys.gsi4_sk_usage(self._window_key, self.resource, self.entity_id)
 
     @classmethod
     def of_row(cls, row: Item) -> Self:
@@ -102,7 +109,7 @@ class SnapshotId:
             GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
             GSI2SK: self.index_sk,
             GSI4PK: keys.gsi4_pk(self.namespace_id),
-            GSI4SK: self.pk,
+            GSI4SK: self.namespace_sk,
             ENTITY_ID: self.entity_id,
             RESOURCE: self.resource,
             WINDOW: self.window,
@@ -122,7 +129,7 @@ def additions(uses: Iterable[Consumption]) -> dict[str, int]:
         totals.update({TOTALS[name]: number for name, number in use.acquires.items()})
         add.update({counter_attribute(limit): tokens for limit, tokens in use.tokens.items()})
         add.update({rest_attribute(limit): milli for limit, milli in use.rests.items()})
-        add.update({parent_attribute(limit): number for limit, number in use.refused_by_parent.items()})
+        add.update({refuser_attribute(refuser): number for refuser, number in use.refused_by.items()})
     return {TOTAL_EVENTS: totals[TOTAL_EVENTS], **add, **{name: total for name, total in totals.items() if total}}
 
 
@@ -135,8 +142,10 @@ def read_usage(item: Item) -> UsageSnapshot:
         window=check_window(item[WINDOW]),
         window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
-        refused_by_parent={
-            name.removeprefix(_BY_PARENT): number(item, name) for name in sorted(item) if name.startswith(_BY_PARENT)
+        refused_by={
+            parse_refuser(name.removeprefix(_REFUSED_BY)): number(item, name)
+            for name in sorted(item)
+            if name.startswith(_REFUSED_BY)
         },
         **{name: number({name: 0, **item}, name) for name in TOTALS.values()},
     )
@@ -176,9 +185,9 @@ def rest_attribute(limit: str) -> str:
     return f"_rest_{limit}"
 
 
-def parent_attribute(limit: str) -> str:
-    """Return the attribute with the refused acquires of a limit of the parent."""
-    return f"{_BY_PARENT}{limit}"
+def refuser_attribute(refuser: Refuser) -> str:
+    """Return the attribute with the acquires that a limit of an ancestor refused."""
+    return f"{_REFUSED_BY}{refuser}"
 
 
 def stream_mark(label: str, sequence_number: str) -> str:

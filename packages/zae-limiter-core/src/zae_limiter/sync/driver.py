@@ -19,12 +19,14 @@ from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
 from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
 from ..runtime.callables import is_awaited
 from ..runtime.jitter import jittered
+from ..runtime.reminders import Reminders
+from .flow_run import FlowRun
 from .guarded_store import THREAD_NAME, GuardedStore
 
 T = TypeVar("T")
@@ -32,31 +34,6 @@ log = logging.getLogger(__name__)
 
 CUT_OFF = "the write was cut off by an interruption"
 ABANDONING = 3  # interruptions of the cleaning up behind one
-
-
-class FlowRun:
-    """One run of a flow: its waiters, and the instant of ``time.monotonic`` by which it ends."""
-
-    __slots__ = ("_budget", "until", "waiters")
-
-    def __init__(self, until: float = math.inf, budget: float = math.inf) -> None:
-        self.waiters: list[Waiter] = []
-        self.until = until
-        self._budget = budget
-
-    @classmethod
-    def within(cls, budget: float) -> "FlowRun":
-        """Return a run that ends in so many seconds."""
-        return cls(time.monotonic() + budget, budget)
-
-    def begin_again(self) -> None:
-        """Restart the budget."""
-        self.until = time.monotonic() + self._budget
-
-    @property
-    def is_over(self) -> bool:
-        """Whether that instant has passed."""
-        return self.until < math.inf and time.monotonic() >= self.until
 
 
 class Serving(threading.local):
@@ -80,6 +57,7 @@ class SyncDriver:
         self._lock = threading.Lock()  # held for moments: no sending, waiting or logging under it
         self._active: set[BucketQueue] = set()  # the queues with a server
         self._serving = Serving()
+        self._reminders: Reminders[Waiter] = Reminders(self.post)
         self._closed = False
         self.health = self._guarded.health
         forks.register(self)
@@ -168,6 +146,8 @@ class SyncDriver:
             return step.write()
         if isinstance(step, Post):
             return self._settle_one(step.waiter, run) if self._answers_at_once else self._enter(step.waiter)
+        if isinstance(step, Remind):
+            return self._reminders.add(step.seconds, step.waiter)
         return self._wake(step.waiters)
 
     def _ask(self, step: Operation[T], run: FlowRun) -> T:
@@ -216,6 +196,20 @@ class SyncDriver:
         return answers
 
     # queues
+
+    def post(self, waiter: Waiter) -> None:
+        """Put a waiter into its queue, unless the driver is closed; nobody waits for it."""
+        if self._closed:
+            return
+        if self._answers_at_once:
+            self._settle_one(waiter, FlowRun())
+        else:
+            self._enter(waiter)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is open."""
+        return not self._closed
 
     def _settle_one(self, waiter: Waiter, run: FlowRun) -> None:
         """Settle one waiter as ``_settle`` does, at less cost: every acquire comes by here."""

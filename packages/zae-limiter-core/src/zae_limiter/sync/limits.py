@@ -64,17 +64,19 @@ class SyncLimitMethods(SyncFlowRunner):
         *,
         override_until: datetime | None = None,
         principal: str | None = None,
-    ) -> None:
+    ) -> int:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``).
 
         With ``override_until``, a ``datetime`` with a time zone and at most 366 days ahead, they are an override: they
         hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
+
+        Tells the live buckets of the change, and returns their number: from the next request on, every process holds
+        them to it. Raises an ``InfrastructureError`` if one was not told; the same call may then be made again.
         """
         state, cause = self.namespace_state, self._cause(principal)
         if override_until is None:
-            self._run(stored.set_own(state, entity_id, resource, limits, cause))
-        else:
-            self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
+            return self._run(stored.set_own(state, entity_id, resource, limits, cause))
+        return self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """Return an entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or
@@ -82,17 +84,23 @@ class SyncLimitMethods(SyncFlowRunner):
         """
         return self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
-    def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
-        """Remove an entity's own limits on a resource, or on all (``_default_``); an override in force stays."""
-        self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
+    def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
+        """Remove an entity's own limits on a resource, or on all (``_default_``); an override in force stays.
+
+        Tells the live buckets, and returns their number, like ``set_limits``.
+        """
+        return self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
         """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
         return self._run(stored.get_override(self.namespace_state, entity_id, resource))
 
-    def delete_override(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
-        """End an override at once, if one is in force; the entity's own limits hold again."""
-        self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
+    def delete_override(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> int:
+        """End an override at once, if one is in force; the entity's own limits hold again.
+
+        Tells the live buckets, and returns their number, like ``set_limits``.
+        """
+        return self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     def list_entities_with_custom_limits(self, resource: str) -> list[str]:
         """Return the entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
@@ -114,7 +122,8 @@ class SyncLimitMethods(SyncFlowRunner):
     ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 
-        Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
+        Transactions of up to 25 places each, eight at a time; live buckets are told, as by ``set_limits``. Raises
+        ``ValidationError`` before any request.
         """
         return self._run(bulk.set_many(self.namespace_state, changes, self._cause(principal)))
 

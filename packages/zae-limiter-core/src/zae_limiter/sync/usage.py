@@ -48,7 +48,7 @@ class SyncUsageMethods(SyncFlowRunner):
 
     def get_top_usage(
         self,
-        resource: str,
+        resource: str | None = None,
         *,
         by: str = "total_refused",
         window: Window = "hourly",
@@ -57,10 +57,10 @@ class SyncUsageMethods(SyncFlowRunner):
         limit: int = 10,
     ) -> tuple[EntityUsage, ...]:
         """Return the ``limit`` (at most 1000) entities with the most of ``by`` on a resource, with their sums; most
-        first.
+        first. Without a resource, each entity on each resource of the namespace has its place.
 
         ``by`` is ``total_refused``, ``total_shadowed``, ``total_events``, or the name of a limit. The windows begin at
-        or after ``start`` and before ``end``. Reads every snapshot of the resource in them. Raises ``ValidationError``.
+        or after ``start`` and before ``end``. Reads every snapshot of them. Raises ``ValidationError``.
         """
         asked = top_usage.validate_top(resource, by, window, start, end, limit)
         return self._run(top_usage.get_top(self.namespace_state, asked, by=by, limit=limit))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from ..exceptions import InfrastructureError, ValidationError
@@ -11,6 +11,7 @@ from .naming import check_limit_name
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
+MAX_AHEAD: Final = 3600
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
@@ -21,6 +22,7 @@ ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
+_SELDOM: Final[Mapping[str, object]] = {"kind": "token_bucket", "ahead": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class Limit:
 
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
     asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody.
-    Amounts are whole tokens, the period whole seconds. Raises ``ValidationError``.
+    A process may take tokens up to ``ahead`` seconds before it admits by them; in return the ceiling is the
+    ``usable_burst``, in every process. Amounts are whole tokens, the period whole seconds, ``ahead`` whole
+    milliseconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -46,6 +50,8 @@ class Limit:
     """Whether it only counts, and refuses nobody."""
     kind: Kind = "token_bucket"
     """How its tokens come back: evenly, as nothing else is known yet."""
+    ahead: float = 0.0
+    """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -64,31 +70,74 @@ class Limit:
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
         if self.capacity == 0 < self.burst:
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
+        if self.ahead != 0 or type(self.ahead) is not float:
+            self._check_ahead()
+
+    def _check_ahead(self) -> None:
+        field, seconds = f"ahead of limit {self.name!r}", self.ahead
+        if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_AHEAD or seconds != round(seconds, 3):
+            raise ValidationError(field, seconds, f"must be seconds from 0 to {MAX_AHEAD}, with at most three decimals")
+        object.__setattr__(self, "ahead", float(seconds))
+        if self.usable_burst < 1 and not self.blocks:
+            problem = f"takes what comes in that time off the burst, {self.burst}, and has to leave one token: at most "
+            most = (self.burst - 1) * self.refill_period * MILLI // self.refill_amount
+            raise ValidationError(field, seconds, f"{problem}{most / 1000:g} s, or a larger burst")
 
     @property
     def blocks(self) -> bool:
         """Whether the capacity is 0, so that no acquire of its tokens ever passes."""
         return self.capacity == 0
 
+    @property
+    def ahead_ms(self) -> int:
+        """``ahead`` in milliseconds."""
+        return round(self.ahead * 1000)
+
+    @property
+    def usable_burst(self) -> int:
+        """The most tokens that a bucket holds: ``burst``, less what comes within ``ahead`` seconds, rounded up."""
+        if not self.ahead or self.blocks:
+            return self.burst
+        return self.burst + -self.refill_amount * self.ahead_ms // (self.refill_period * 1000)
+
+    @property
+    def rule(self) -> "Limit":
+        """The limit as a bucket has it: with the usable burst, without ``shadow`` and ``ahead``.
+
+        Its capacity is at most its burst. A limit without either is its own rule.
+        """
+        if not self.shadow and not self.ahead:
+            return self
+        burst = self.usable_burst
+        return replace(self, capacity=min(self.capacity, burst), burst=burst, shadow=False, ahead=0.0)
+
     @classmethod
-    def per_second(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+    def per_second(
+        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+    ) -> "Limit":
         """Return a limit of ``capacity`` tokens a second."""
-        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow)
+        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, ahead=ahead)
 
     @classmethod
-    def per_minute(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+    def per_minute(
+        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+    ) -> "Limit":
         """Return a limit of ``capacity`` tokens a minute."""
-        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow)
+        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow, ahead=ahead)
 
     @classmethod
-    def per_hour(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+    def per_hour(
+        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+    ) -> "Limit":
         """Return a limit of ``capacity`` tokens an hour."""
-        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow)
+        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow, ahead=ahead)
 
     @classmethod
-    def per_day(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
+    def per_day(
+        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+    ) -> "Limit":
         """Return a limit of ``capacity`` tokens a day (24 hours)."""
-        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow)
+        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow, ahead=ahead)
 
     @classmethod
     def custom(
@@ -101,6 +150,7 @@ class Limit:
         refill_period: int = 60,
         shadow: bool = False,
         kind: Kind = "token_bucket",
+        ahead: float = 0.0,
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -115,12 +165,13 @@ class Limit:
             refill_period=refill_period,
             shadow=shadow,
             kind=kind,
+            ahead=ahead,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, for ``from_dict``; without the kind of a token bucket."""
+        """Return the fields as plain JSON values, for ``from_dict``; ``kind`` and ``ahead`` only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
-        return plain if self.kind != "token_bucket" else {name: plain[name] for name in plain if name != "kind"}
+        return {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Limit":
@@ -142,7 +193,7 @@ class Limit:
     @property
     def ceiling_milli(self) -> int:
         """The largest balance of a bucket of this limit, in millitokens."""
-        return self.burst * MILLI
+        return self.usable_burst * MILLI
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +218,13 @@ class LimitStatus:
     retry_after_seconds: float
     """Seconds until the requested tokens are there."""
     next_token_seconds: float = math.inf
+
+    def name_for(self, entity_id: str) -> str:
+        """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its parent's.
+
+        No entity is in it, so it may go into header fields and metrics.
+        """
+        return self.limit_name if self.entity_id == entity_id else f"parent/{self.limit_name}"
 
     @property
     def deficit(self) -> int:

@@ -1,19 +1,41 @@
 """The refusal of a call whose limits are short of tokens."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..exceptions import RateLimitError
 from .limits import LimitStatus
 
 
+def binding(statuses: Sequence[LimitStatus]) -> LimitStatus:
+    """Return the status of the limit that binds: the one that is short for longest.
+
+    A limit that passed, if the tokens have come back meanwhile; a shadow limit, if there is no other. Raises
+    ``ValueError`` without statuses.
+    """
+    enforced = [status for status in statuses if not status.limit.shadow]
+    return max(short(statuses) or enforced or statuses, key=lambda status: status.retry_after_seconds)
+
+
+def short(statuses: Iterable[LimitStatus]) -> tuple[LimitStatus, ...]:
+    """Return the statuses of the limits that are short of tokens and enforced."""
+    return tuple(status for status in statuses if status.exceeded and not status.limit.shadow)
+
+
+def path_to(status: LimitStatus, statuses: Iterable[LimitStatus], entity_id: str) -> tuple[str, ...]:
+    """Return the entities from the one that asked up to that of a status; ``statuses`` go from the bottom up."""
+    path = tuple(dict.fromkeys((entity_id, *(each.entity_id for each in statuses))))
+    return path[: path.index(status.entity_id) + 1]
+
+
 class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
     ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
-    its parent. ``by_share``: the store is away, and the share of this process is used up; then ``statuses`` has the
-    enforced limits, with what the share has. Raises ``TypeError`` for a text in their place: Celery's JSON makes one, and then shows it as it is.
+    its parent. ``refused_by`` is the entity whose bucket binds. ``by_share``: the store is away, and the share of this
+    process is used up; then ``statuses`` has the enforced limits, with what the share has. Raises ``TypeError`` for a
+    text in place of the statuses: Celery's JSON makes one, and then shows it as it is.
     """
 
     def __init__(
@@ -30,7 +52,7 @@ class RateLimitExceeded(RateLimitError):
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
         """The limits that are short of tokens; a shadow limit is none of them."""
-        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
+        return short(self.statuses)
 
     @property
     def passed(self) -> tuple[LimitStatus, ...]:
@@ -40,8 +62,22 @@ class RateLimitExceeded(RateLimitError):
     @property
     def primary_violation(self) -> LimitStatus:
         """The violation with the longest wait; a limit that passed, if the tokens have come back meanwhile."""
-        enforced = [status for status in self.statuses if not status.limit.shadow]
-        return max(self.violations or enforced or self.statuses, key=lambda status: status.retry_after_seconds)
+        return binding(self.statuses)
+
+    @property
+    def refused_by(self) -> str:
+        """The entity whose bucket binds, which is that of ``primary_violation``: the one that asked, or its parent."""
+        return self.primary_violation.entity_id
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The entities from the one that asked to ``refused_by``: ``("key-1",)``, or ``("key-1", "acme-corp")``."""
+        return path_to(self.primary_violation, self.statuses, self.entity_id)
+
+    @property
+    def resource(self) -> str:
+        """The resource that the call asked for."""
+        return self.primary_violation.resource
 
     @property
     def retry_after_seconds(self) -> float:
@@ -55,10 +91,20 @@ class RateLimitExceeded(RateLimitError):
         return None if math.isinf(seconds) else str(math.ceil(seconds))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; an infinite wait is ``None``."""
+        """Return everything as plain JSON values; an infinite wait is ``None``.
+
+        ``limits`` has every limit that the call draws on, ``exceeded`` those that are short, as in ``violations``.
+        """
         return {
             "error": "rate_limit_exceeded",
             "message": str(self),
+            "entity_id": self.entity_id,
+            "resource": self.resource,
+            "refused_by": self.refused_by,
+            "path": list(self.path),
+            "exceeded": [
+                {"entity_id": status.entity_id, "limit_name": status.limit_name} for status in self.violations
+            ],
             "retry_after_seconds": _finite(self.retry_after_seconds),
             "limits": [
                 {
@@ -82,7 +128,7 @@ class RateLimitExceeded(RateLimitError):
 
     def __str__(self) -> str:
         worst = self.primary_violation
-        asked = f"{worst.entity_id}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
+        asked = f"{' > '.join(self.path)}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
         if math.isinf(worst.retry_after_seconds):
             if worst.limit.blocks:
                 return f"{asked}, which is blocked: the limit has a capacity of 0"

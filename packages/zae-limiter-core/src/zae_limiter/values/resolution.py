@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
@@ -15,8 +16,8 @@ class Config:
 
     ``own``: they are the entity's own, so its bucket never expires. ``from_call``: the call passed them as ``limits=``;
     they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
-    the bucket. ``shadow`` names the limits that refuse nobody; ``limits`` are rules without that mark, because a
-    bucket's shape does not depend on it.
+    the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``). ``shadow`` names the limits that refuse
+    nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule.
     """
 
     limits: tuple[Limit, ...]
@@ -25,24 +26,32 @@ class Config:
     from_call: bool = False
     stored: bool = False
     shadow: frozenset[str] = frozenset()
+    declared: tuple[Limit, ...] = ()
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
-            if limit.shadow:
-                self._take_marks()
+            if limit.shadow or limit.ahead:
+                self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
 
-    def _take_marks(self) -> None:
-        marked = frozenset(limit.name for limit in self.limits if limit.shadow)
-        object.__setattr__(self, "shadow", self.shadow | marked)
-        object.__setattr__(self, "limits", tuple(replace(limit, shadow=False) for limit in self.limits))
+    def _take_rules(self) -> None:
+        declared, rules, shadow = _rules_of(self.limits)
+        object.__setattr__(self, "shadow", self.shadow | shadow)
+        object.__setattr__(self, "declared", declared)
+        object.__setattr__(self, "limits", rules)
+
+    @property
+    def ahead(self) -> Mapping[str, float]:
+        """The seconds for which a process may hold tokens ahead, by limit, of the limits that allow it."""
+        return {limit.name: limit.ahead for limit in self.declared if limit.ahead}
 
     @property
     def marked(self) -> tuple[Limit, ...]:
         """The limits as the caller or the level has them: those of ``shadow`` have the mark."""
-        return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in self.limits)
+        limits = self.declared or self.limits
+        return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in limits)
 
     @property
     def enforced(self) -> Mapping[str, Limit]:
@@ -53,9 +62,19 @@ class Config:
         """Return whether this config is newer: limits passed by a call are newer than any that were read."""
         return (self.from_call, self.read_at_ms) > (other.from_call, other.read_at_ms)
 
+    def is_older_than(self, instant_ms: int) -> bool:
+        """Return whether the limits were read before an instant; those that a call passed never are."""
+        return self.read_at_ms < instant_ms and not self.from_call
+
     def read_again_after(self, instant_ms: int) -> "Config":
         """Return the same limits, as if read after an instant that may come from another process's clock."""
         return self if self.read_at_ms > instant_ms else replace(self, read_at_ms=instant_ms + 1)
+
+
+@lru_cache(maxsize=1024)  # default limits come by here with each acquire
+def _rules_of(limits: tuple[Limit, ...]) -> tuple[tuple[Limit, ...], tuple[Limit, ...], frozenset[str]]:
+    """Return the limits, their rules, and the names of the shadow limits."""
+    return limits, tuple(limit.rule for limit in limits), frozenset(limit.name for limit in limits if limit.shadow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +96,9 @@ class Resolved:
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Return whether an acquire would use the same limits and the same parent with either."""
-        mine = (self.config.limits, self.config.shadow, self.parent_id, self.cascade)
-        return mine == (other.config.limits, other.config.shadow, other.parent_id, other.cascade)
+        mine, others = self.config, other.config
+        same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
+        return same and (self.parent_id, self.cascade) == (other.parent_id, other.cascade)
 
 
 class Level(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from ..exceptions import ValidationError
 
@@ -18,13 +18,23 @@ KEPT_DAYS: Final[Mapping[Window, int]] = {"hourly": 90, "daily": 730}
 _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily": "%Y-%m-%d"}
 
 
+class Refuser(NamedTuple):
+    """A limit of an ancestor, today of the parent, that was short for a call of the entity below."""
+
+    entity_id: str
+    limit_name: str
+
+    def __str__(self) -> str:
+        return f"{self.entity_id}/{self.limit_name}"
+
+
 @dataclass(frozen=True, slots=True)
 class UsageSnapshot:
     """The consumption of an entity on a resource in one window, which begins at ``window_start`` (UTC).
 
     ``consumed`` has whole tokens by limit, net of tokens given back. Acquires are counted: ``total_events`` those
     admitted, ``total_refused`` those refused, ``total_shadowed`` those admitted that shadow limits would have refused.
-    ``refused_by_parent`` has those of the refused for which limits of the parent were short, by limit.
+    ``refused_by`` has those of the refused for which limits of an ancestor were short, by ancestor and limit.
     """
 
     entity_id: str
@@ -35,7 +45,7 @@ class UsageSnapshot:
     total_events: int
     total_refused: int = 0
     total_shadowed: int = 0
-    refused_by_parent: Mapping[str, int] = field(default_factory=dict, hash=False)
+    refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +75,7 @@ class LimitUsage:
 class UsageSummary:
     """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
 
-    ``total_events``, ``total_refused``, ``total_shadowed`` and ``refused_by_parent`` count acquires, as in
-    ``UsageSnapshot``.
+    ``total_events``, ``total_refused``, ``total_shadowed`` and ``refused_by`` count acquires, as in ``UsageSnapshot``.
     """
 
     window: Window
@@ -76,7 +85,7 @@ class UsageSummary:
     total_events: int
     total_refused: int = 0
     total_shadowed: int = 0
-    refused_by_parent: Mapping[str, int] = field(default_factory=dict, hash=False)
+    refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +93,12 @@ class EntityUsage:
     """The sums of an entity's snapshots on one resource: ``consumed`` in whole tokens, acquires as in a snapshot."""
 
     entity_id: str
+    resource: str
     consumed: Mapping[str, int] = field(hash=False)
     total_events: int
     total_refused: int
     total_shadowed: int
-    refused_by_parent: Mapping[str, int] = field(default_factory=dict, hash=False)
+    refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
 
 
 def window_key(window: Window, at: datetime) -> str:

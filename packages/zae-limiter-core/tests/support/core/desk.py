@@ -11,7 +11,7 @@ from zae_limiter import RateLimitExceeded
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket_queue import Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
-from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Sleep, Wait, Wake, play
+from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Wait, Wake, play
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.testing import ManualClock
 
@@ -77,7 +77,7 @@ class Desk:
             return [self._perform_one(each) for each in step.steps]
         if isinstance(step, Wait):
             self.clock.advance(step.seconds)
-        if isinstance(step, Wait | Sleep | Log | Wake):
+        if isinstance(step, Wait | Sleep | Log | Wake | Remind):
             return None
         return self.table.execute(step)
 

@@ -127,7 +127,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
     "get_namespace": method("get_namespace", "other"),
     "get_override": method("get_override", "parent", "r"),
-    "get_top_usage": method("get_top_usage", "r", by="rpm"),
+    "get_top_usage": method("get_top_usage", by="rpm"),
     "get_usage_snapshots": method("get_usage_snapshots", entity_id="child"),
     "get_usage_summary": method("get_usage_summary", resource="r"),
     "namespace": method("namespace", "other"),

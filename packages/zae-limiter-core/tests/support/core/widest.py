@@ -49,7 +49,8 @@ def held(*of: Sequence[Limit], tokens: int, **more: object) -> Item:
     return item | {WRITES: 10**9} | more
 
 
-REFUSED = ("rj", *(f"pj_{limit.name}" for limit in OLD))  # more than a write takes
+WIDEST = "p" * 256  # the longest id
+REFUSED = ("rj", *(f"rj_{WIDEST}/{limit.name}" for limit in OLD))  # more than a write takes
 BELOW, FULL, OWING = 1_000, 2 * RATE * 1000, -(10**17)
 
 

@@ -72,6 +72,16 @@ def test_the_entity_is_named_on_request_alone_and_is_no_dimension() -> None:
         assert "entity_id" not in figures(line)[0]
 
 
+def test_the_refusal_of_a_parent_names_its_limit_and_its_id_on_request() -> None:
+    event = refusal(RPM, entity_id="acme-corp")
+    assert [figures(line)[0].get("limit") for line in told(event)] == [None, "parent/rpm"]
+    assert "acme-corp" not in json.dumps(told(event))
+    assert {(line["entity_id"], line["refused_by"]) for line in told(event, entity_ids=True)} == {
+        ("key-1", "acme-corp")
+    }
+    assert all("refused_by" not in line for line in told(acquire_event(), entity_ids=True))
+
+
 def test_standard_output_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     EmbeddedMetricsObserver()(acquire_event())
     assert json.loads(capsys.readouterr().out)["admitted"] == 1
@@ -121,8 +131,8 @@ HOSTILE = [
 def test_no_name_adds_a_line_a_field_or_a_dimension(name: str) -> None:
     lines = told(replace(refusal(RPM), resource=name, entity_id=name), entity_ids=True)
     assert [{*line} - {"_aws", "refused", "refusals", "duration_ms"} for line in lines] == [
-        {"namespace", "resource", "entity_id"},
-        {"namespace", "resource", "entity_id", "limit"},
+        {"namespace", "resource", "entity_id", "refused_by"},
+        {"namespace", "resource", "entity_id", "refused_by", "limit"},
     ]
     for line in lines:
         assert line["entity_id"] == name

@@ -156,3 +156,15 @@ async def test_the_span_of_an_acquire_is_a_child_of_the_callers(async_world: Wor
     assert [span.name for span in (acquire, consume)] == ["zae_limiter.acquire", "zae_limiter.consume"]
     assert request.context is not None
     assert {span.parent and span.parent.span_id for span in (acquire, consume)} == {request.context.span_id}
+
+
+def test_the_refusal_of_a_parent_names_its_limit_and_its_id_on_request() -> None:
+    for asked in (False, True):
+        recorded = Recorded(entity_ids=asked)
+        recorded.observer(refusal(RPM, entity_id="acme-corp"))
+        ((attributes, number),) = recorded.metrics()["zae_limiter.refusals"]
+        assert (attributes["zae_limiter.limit"], number) == ("parent/rpm", 1)
+        (span,) = recorded.spans()
+        told = span.attributes or {}
+        assert told["zae_limiter.violations"] == ("parent/rpm",)
+        assert told.get("zae_limiter.refused_by") == ("acme-corp" if asked else None)

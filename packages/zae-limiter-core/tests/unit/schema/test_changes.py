@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.schema.attributes import COUNTERS, TOTALS
+from zae_limiter.schema.attributes import COUNTERS, TOTALS, refused_by
 from zae_limiter.schema.changes import Consumption, consumption, writes
 from zae_limiter.values.naming import RESERVED_LIMIT_NAMES
-from zae_limiter.values.usage import EntityUsage, UsageSnapshot, UsageSummary
+from zae_limiter.values.usage import EntityUsage, Refuser, UsageSnapshot, UsageSummary
+
+OF_RPM, OF_TPM = (refused_by(Refuser("org/7", limit)) for limit in ("rpm", "tpm"))
 
 
 def image(**totals: int) -> dict[str, Any]:
@@ -57,11 +59,23 @@ def test_refused_and_shadowed_acquires_are_counted_like_admitted_ones() -> None:
     assert not consumption(before, before)
 
 
-def test_refusals_by_a_parent_are_counted_by_its_limits() -> None:
-    before, after = image(rj=3, pj_rpm=2), image(rj=5, pj_rpm=3, pj_tpm=2)
-    assert consumption(before, after) == Consumption({}, {"rj": 2}, refused_by_parent={"rpm": 1, "tpm": 2})
-    assert consumption(before, image(rj=3, pj_rpm=2, pj_tpm=1)), "those that a write before had no room for"
-    assert consumption(None, after).refused_by_parent == {"rpm": 3, "tpm": 2}
+def test_refusals_by_an_ancestor_are_counted_by_it_and_its_limits() -> None:
+    before, after = image(**{"rj": 3, OF_RPM: 2}), image(**{"rj": 5, OF_RPM: 3, OF_TPM: 2})
+    assert consumption(before, after) == Consumption(
+        {}, {"rj": 2}, refused_by={Refuser("org/7", "rpm"): 1, Refuser("org/7", "tpm"): 2}
+    )
+    assert consumption(before, image(**{"rj": 3, OF_RPM: 2, OF_TPM: 1})), "those that a write before had no room for"
+    assert consumption(None, after).refused_by == {("org/7", "rpm"): 3, ("org/7", "tpm"): 2}
+
+
+def test_the_refusals_of_several_ancestors_are_told_apart() -> None:
+    """An entity that has got another parent has counts of both; so will one whose parent has a parent."""
+    counts = {refused_by(Refuser(entity, "rpm")): 1 for entity in ("a", "a/b", "a/b/rpm")}
+    assert consumption(None, image(rj=3, **counts)).refused_by == {
+        ("a", "rpm"): 1,
+        ("a/b", "rpm"): 1,
+        ("a/b/rpm", "rpm"): 1,
+    }
 
 
 def test_a_shard_that_a_split_puts_in_the_place_of_one_left_over_gives_nothing_back() -> None:

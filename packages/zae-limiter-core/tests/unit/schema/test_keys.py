@@ -214,6 +214,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_rp",
         "l_rpm_sh",
         "l_rpm_kd",
+        "l_rpm_ah",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 

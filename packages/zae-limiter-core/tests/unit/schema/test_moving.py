@@ -12,7 +12,7 @@ USED = {
         BUCKET, {"parent_id": "p"}, [LimitBalance(RPM, -7_001, 5_500)], shard_count=4, anchor_ms=9, config_read_at_ms=8
     ),
     **dict.fromkeys(COUNTERS, 5),
-    "pj_tpm": 1,
+    "rj_org/7/tpm": 1,
     WRITES: 9_000,
     "ttl": 77,
 }

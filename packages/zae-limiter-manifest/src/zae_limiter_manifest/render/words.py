@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ..changes import MODE, Action, Change, FieldChange
-from ..converter import CONVERTER
+from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
+from ..converter import AHEAD, CONVERTER
 from ..declarations import LimitDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
@@ -61,11 +61,20 @@ def _mark(before: object, after: object) -> str:
 
 def _said(each: FieldChange) -> str:
     """Return a difference as text: `capacity 500 -> 600`; the words of a mode need no name."""
-    return _step(each) if each.field == MODE else f"{each.field} {_step(each)}"
+    return _step(each) if each.field == MODE else f"{_name(each.field)} {_step(each)}"
+
+
+def _name(field: str) -> str:
+    return "usable burst" if field == USABLE_BURST else field
 
 
 def _step(each: FieldChange) -> str:
-    return " -> ".join(str(side) for side in (each.before, each.after) if side is not None)
+    return " -> ".join(_value(each.field, side) for side in (each.before, each.after) if side is not None)
+
+
+def _value(field: str, value: object) -> str:
+    """Return a value of a field as text: `1.5 s` for seconds."""
+    return f"{value:g} s" if field == AHEAD else str(value)
 
 
 def mode_changes(plan: Plan) -> list[str]:
@@ -86,9 +95,9 @@ def live_and_declared(change: Change) -> list[str]:
 
 
 def _apart(each: FieldChange) -> str:
-    live = "absent" if each.before is None else each.before
-    declared = "not declared" if each.after is None else f"declared {each.after}"
-    return f"{each.field} is {live}, {declared}"
+    live = "absent" if each.before is None else _value(each.field, each.before)
+    declared = "not declared" if each.after is None else f"declared {_value(each.field, each.after)}"
+    return f"{_name(each.field)} is {live}, {declared}"
 
 
 def override_note(override: LiveOverride) -> str:
@@ -104,7 +113,7 @@ def override_limits(override: LiveOverride) -> list[Part]:
 
 def _fields_text(limit: LimitDecl) -> str:
     fields = CONVERTER.unstructure(limit).items()
-    return ", ".join(name if value is True else f"{name} {value}" for name, value in fields)
+    return ", ".join(name if value is True else f"{name} {_value(name, value)}" for name, value in fields)
 
 
 def plan_summary(plan: Plan) -> str:

@@ -31,7 +31,7 @@ PAGE = (Path(__file__).parents[5] / "docs" / "cli.md").read_text("utf-8")
 TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 USER, GONE = Address("gpt-4", "user-123"), Address("gone")
-WHOLE = ResourceDecl({"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True)})
+WHOLE = ResourceDecl({"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, ahead=0.001)})
 CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),

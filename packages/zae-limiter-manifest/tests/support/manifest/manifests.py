@@ -24,15 +24,29 @@ RESOURCES = ["gpt-4", "a/b:1", "yes", "r.1", "/v1/chat", 'a"b\\', "n\u0303", "é
 ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on", "auth0|123", "::1", "-#x", "'", "a/b", "é"]
 
 namespaces = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z")
+
+
+def _limit(capacity: int, more: int, refill: int, period: int, shadow: bool, ahead_ms: int) -> LimitDecl:  # noqa: FBT001
+    burst = capacity + more
+    most_ms = min(3_600_000, (burst - 1) * period * 1000 // refill)
+    return LimitDecl(
+        capacity,
+        burst=burst,
+        refill_amount=refill,
+        refill_period=period,
+        shadow=shadow,
+        ahead=min(ahead_ms, most_ms) / 1000,
+    )
+
+
 limits = st.builds(
-    lambda capacity, more, refill, period, shadow: LimitDecl(
-        capacity, burst=capacity + more, refill_amount=refill, refill_period=period, shadow=shadow
-    ),
+    _limit,
     st.integers(1, 1000),
     st.integers(0, 3),
     st.integers(1, 10**15),
     st.integers(1, 3_153_600_000),
     st.booleans(),
+    st.just(0) | st.integers(0, 3_600_000),
 ) | st.builds(LimitDecl, st.integers(1, 10**15))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
 resources = st.builds(ResourceDecl, limit_maps)

@@ -1,5 +1,6 @@
 """`zae-limiter bucket show`, `reset` and `credit`."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from ...paging import open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, SyncRepository
+    from zae_limiter import Bucket, Limit, SyncRepository
 
     from ...connection import Connection
 
@@ -120,11 +121,20 @@ def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucke
 
 
 def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
-    """Return the bucket with the marks of shadow limits, which are stored with the limits that apply to it."""
+    """Return the bucket with the limits that apply to it as they are declared, where it follows them.
+
+    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark only.
+    """
     limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
-    shadow = {limit.name for limit in limits if limit.shadow}
-    marked = (replace(each, limit=replace(each.limit, shadow=each.limit.name in shadow)) for each in bucket.limits)
-    return replace(bucket, limits=tuple(marked))
+    declared = {limit.name: limit for limit in limits}
+    return replace(
+        bucket, limits=tuple(replace(each, limit=_as_declared(each.limit, declared)) for each in bucket.limits)
+    )
+
+
+def _as_declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
+    wanted = declared.get(limit.name, limit)
+    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow)
 
 
 def _no_bucket(repository: "SyncRepository", entity_id: str, resource: str) -> CommandError:

@@ -22,12 +22,13 @@ def query_options(function: Function) -> Function:
 
 
 def resource_options(function: Function) -> Function:
-    """Add the options of a query about all entities of a resource; the command gets ``query``."""
-    return _asking(function, click.option("--resource", "-r", metavar="NAME", required=True, help="The resource."))
+    """Add the options of a query about all entities, on a resource or in the namespace; the command gets ``query``."""
+    resource = click.option("--resource", "-r", metavar="NAME", help="On this resource only.  [default: all]")
+    return _asking(function, resource, whole_namespace=True)
 
 
-def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:
-    """Add the options of a subject, and those of the windows."""
+def _asking(function: Function, *subject: Callable[[Any], Any], whole_namespace: bool = False) -> Function:
+    """Add the options of a subject, and those of the windows; ``whole_namespace``: the subject may be missing."""
 
     @wraps(function)
     def command(
@@ -39,8 +40,10 @@ def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:
         entity: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        from ...usage.query import usage_query
+        from ...usage.query import check_subject, usage_query
 
+        if not whole_namespace:
+            check_subject(entity, resource)
         return function(query=usage_query(entity, resource, window, since, until), **kwargs)
 
     options = (

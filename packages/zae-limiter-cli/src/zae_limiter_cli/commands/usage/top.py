@@ -1,7 +1,6 @@
 """`zae-limiter usage top`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -48,15 +47,15 @@ COUNTS: Final[Mapping[str, str]] = {
 def top(
     *, connection: "Connection", namespace: str, query: "UsageQuery", by: str, rows: int, output: OutputForm
 ) -> None:
-    """List the entities with the most refusals, or the most consumption, on a resource, the most first.
+    """List the entities with the most refusals, or the most consumption, of the namespace or on a resource, the most
+    first.
 
-    The command reads the usage of every entity on the resource. Daily windows take the fewest reads.
+    The command reads the usage of every entity, on each resource. Daily windows take the fewest reads.
     """
     from zae_limiter.values.naming import check_limit_name
 
     from ...usage.showing import plain_top, say_top
 
-    assert query.resource is not None, "the option is required"
     count = COUNTS.get(by, by)
     if count not in COUNTS.values():
         check_limit_name("--by", by)
@@ -78,12 +77,17 @@ def _refuse_unknown(repository: "SyncRepository", query: "UsageQuery", by: str) 
     """Raise ``CommandError`` for a name that is none of the limits; if no limit is known, only for a mistyped count."""
     from difflib import get_close_matches
 
-    defaults = (*repository.get_resource_defaults(str(query.resource)), *repository.get_system_defaults()[0])
-    used = repository.get_usage_summary(**asdict(query)).limits
-    limits = sorted({*(each.name for each in defaults), *(each.limit_name for each in used)})
+    resources = repository.list_resources_with_defaults() if query.resource is None else [query.resource]
+    defaults = [*repository.get_system_defaults()[0]]
+    defaults += [limit for resource in resources for limit in repository.get_resource_defaults(resource)]
+    used = repository.get_top_usage(
+        query.resource, by="total_events", window=query.window, start=query.start, end=query.end, limit=ROWS_OF_A_PAGE
+    )
+    limits = sorted({*(each.name for each in defaults), *(name for each in used for name in each.consumed)})
     close = get_close_matches(by, [*COUNTS, *limits], n=1)
     if by in limits or not (limits or close):
         return
     hint = f"did you mean `{close[0]}`?" if close else f"it is one of {', '.join([*COUNTS, *limits])}"
-    problem = f"neither a count, nor a limit that {query.resource} has by default or that anybody used"
+    where = "a resource" if query.resource is None else query.resource
+    problem = f"neither a count, nor a limit that {where} has by default or that anybody used"
     raise CommandError(f"--by {by!r}: {problem}: {hint}")

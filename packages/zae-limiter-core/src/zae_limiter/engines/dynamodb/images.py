@@ -16,11 +16,12 @@ from ...schema.attributes import (
     SHARD_COUNT,
     WCU,
     parse_bucket_attribute,
-    parse_refused_by_parent,
+    parse_refused_by,
 )
 from ...schema.items import BucketId, Item
 from ...values.limits import MAX_LIMITS
 from ...values.naming import check_identifier, check_limit_name, check_namespace_id, check_resource
+from ...values.usage import Refuser
 from .marshal import read_value
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
@@ -50,14 +51,14 @@ def read_bucket_image(image: object) -> Item:
     if not isinstance(image, Mapping):
         raise ValueError("the image is not a map")
     item: Item = {}
-    limits, of_parents = set[str](), 0
+    limits, refusers = set[str](), 0
     for name, value in image.items():
         column = _column(name)
         item[name] = _number(name, value) if column.is_number else _any(name, value)
         if column.limit is not None:
             limits.add(column.limit)
-        of_parents += column.is_of_parent
-    _check_shape(item, len(limits - {WCU}), of_parents)
+        refusers += column.is_of_refuser
+    _check_shape(item, len(limits - {WCU}), refusers)
     return item
 
 
@@ -66,16 +67,16 @@ class _Column(NamedTuple):
 
     is_number: bool
     limit: str | None = None
-    is_of_parent: bool = False
+    is_of_refuser: bool = False
 
 
 @lru_cache(maxsize=8_192)
 def _column(name: str) -> _Column:
     """Parse the name of an attribute; the same names come with every image. Raises ``ValueError``."""
-    attribute, of_parent = parse_bucket_attribute(name), parse_refused_by_parent(name)
-    if of_parent is not None:
-        _check_limit(of_parent)
-        return _Column(is_number=True, is_of_parent=True)
+    attribute, refuser = parse_bucket_attribute(name), parse_refused_by(name)
+    if refuser is not None:
+        _check_refuser(refuser)
+        return _Column(is_number=True, is_of_refuser=True)
     if attribute is None:
         return _Column(name in _NUMBERS)
     if attribute.field == "kind":
@@ -85,7 +86,7 @@ def _column(name: str) -> _Column:
     return _Column(is_number=True, limit=attribute.limit)
 
 
-def _check_shape(item: Item, limits: int, of_parents: int) -> None:
+def _check_shape(item: Item, limits: int, refusers: int) -> None:
     for name in (ANCHOR, SHARD_COUNT):
         if name not in item:
             raise ValueError(f"{name} is missing")
@@ -93,8 +94,8 @@ def _check_shape(item: Item, limits: int, of_parents: int) -> None:
         raise ValueError(f"{SHARD_COUNT} is not a power of two up to {MAX_SHARDS}")
     if limits > MAX_LIMITS:
         raise ValueError(f"there are more than {MAX_LIMITS} limits")
-    if of_parents > 2 * MAX_LIMITS:  # processes add some at once
-        raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of parents")
+    if refusers > 2 * MAX_LIMITS:  # processes add some at once
+        raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of ancestors")
 
 
 def _check_limit(limit: str) -> None:
@@ -102,6 +103,14 @@ def _check_limit(limit: str) -> None:
         check_limit_name("limit", limit)
     except ValidationError:
         raise ValueError(f"{limit[:64]!r} is no name of a limit") from None
+
+
+def _check_refuser(refuser: Refuser) -> None:
+    try:
+        check_identifier("entity", refuser.entity_id)
+    except ValidationError:
+        raise ValueError("a count of refusals names no valid ancestor") from None
+    _check_limit(refuser.limit_name)
 
 
 def _number(name: str, value: Any) -> int:

@@ -12,13 +12,13 @@ from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
-from ..bucket.serving import cached_bucket, resolve
+from ..bucket.serving import cached_bucket, hold_ahead, resolve
 from ..bucket_queue import Waiter
 from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
-from ..steps import Enqueue, Flow, Sleep
-from .claims import Claim, Grant, Seen
+from ..steps import Flow, Sleep
+from .claims import Claim, Grant, Seen, config_of
 from .create_with_parent import create_with_parent
 from .outage import grant_without_store
 from .requests import AcquireRequest
@@ -49,7 +49,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
                     refuse_by_copies(namespace_state, request, claims)
                 bucket_request = claim.enter()
-                yield Enqueue(bucket_request)
+                yield from queue([bucket_request])
                 if bucket_request.admitted:
                     return Grant(request, claims)
                 yield from try_other_shards(namespace_state, claims)
@@ -147,14 +147,10 @@ def _claim(
     *,
     stale: bool = False,
 ) -> Claim:
-    config = resolved.config
-    if request.limits:
-        config = Config(request.limits, namespace_state.now(), own=config.own, from_call=True)
-    elif not config.limits and request.default_limits:
-        config = Config(request.default_limits, config.read_at_ms)
-    if request.shadow:
-        config = replace(config, shadow=frozenset(config.by_name))
+    config = config_of(request, resolved, namespace_state.now())
     target = choose_shard(namespace_state, cached)
+    if config.declared and config.ahead:
+        hold_ahead(namespace_state, cached, target)
     return Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
 
 
@@ -224,7 +220,10 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be."""
     recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
-    return recent and not claim.stale and all(state.has(claim.config.limits) for state in states)
+    config = claim.config
+    if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
+        return False
+    return all(state.has(config.limits) for state in states)
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:

@@ -1,7 +1,7 @@
 """Claims and grants of an acquire, as plain data."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import NamedTuple
 
@@ -121,6 +121,16 @@ class Claim:
         return {name: n - sum(each.checked.get(name, 0) for each in taken) for name, n in self.checked.items()}
 
 
+def config_of(request: AcquireRequest, resolved: Resolved, now_ms: int) -> Config:
+    """Return the limits of a call: those that it passes, else the stored ones, else its default limits."""
+    config = resolved.config
+    if request.limits:
+        config = Config(request.limits, now_ms, own=config.own, from_call=True)
+    elif not config.limits and request.default_limits:
+        config = Config(request.default_limits, config.read_at_ms)
+    return replace(config, shadow=frozenset(config.by_name)) if request.shadow else config
+
+
 class Grant:
     """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
@@ -139,11 +149,16 @@ class Grant:
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
-        self.claims = claims
+        self._claims = claims
         self.unavailable = unavailable
         self.rollback = request.rollback
         self.consumed = request.amounts
         self.lock = RLock()
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The buckets that the acquire drew on."""
+        return self._claims
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

@@ -7,11 +7,12 @@ This module chooses the buckets, and says when a separate write is due. ``proces
 from typing import Final
 
 from ...operations.errors import BudgetSpent
-from ...schema.attributes import REFUSED, parse_refused_by_parent, refused_by_parent
+from ...schema.attributes import REFUSED, parse_refused_by, refused_by
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import RateLimitExceeded
+from ...values.usage import Refuser
 from ..bucket.serving import cached_bucket
-from ..bucket_queue import RefusalCount
+from ..bucket_queue import BucketRequest, RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Post
@@ -30,22 +31,27 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     places = ((each, status.resource) for status in refusal.violations for each in (asker, status.entity_id))
     for entity_id, resource in dict.fromkeys(places):
         cached = cached_bucket(namespace_state, entity_id, resource)
-        by_parent = _by_parent(refusal, cached) if entity_id == asker else ()
-        if namespace_state.refusals.add(cached, now, (REFUSED, *by_parent)) and cached.state is not None:
+        by_ancestors = _by_ancestors(refusal, cached) if entity_id == asker else ()
+        if namespace_state.refusals.add(cached, now, (REFUSED, *by_ancestors)) and cached.state is not None:
             yield Post(RefusalCount(cached.queue))
 
 
-def _by_parent(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
-    """Return the counts of the parent's limits that were short, no more of them than the bucket has room for."""
-    short = (each.limit_name for each in refusal.violations if each.entity_id != refusal.entity_id)
-    names, item = [refused_by_parent(name) for name in short], {} if asker.state is None else asker.state.item
-    known = [name for name in item if parse_refused_by_parent(name) is not None] if names else []
+def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
+    """Return the counts of the limits above that were short, no more of them than the bucket has room for."""
+    above = (each for each in refusal.violations if each.entity_id != refusal.entity_id)
+    names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in above]
+    item = {} if asker.state is None else asker.state.item
+    known = [name for name in item if parse_refused_by(name) is not None] if names else []
     return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
-    """Write what no write has counted, refusals and amounts of an outage, as far as the budget of the run allows."""
-    waiters = [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
+    """Write what no write has counted, and bring back what is held, as far as the budget of the run allows.
+
+    Not counted yet are refusals, what was spent of holds, and the amounts of an outage.
+    """
+    waiters: list[BucketRequest] = [*namespace_state.holding.values()]
+    waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
     try:
         yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):

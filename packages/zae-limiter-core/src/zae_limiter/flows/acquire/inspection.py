@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...operations.values import NOTHING
 from ...rules.balances import ShardLimit, refill_bucket
 from ...rules.sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from ...schema.items import BucketState
@@ -20,13 +21,14 @@ Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:
-    """Return whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always reads the
-    store.
+    """Return whole tokens in all shards of the entity's own bucket and held by this process, by limit; negative in
+    debt. Always reads the store.
     """
     [own, *_] = yield from _read_claims(namespace_state, request)
-    now = namespace_state.now()
-    limits = own.claim.config.limits
-    return {limit.name: calculate_balance(_parts(own.states, limit, now), now) // MILLI for limit in limits}
+    now, hold = namespace_state.now(), own.claim.cached.queue.hold
+    held = NOTHING if hold is None else hold.left(now)
+    balances = {limit.name: calculate_balance(_parts(own.states, limit, now), now) for limit in own.claim.config.limits}
+    return {name: (balance + held.get(name, 0)) // MILLI for name, balance in balances.items()}
 
 
 def time_until_available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[float]:

@@ -2,21 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, ValidationError
-from ...operations.errors import BudgetSpent, NotApplied, StoreError
+from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...values.limits import MILLI, LimitStatus, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
+from ..bucket.serving import cached_bucket, resolve
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .acquire import first_error, refusal_by_answers, refuse_by_copies
-from .claims import Claim, Grant
+from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
+from .claims import Claim, Grant, config_of
 from .counting import count_refusal
-from .outage import correct_share, let_corrections_through, let_through, renewed
+from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
@@ -100,32 +102,53 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not
     there.
     """
-    mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
-    more = _for_each(grant, amounts)
-    refuse_by_copies(namespace_state, grant.request, more)
-    yield from queue([claim.enter() for claim in more])
-    yield from try_other_shards(namespace_state, more)
-    bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
-    if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
-        return None
-    yield from give_back_all(bucket_requests, uncounted=True)
-    check_open(grant)
-    if any(
-        bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
-        for bucket_request in bucket_requests
-    ):
-        raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
+    claims = grant.claims
+    for _ in range(ROUNDS):
+        mine = [
+            held
+            for held, claim in zip(grant.claims, claims, strict=True)
+            if amounts.keys() & claim.config.by_name.keys()
+        ]
+        more = for_each(claims, amounts)
+        refuse_by_copies(namespace_state, grant.request, more)
+        yield from queue([claim.enter() for claim in more])
+        yield from try_other_shards(namespace_state, more)
+        bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
+        if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
+            return None
+        yield from give_back_all(bucket_requests, uncounted=True)
+        check_open(grant)
+        if not any(map(_is_outdated, bucket_requests)):
+            break
+        try:
+            claims = yield from _by_current_limits(namespace_state, grant, amounts)
+        except StoreError as failure:
+            return failure
+    else:
+        return RaceLost(f"the limits changed during {ROUNDS} attempts")
     error = first_error(more)
     if error is None:
         raise (yield from refusal_by_answers(namespace_state, grant.request, more))
     return error
 
 
+def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[list[Claim]]:
+    """Return the claims of the lease with the limits as they are now. Raises ``ValidationError`` if they lack one."""
+    claims: list[Claim] = []
+    for claim in grant.claims:
+        home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
+        resolved = yield from resolve(namespace_state, home, bucket_too=True)
+        claims.append(replace(claim, config=config_of(grant.request, resolved, namespace_state.now())))
+    if not amounts.keys() <= {name for claim in claims for name in claim.config.by_name}:
+        raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
+    return claims
+
+
 def _go_uncounted(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
     """Add the amounts, uncounted or from a share, if the policy allows it. Raises the errors of ``let_through``."""
-    policy = yield from let_through(namespace_state, grant.request, error, _for_each(grant, amounts))
+    policy = yield from let_through(namespace_state, grant.request, error, for_each(grant.claims, amounts))
     with grant.lock:
         if grant.open:
             grant.unavailable = error
@@ -134,7 +157,7 @@ def _go_uncounted(
             grant.shared = _sum(grant.shared, amounts) if policy == "share" else grant.shared
             return
     if policy == "share":
-        _give_to_share(namespace_state, grant, amounts)
+        give_to_share(namespace_state, grant, amounts)
     check_open(grant)
 
 
@@ -168,7 +191,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = _to_write(grant)
-    _give_to_share(namespace_state, grant, _to_share(grant))
+    give_to_share(namespace_state, grant, to_share(grant))
     made = [
         (claim, bucket_request)
         for claim in grant.claims
@@ -180,7 +203,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         made += [
             (claim, _on_shard_0(claim, bucket_request))
             for claim, bucket_request in made
-            if not bucket_request.only_returns and _lost_its_shard(bucket_request)
+            if not bucket_request.only_returns and _is_outdated(bucket_request)
         ]
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
         error = _first_error(bucket_request for _, bucket_request in made)
@@ -192,7 +215,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
             for claim, bucket_request in made
             if bucket_request.outcome is not None and isinstance(bucket_request.outcome.error, NotApplied)
         ]
-        asked = _for_each(grant, corrections)
+        asked = for_each(grant.claims, corrections)
         yield from let_corrections_through(namespace_state, grant.request, error, asked, not_written)
         grant.unavailable = error
 
@@ -201,7 +224,7 @@ def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
     queued.
     """
-    _give_to_share(namespace_state, grant, grant.shared)
+    give_to_share(namespace_state, grant, grant.shared)
     with suppress(BudgetSpent):
         yield from give_back_all(
             [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
@@ -214,27 +237,6 @@ def _to_write(grant: Grant) -> dict[str, int]:
         name: amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
         for name, amount in grant.corrections.items()
     }
-
-
-def _to_share(grant: Grant) -> dict[str, int]:
-    """Return the amounts that go back to the shares of this process, which they came from."""
-    return {name: min(-amount, grant.shared.get(name, 0)) for name, amount in grant.corrections.items() if amount < 0}
-
-
-def _give_to_share(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> None:
-    given = {name: -amount for name, amount in amounts.items() if amount}
-    for claim in _for_each(grant, given):
-        correct_share(namespace_state, claim, claim.amounts)
-
-
-def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
-    """Return the claims of the lease that have limits of these amounts, for these amounts."""
-    more = []
-    for claim in grant.claims:
-        known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
-        if known:
-            more.append(renewed(claim, known))
-    return more
 
 
 def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
@@ -283,8 +285,10 @@ def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> Bu
     return BucketRequest(place.queue, unchecked=unchecked, given=given, config=config, shards=place.shards)
 
 
-def _lost_its_shard(bucket_request: BucketRequest) -> bool:
-    """Return whether the bucket no longer has the shard: it expired, and began again with fewer."""
+def _is_outdated(bucket_request: BucketRequest) -> bool:
+    """Return whether the bucket has other limits by now, or no longer has the shard: it expired, and began again with
+    fewer.
+    """
     return bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
 
 

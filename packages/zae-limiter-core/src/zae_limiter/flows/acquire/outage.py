@@ -36,7 +36,7 @@ def grant_without_store(
     namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
 ) -> Flow[Grant]:
     """Return the grant of an acquire that the store did not answer. Raises the errors of ``let_through``."""
-    anew = [renewed(claim, claim.amounts) for claim in claims]
+    anew = for_each(claims, request.amounts)
     if (yield from let_through(namespace_state, request, error, anew)) == "allow":
         return Grant(request, (), error)
     grant = Grant(request, anew, error)
@@ -78,9 +78,28 @@ def let_corrections_through(
     yield from _say(namespace_state, request, error, policy)
 
 
-def renewed(claim: Claim, amounts: Mapping[str, int]) -> Claim:
-    """Return the claim as if it had asked for nothing yet, for these amounts."""
-    return replace(claim, amounts=amounts, stale=False, turn=None, waits=False, seen=None, requests=[], last=())
+def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]:
+    """Return the claims that have limits of these amounts, for these amounts, as if they had asked for nothing yet."""
+    more = []
+    for claim in claims:
+        known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
+        if known:
+            more.append(
+                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=None, requests=[], last=())
+            )
+    return more
+
+
+def to_share(grant: Grant) -> dict[str, int]:
+    """Return the amounts that the corrections of a lease give back to the shares which they came from."""
+    return {name: min(-amount, grant.shared.get(name, 0)) for name, amount in grant.corrections.items() if amount < 0}
+
+
+def give_to_share(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> None:
+    """Give amounts back that were taken from the shares of this process."""
+    given = {name: -amount for name, amount in amounts.items() if amount}
+    for claim in for_each(grant.claims, given):
+        correct_share(namespace_state, claim, claim.amounts)
 
 
 def _policy_for(
@@ -110,9 +129,7 @@ def _say(
         yield Log(__name__, logging.WARNING, f"{what}: {WHAT[policy]}, because the store is away: {error}{before}")
 
 
-def _take(
-    namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim], error: StoreError
-) -> None:
+def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim], error: StoreError) -> None:
     """Take the amounts from the shares of all claims, or nothing."""
     now, shares = namespace_state.now(), namespace_state.shares
     with shares.lock:

@@ -66,8 +66,12 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
 
 
 def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
-    """Return the last seen state of every shard; none if one of them is missing or stale."""
-    count = claim.cached.shard_count
+    """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
+    this process holds tokens of the bucket.
+    """
+    count, hold = claim.cached.shard_count, claim.cached.queue.hold
+    if hold is not None and any(hold.left(now_ms).values()):
+        return ()
     if count == 1:
         only = _fresh(namespace_state, claim, 0, now_ms)
         return (only,) if only is not None and only.shard_count == 1 else ()

@@ -153,12 +153,21 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
     seen, statuses = _repaired(states.values(), at_ms), []
+    held = _held(claim, at_ms)
     for name, amount in amounts.items():
         parts = _parts(claim, seen, name, at_ms, count_unseen=False)
+        if held:
+            parts = [_less(parts[0], -held.get(name, 0), at_ms), *parts[1:]]
         if owed_by:
             parts = [_less(part, owed_by.get(part.shard_limit.shard, NOTHING).get(name, 0), at_ms) for part in parts]
         statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms, short.get(name, 0.0)))
     return statuses
+
+
+def _held(claim: Claim, at_ms: int) -> Mapping[str, int]:
+    """Return what this process holds of the claim's bucket: nobody else has it, and the process admits by it."""
+    hold = claim.cached.queue.hold
+    return NOTHING if hold is None else hold.left(at_ms)
 
 
 def _less(part: Part, amount: int, at_ms: int) -> Part:

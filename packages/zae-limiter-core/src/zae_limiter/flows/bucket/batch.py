@@ -10,12 +10,13 @@ With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a
 A write at the ceiling forgets what overflowed. Otherwise an idle minute would count twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
 from ...schema.attributes import ACQUIRES, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
+from ..blocks import Draw
 from ..bucket_queue import BucketRequest
 
 TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
@@ -26,11 +27,12 @@ class Batch:
 
     ``refused``: the earlier refusals that its write counts, by attribute. ``tried``: the part of ``unchecked`` that
     shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
-    limits would have refused, with what those limits had left. Such an amount is in ``count_only``.
+    limits would have refused, with what those limits had left. Such an amount is in ``count_only``. ``draw``: what the
+    write does for what this process holds of the bucket.
     """
 
     __slots__ = (
-        *("carried", "checked", "count_only", "elsewhere", "events", "given", "refused"),
+        *("carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
         *("shadows", "short", "shadow_short", "tried", "unchecked"),
     )
 
@@ -45,6 +47,7 @@ class Batch:
         self.shadows = 0
         self.events = 0
         self.refused: Mapping[str, int] = NOTHING
+        self.draw: Draw | None = None
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
 
@@ -72,6 +75,20 @@ class Batch:
         if short:
             self.shadow_short[request] = short
             self.shadows += request.events
+
+    def do(self, draw: Draw) -> None:
+        """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
+        taken = NOTHING if draw.block is None else draw.block.taken
+        self.draw = draw
+        self.checked, self.given = dict(self.checked), dict(self.given)
+        _add(self.checked, taken)
+        _add(self.given, draw.back)
+        _add(self.given, draw.paid)
+        _add(self.count_only, {name: -amount for name, amount in taken.items()})
+        _add(self.count_only, draw.back)
+        _add(self.count_only, draw.paid)
+        _add(self.count_only, draw.spent)
+        self.events += draw.events
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
         """Return the tokens of each limit that the batch leaves for the short requests, in millitokens."""
@@ -105,7 +122,7 @@ class Batch:
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0; then nothing is written."""
-        if any(self.checked.values()):
+        if self.draw is not None or any(self.checked.values()):
             return False
         alone = [request.count_only or request.shadow_amounts for request in self.carried]  # their sum may be 0
         return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *alone))
@@ -137,6 +154,16 @@ def fit_batch(
             batch.short.append(request)
             blocked = blocked or request.turn > 0
     return batch
+
+
+def hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
+    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
+    blocked = False
+    for request in short:
+        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
+        if not fits or (blocked and request.turn):
+            yield request
+            blocked = blocked or request.turn > 0
 
 
 def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:

@@ -3,8 +3,7 @@
 This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
@@ -16,25 +15,13 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, fit_batch
-from .contest import may_reshape
+from .batch import Batch, fit_batch, hopeless
+from .contest import is_newer, may_reshape
+from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan
-
-
-def _is_newer(config: Config, state: BucketState) -> bool:
-    """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it."""
-    return config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]
-
-
-class Decision(NamedTuple):
-    """One operation, and the requests that it serves. Without a plan it only reads the bucket."""
-
-    operation: Put | Update | Get
-    batch: Batch
-    plan: WritePlan | None = None
+from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WritePlan
 
 
 class CommitRun:
@@ -107,6 +94,7 @@ class CommitRun:
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
+        self._settle_outdated()
         if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:
@@ -114,19 +102,25 @@ class CommitRun:
         else:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
-        if self._rules_out_by_old_shape(plan):
+        if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
+        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
             self._refuse_or_ask(batch, plan)
-        if not batch.carried:
+        if not batch.carried or self._ends_with_draw(batch, plan):
             return None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
+
+    def _ends_with_draw(self, batch: Batch, plan: WritePlan) -> bool:
+        """Let the write take tokens ahead. Return whether nothing is to be written: renewals alone were in vain."""
+        if isinstance(plan, ConsumeWrite) and (vain := draw_ahead(self.cached, batch, plan, self.config)):
+            self.settle(vain, "admitted")
+        return not self.pending
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
         """Settle the requests that the answer decides."""
@@ -143,6 +137,7 @@ class CommitRun:
         cached.learn(item, self.now_ms, own_writes=1, own=own)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
+        drawn(cached, batch, self.now_ms)
         self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()
@@ -156,8 +151,8 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
-        if decision is not None and decision.batch.refused and isinstance(error, ConditionFailed | NotApplied):
-            self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
+        if decision is not None and isinstance(error, ConditionFailed | NotApplied):
+            put_back(self.namespace_state, self.cached, decision.batch)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -225,7 +220,7 @@ class CommitRun:
             and not cached.agrees_with(config)
             and any(request.is_acquire for request in self.pending)
         ):
-            if not _is_newer(config, state):
+            if not is_newer(config, state):
                 self.namespace_state.expire(cached)
             elif may_reshape(
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
@@ -256,7 +251,7 @@ class CommitRun:
         return self.cached in counts and any(isinstance(request, RefusalCount) for request in batch.carried)
 
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
-        if self.cached.agrees_with(config) or not _is_newer(config, state):
+        if self.cached.agrees_with(config) or not is_newer(config, state):
             return False
         return any(request.is_acquire for request in self.pending)
 
@@ -283,16 +278,23 @@ class CommitRun:
         corrections = (request for request in self.pending if not request.is_acquire)
         return any(not request.corrected <= known for request in corrections)
 
-    def _rules_out_by_old_shape(self, plan: WritePlan) -> bool:
-        """Return whether a last seen shape, which may be gone and differs from the config, can never admit a
-        request.
-        """
-        config, state = self.config, self.cached.state
-        if self.seen or plan.reshapes or config is None or state is None or self._fresh():
+    def _rules_out_by_old_copy(self, plan: WritePlan) -> bool:
+        """Return whether a stale copy can never admit a request: the bucket may have other limits by now."""
+        if self.seen or plan.reshapes or self.cached.state is None or self._fresh():
             return False
         amounts = (amount for request in self.pending for amount in request.checked.items())
-        too_large = any(amount > state.ceilings.get(name, amount) for name, amount in amounts)
-        return too_large and not self.cached.agrees_with(config)
+        return any(amount > plan.ceilings.get(name, amount) for name, amount in amounts)
+
+    def _settle_outdated(self) -> None:
+        """Settle the acquires whose limits were read before the newest config that the bucket knows of, and renewals of
+        what is held by them: the callers read the limits again.
+        """
+        state, config = self.cached.state, self.config
+        if state is None or config is None or not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
+            return
+        if takers := [request for request in self.pending if request.is_acquire or request.renews]:
+            self.namespace_state.outdate(self.cached, since_ms)
+            self.settle(takers, "outdated")
 
     def _drop_corrections(self) -> None:
         """Settle corrections as admitted: there is no bucket, and it was full when it expired."""
@@ -327,11 +329,11 @@ class CommitRun:
         A caller behind a refused one in a waiting line is refused with it. A stale copy refuses nothing: if no request
         fits, ask the store with the first one.
         """
-        headroom = plan.headroom
+        headroom = headroom_and_held(self.cached, plan)
         if self._fresh():
-            hopeless = list(_hopeless(batch.short, headroom))
-            if hopeless:
-                self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
+            refused = list(hopeless(batch.short, headroom))
+            if refused:
+                self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.shadow_amounts:
@@ -360,20 +362,12 @@ class CommitRun:
         """
         if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return
+        self._settle_outdated()
         plan = self._plan()
         if plan.reshapes:
             return
         known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
-        batch = fit_batch(known, plan.headroom, plan.ceilings)
+        headroom = headroom_and_held(self.cached, plan)
+        batch = fit_batch(known, headroom, plan.ceilings)
         if batch.short:
-            self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))
-
-
-def _hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
-    """Yield the requests that do not fit alone, and those behind one of these in a waiting line."""
-    blocked = False
-    for request in short:
-        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
-        if not fits or (blocked and request.turn):
-            yield request
-            blocked = blocked or request.turn > 0
+            self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))

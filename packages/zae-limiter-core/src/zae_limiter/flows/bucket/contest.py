@@ -16,6 +16,7 @@ docs/design/admission.md ("Reshape").
 from collections.abc import Sequence
 from typing import Final
 
+from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
@@ -24,6 +25,11 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 RESHAPES_LOST: Final = 3
 UNDONE_MS: Final = 1_000
 FOLLOW_MS: Final = 5_000
+
+
+def is_newer(config: Config, state: BucketState) -> bool:
+    """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it."""
+    return config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]
 
 
 def may_reshape(

@@ -18,10 +18,11 @@ from collections.abc import Sequence
 
 from ...operations.errors import StoreError
 from ...operations.values import Item
-from ..bucket_queue import BucketRequest, Outcome
+from ...values.resolution import Config
+from ..bucket_queue import BucketRequest, Outcome, Renewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
-from ..steps import Flow, call
+from ..steps import Flow, Remind, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
 from .prolonging import prolong
@@ -68,3 +69,17 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
         run.settle(run.pending, "failed", RaceLost())
     if answered and not run.cached.uncontended:
         yield from prolong(run.namespace_state, run.cached, run.config, run.now_ms)
+    yield from _remind(run.namespace_state, run.cached, run.config)
+
+
+def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Flow[None]:
+    """Arrange for a write that counts what was spent of a hold, for when nobody acquires any more."""
+    hold = cached.queue.hold
+    if hold is None:
+        return
+    if not hold.is_used:
+        namespace_state.holding.pop(hold, None)
+        return
+    namespace_state.holding[hold] = Renewal(cached.queue, config, "end")
+    if (seconds := hold.reminder()) is not None:
+        yield Remind(Renewal(cached.queue, config, "count"), seconds)

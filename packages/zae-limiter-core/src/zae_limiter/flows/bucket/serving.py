@@ -9,10 +9,11 @@ from functools import partial
 from typing import Final
 
 from ...operations.errors import StoreError
-from ...schema.attributes import CASCADE, CONFIG_READ_AT, PARENT_ID
+from ...schema.attributes import CASCADE, PARENT_ID
 from ...schema.items import BucketId
 from ...values.resolution import Resolved
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
+from ..hold import Hold
 from ..process.config_cache import ConfigKeys
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
@@ -34,6 +35,13 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
         cached.loading = BucketQueue(partial(load, namespace_state, cached))
         cached = namespace_state.cached_buckets.setdefault((entity_id, resource, shard), cached)
     return cached
+
+
+def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: CachedBucket) -> None:
+    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
+    if home.queue.hold is None:
+        home.queue.hold = Hold(namespace_state.now)
+    shard.queue.hold = home.queue.hold
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -117,25 +125,26 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
         namespace_state.now(),
         namespace_state.configs,
     )
-    cv = cached.state.item[CONFIG_READ_AT] if cached.state is not None else 0
+    seen_cv = namespace_state.newest_cv(cached)
     generation, wanted = configs.generation, configs.stale_keys(entity_id, resource, begun)
     found = yield from read_all([*wanted] if cached.known else [*wanted, cached.key])
     read = configs.learn(wanted, found, begun, generation)
     if not cached.known:
         cached.learn(found.get(cached.key), begun, own_writes=0)
     all_read = len(wanted) == len(ConfigKeys._fields)
-    later_than_ms = cv if all_read else 0
+    later_than_ms = seen_cv if all_read else 0
     now_ms = namespace_state.now()
     resolved = configs.resolve(
         entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
     )
-    if resolved is None or (not all_read and _behind(cached, resolved)):
+    if resolved is None or _behind(cached, resolved, namespace_state.newest_cv(cached)):
         configs.expire(entity_id, resource)
         return None
     return resolved
 
 
-def _behind(cached: CachedBucket, resolved: Resolved) -> bool:
-    """Return whether the bucket has another shape than these limits, one no older than the oldest of their configs."""
-    state, config = cached.state, resolved.config
-    return state is not None and not cached.agrees_with(config) and config.read_at_ms <= state.item[CONFIG_READ_AT]
+def _behind(cached: CachedBucket, resolved: Resolved, cv: int) -> bool:
+    """Return whether the bucket knows of a newer config, or has another shape by one that is no older."""
+    config = resolved.config
+    shaped_otherwise = cached.state is not None and not cached.agrees_with(config)
+    return config.is_older_than(cv + shaped_otherwise)

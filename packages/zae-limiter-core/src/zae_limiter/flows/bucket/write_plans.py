@@ -7,7 +7,7 @@ reads the outcome.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...operations.values import NOTHING, Conditions, Put, Update
+from ...operations.values import NOTHING, Conditions, Get, Put, Update
 from ...rules.balances import ShardLimit, share
 from ...rules.registry import minting_ms
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
@@ -237,6 +237,14 @@ class CreateWrite:
 
 
 WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
+
+
+class Decision(NamedTuple):
+    """One operation, and the requests that it serves. Without a plan it only reads the bucket."""
+
+    operation: Put | Update | Get
+    batch: Batch
+    plan: WritePlan | None = None
 
 
 def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:

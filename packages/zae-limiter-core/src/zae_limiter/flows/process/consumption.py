@@ -1,28 +1,29 @@
-"""This process's part of the consumption of one bucket shard, by windows of time.
+"""The part that this process has in the consumption of one bucket shard, by windows of time.
 
 The problem: in an outage each process goes on with its part of a limit, and the parts of all processes, which see the
 table at different times, must not add up to more than one. The choice:
 
 - All processes use the same windows, half a minute long by the corrected clock. A process counts its own amounts in the
   window of the write's instant. An answer shows what the others consumed since the answer before; that counts in every
-  window which the time between the two answers touches, widened by a second for the clocks and for writes under way.
-  So the part of a process, ``own / (own + others)``, is at most its part of all consumption of that window.
-- The part is the smaller one of the two windows before that of the last answer, less that second. Two processes that lose the table at
-  the same time had their last answers in the same window or in adjacent ones, as a part does not hold if the last
-  answer is older than that. So they have one of these windows in common, and in it the parts add up to at most one.
+  window which the time between the two answers touches, widened by a second for the clocks and for writes under way. So
+  the part of a process, ``own / (own + others)``, is at most its part of all consumption in that window.
+- The part is the smaller one of the two windows before that of the last answer, less that second. Two processes that
+  lose the table at the same time had their last answers in the same window or in adjacent ones, as a part does not hold
+  if the last answer is older than that. So they have one of these windows in common, and in it the parts add up to at
+  most one.
 
 The price: whoever has no full minute behind it has no part, and the parts of processes with uneven traffic add up to
 less than one. A part could be too large only next to a process that gave back more in a window than it took.
 
 An answer that shows no write of another process costs one comparison here: own consumption follows from the items at
-the ends of a window. docs/design/admission.md ("Degraded mode"). ``shares`` has the tokens that follow from the part.
+the ends of a window. docs/design/admission.md ("Shares"). ``shares`` has the tokens that follow from the part.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from ...runtime import forks
-from ...schema.items import BucketState, Item
+from ...schema.items import BucketState
 
 WINDOW_MS: Final = 30_000
 MARGIN_MS: Final = 1_000

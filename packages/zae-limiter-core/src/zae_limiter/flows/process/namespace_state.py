@@ -13,11 +13,12 @@ from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import CASCADE
+from ...schema.attributes import CASCADE, CONFIG_READ_AT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from ...values.limits import Limit, OnUnavailable
 from ...values.resolution import Config, Resolved
-from ..bucket_queue import BucketQueue
+from ..bucket_queue import BucketQueue, BucketRequest
+from ..hold import Hold
 from .config_cache import ConfigCache
 from .consumption import Consumption, is_void, window_end
 from .refusals import PendingRefusals
@@ -185,14 +186,14 @@ class CachedBucket:
             )
 
     def agrees_with(self, config: Config) -> bool:
-        """Return whether the bucket has every limit of the config, with the same rule."""
+        """Return whether the bucket has every limit of the config, with the same rule, and knows of no newer config."""
         state = self.state
         if state is None:
             return False
         limits, shard_limits = self._agreed  # one tuple: threads must not see half of it
         if limits is config.limits and shard_limits is state.shard_limits:
             return True
-        if not state.has(config.limits):
+        if config.is_older_than(state.item[CONFIG_READ_AT]) or not state.has(config.limits):
             return False
         self._agreed = (config.limits, state.shard_limits)
         return True
@@ -203,6 +204,7 @@ class NamespaceState:
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
+    ``holding``: the holds in use, each with the request that ends it.
     """
 
     def __init__(
@@ -224,6 +226,7 @@ class NamespaceState:
         self.settings = settings
         self.identify(namespace_id)
         self.degraded = LogThrottle()
+        self.holding: dict[Hold, BucketRequest] = {}
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares = Shares[CachedBucket]()
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
@@ -292,6 +295,11 @@ class NamespaceState:
         cached.resolved = resolved = replace(resolved, generation=generation)
         return resolved
 
+    def newest_cv(self, home: CachedBucket) -> int:
+        """Return the newest ``cv`` of the bucket's shards, by their last seen states; 0 without one."""
+        states = self.states(home) if home.state is None else [home.state, *self.states(home)]
+        return max((state.item[CONFIG_READ_AT] for state in states), default=0)
+
     def expire(self, cached: CachedBucket) -> None:
         """Mark the limits of the bucket as expired, so that its next write goes with a read of them."""
         entity_id, resource = cached.id.entity_id, cached.id.resource
@@ -299,3 +307,9 @@ class NamespaceState:
         home = self.cached_buckets.get((entity_id, resource, 0))
         if home is not None and home.resolved is not None:
             home.resolved = replace(home.resolved, valid_until_ms=0)
+
+    def outdate(self, cached: CachedBucket, since_ms: int) -> None:
+        """Mark the limits of the bucket as expired, unless they were read after an instant."""
+        home = self.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
+        if home is None or home.resolved is None or home.resolved.config.is_older_than(since_ms):
+            self.expire(cached)

@@ -7,7 +7,10 @@ from ..steps import Enqueue, Flow, Parallel
 
 
 def queue(waiters: Sequence[Waiter]) -> Flow[None]:
-    """Put the waiters into their queues, and wait until all are settled."""
+    """Put the waiters into their queues, and wait until all are settled. What this process holds of a bucket comes
+    first.
+    """
+    waiters = [each for each in waiters if each.queue.hold is None or not each.is_served_by_hold()]
     if len(waiters) == 1:
         yield Enqueue(waiters[0])
     elif waiters:

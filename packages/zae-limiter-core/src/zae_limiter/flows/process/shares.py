@@ -1,12 +1,11 @@
 """The tokens by which this process goes on in an outage: its share of each limit, and what it owes the table for them.
 
 The problem: without the table nobody knows the balance, but a process knows its part of the recent consumption
-(``consumption``). The choice: an outage splits a bucket, as if each process had a shard of it. A share is a token bucket
-of ``part * rate`` and ``part * burst`` that begins with ``part * balance``. When the table is back, the shares are
-merged again: a process takes from the bucket what its share lacks, which is the difference between the tokens that the
-share would have if nothing had been taken, and those that it has. That is never more than ``part * burst``, however long
-the outage was, so nobody is blocked for longer than the time in which a bucket fills. All amounts are added to the
-usage.
+(``consumption``). The choice: an outage splits a bucket, as if each process had a shard of it. A share is a token
+bucket of ``part * rate`` and ``part * burst`` that begins with ``part * balance``. When the table is back, the shares
+are merged: a process takes from the bucket what its share lacks, which is the difference between the tokens that the
+share would have if nothing had been taken, and those that it has. That is at most ``part * burst``, however long the
+outage was, unless corrections went into debt. All amounts are added to the usage.
 
 The alternatives were to charge all amounts, which would block everybody after a long outage although the tokens minted
 in it cover them, and to charge nothing, which would hand out those tokens twice: docs/decisions/share-of-an-outage.md.

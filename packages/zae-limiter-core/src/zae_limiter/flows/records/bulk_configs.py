@@ -9,15 +9,18 @@ from typing import Generic, NamedTuple, TypeVar
 from ...exceptions import InfrastructureError
 from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Transact
+from ...schema.attributes import ENTITY_ID
 from ...values.audit import Cause
 from ...values.limits import BulkResult, Limit, P
+from ...values.naming import DEFAULT_RESOURCE
+from ..bucket.telling import tell_own
 from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_places
-from .limits import Change, entity_place, writes_of
+from .limits import Change, entity_place, own_place_of, writes_of
 
 T = TypeVar("T")
 
@@ -86,8 +89,24 @@ def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], ca
     failures |= {wanted.place: RaceLost() for wanted in waiting}
     for change in changes.values():
         namespace_state.configs.forget(change.place.key)
+    failures |= yield from _tell(
+        namespace_state, {place: change for place, change in changes.items() if place not in failures}
+    )
     done = tuple(place for place in changes if place not in failures)
     return BulkResult(done, {place: _as_public(namespace_state, error) for place, error in failures.items()})
+
+
+def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change]) -> Flow[dict[P, StoreError]]:
+    """Tell the live buckets of entities whose limits were changed; return the changes of which some were not told."""
+    own = {place: own_place_of(change.place) for place, change in changes.items() if ENTITY_ID in change.place.fixed}
+    try:
+        told = yield from tell_own(namespace_state, own.values())
+    except StoreError as error:
+        return dict.fromkeys(own, error)
+    failed: dict[OwnPlace, StoreError] = {}
+    for bucket, why in told.failed.items():
+        failed |= {(bucket.entity_id, bucket.resource): why, (bucket.entity_id, DEFAULT_RESOURCE): why}
+    return {place: failed[at] for place, at in own.items() if at in failed}
 
 
 def _prepare(

@@ -38,11 +38,12 @@ from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, OnUnavailable, check_limits
 from ...values.naming import check_resource
 from ...values.overrides import Override, new_override
+from ..bucket.telling import tell_own
 from ..optimistic import Write, as_read, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import read
 from ..steps import Flow
-from ..validation import validate_own_place, validate_system
+from ..validation import OwnPlace, validate_own_place, validate_system
 from . import audit
 
 
@@ -147,16 +148,16 @@ def get_own(namespace_state: NamespaceState, entity_id: str, resource: str) -> F
 
 def set_own(
     namespace_state: NamespaceState, entity_id: str, resource: str, limits: Sequence[Limit], cause: Cause
-) -> Flow[None]:
+) -> Flow[int]:
     """Replace an entity's own limits on a resource, or on all (``_default_``)."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
-    yield from change(namespace_state, Change(place, check_limits("limits", limits)), cause)
+    return (yield from _change_own(namespace_state, Change(place, check_limits("limits", limits)), cause))
 
 
-def delete_own(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[None]:
+def delete_own(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[int]:
     """Remove an entity's own limits on a resource, or on all (``_default_``), if there are any."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
-    yield from change(namespace_state, Change(place, None), cause)
+    return (yield from _change_own(namespace_state, Change(place, None), cause))
 
 
 def get_override(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Override | None]:
@@ -173,17 +174,17 @@ def set_override(
     limits: Sequence[Limit],
     until: datetime,
     cause: Cause,
-) -> Flow[None]:
+) -> Flow[int]:
     """Replace an entity's limits on a resource, or on all (``_default_``), until an instant; its own stay stored."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
     override = new_override(limits, until, namespace_state.now())
-    yield from change(namespace_state, Change(place, None, keeps_limits=True, override=override), cause)
+    return (yield from _change_own(namespace_state, Change(place, None, keeps_limits=True, override=override), cause))
 
 
-def delete_override(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[None]:
+def delete_override(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[int]:
     """End the override of an entity's limits on a resource, or on all (``_default_``), if one is in force."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
-    yield from change(namespace_state, Change(place, None, keeps_limits=True, override=None), cause)
+    return (yield from _change_own(namespace_state, Change(place, None, keeps_limits=True, override=None), cause))
 
 
 def _get(place: Place) -> Flow[list[Limit]]:
@@ -199,6 +200,22 @@ def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flo
 
     yield from optimistic(cause, attempt)
     namespace_state.configs.forget(wanted.place.key)
+
+
+def _change_own(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flow[int]:
+    """Change the config of an entity, and tell its live buckets; return their number. Raises ``StoreError`` if one of
+    them was not told; the config is changed then, and the same call may be made again.
+    """
+    yield from change(namespace_state, wanted, cause)
+    told = yield from tell_own(namespace_state, [own_place_of(wanted.place)])
+    for error in told.failed.values():
+        raise error
+    return told.buckets
+
+
+def own_place_of(place: Place) -> OwnPlace:
+    """Return the entity and the resource of an entity's place."""
+    return place.fixed[ENTITY_ID], place.fixed[RESOURCE]
 
 
 def writes_of(

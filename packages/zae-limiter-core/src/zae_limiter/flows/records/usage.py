@@ -1,4 +1,4 @@
-"""Usage snapshots of an entity or of a resource, in pages and in sums.
+"""Usage snapshots of an entity, of a resource or of a whole namespace, in pages and in sums.
 
 This module has the keys to read and the ends of pages; the aggregator writes snapshots.
 """
@@ -19,6 +19,7 @@ from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
 from ...values.usage import (
     LimitUsage,
+    Refuser,
     UsagePage,
     UsageSnapshot,
     UsageSummary,
@@ -40,7 +41,7 @@ _NEXT: Final = re.compile(r"[^#\s]{1,512}#[^#\s]{1,512}")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request for usage: of an entity, of a resource, or of both; windows that begin in [start, end)."""
+    """A request for usage: of an entity, a resource, both, or a namespace; windows that begin in [start, end)."""
 
     entity_id: str | None
     resource: str | None
@@ -55,8 +56,8 @@ class Asked:
 
     @property
     def in_order_of_time(self) -> bool:
-        """Whether the keys are sorted by window; without a resource they are sorted by resource first."""
-        return self.resource is not None
+        """Whether the keys are sorted by window; those of an entity on all resources are sorted by resource first."""
+        return self.resource is not None or self.entity_id is None
 
     def covers(self, window: Window, start: datetime) -> bool:
         """Return whether the request includes a snapshot of this window."""
@@ -71,9 +72,16 @@ class Asked:
 def validate_usage(
     entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
 ) -> Asked:
-    """Return the checked request. Raises ``ValidationError``."""
+    """Return the checked request of an entity, a resource, or both. Raises ``ValidationError``."""
     if entity_id is None and resource is None:
         raise ValidationError("entity_id", None, "give an entity_id, a resource, or both")
+    return validate_any_usage(entity_id, resource, window, start, end)
+
+
+def validate_any_usage(
+    entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
+) -> Asked:
+    """Return the checked request; that of a namespace without entity and resource. Raises ``ValidationError``."""
     asked = Asked(
         None if entity_id is None else check_identifier("entity_id", entity_id),
         None if resource is None else check_resource("resource", resource),
@@ -124,7 +132,7 @@ class Sums:
     def __init__(self) -> None:
         self.milli: dict[str, int] = {}
         self.totals = dict.fromkeys(TOTALS.values(), 0)
-        self.by_parent: Counter[str] = Counter()
+        self.refused_by: Counter[Refuser] = Counter()
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a snapshot."""
@@ -132,7 +140,7 @@ class Sums:
             self.milli[name] = self.milli.get(name, 0) + milli
         for name in self.totals:
             self.totals[name] += getattr(snapshot.usage, name)
-        self.by_parent.update(snapshot.usage.refused_by_parent)
+        self.refused_by.update(snapshot.usage.refused_by)
 
 
 class _Page(NamedTuple):
@@ -182,7 +190,7 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
         asked.window,
         len(windows),
         tuple(_limit_usage(name, [each.milli.get(name, 0) for each in sums]) for name in names),
-        refused_by_parent=dict(sorted(sum((each.by_parent for each in sums), Counter[str]()).items())),
+        refused_by=dict(sorted(sum((each.refused_by for each in sums), Counter[Refuser]()).items())),
         **{name: sum(each.totals[name] for each in sums) for name in TOTALS.values()},
     )
 
@@ -210,7 +218,9 @@ def _query(ns: str, asked: Asked, limit: int, behind: str | None) -> Query:
     if asked.entity_id is not None:
         prefix = asked.prefix if asked.resource is None else keys.sk_usage(asked.resource, "")
         return Query(keys.pk_entity(ns, asked.entity_id), begins_with=prefix, after=after, limit=size)
-    pk = keys.gsi2_pk_resource(ns, asked.resource or "")
+    if asked.resource is None:
+        return Query(keys.gsi4_pk(ns), index="GSI4", begins_with=asked.prefix, after=after, limit=size)
+    pk = keys.gsi2_pk_resource(ns, asked.resource)
     return Query(pk, index="GSI2", begins_with=asked.prefix, after=after, limit=size)
 
 
@@ -233,7 +243,9 @@ def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[Item]]:
 
 
 def _place(asked: Asked, snapshot: SnapshotId) -> str:
-    sort_key = snapshot.index_sk if asked.entity_id is None else snapshot.sk
+    if asked.entity_id is not None:
+        return snapshot.sk.removeprefix(asked.prefix)
+    sort_key = snapshot.namespace_sk if asked.resource is None else snapshot.index_sk
     return sort_key.removeprefix(asked.prefix)
 
 

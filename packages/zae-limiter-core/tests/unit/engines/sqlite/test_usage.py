@@ -21,7 +21,7 @@ from zae_limiter.values.usage import WINDOW_SECONDS, UsageSnapshot, window_key, 
 
 BUCKET = BucketId("ns", "ann", "api")
 KEY = Key(BUCKET.pk, "#STATE")
-NUMBERS = ("b_rpm_tc", "b_tpm_tc", "b_wcu_tc", *COUNTERS, "pj_rpd")
+NUMBERS = ("b_rpm_tc", "b_tpm_tc", "b_wcu_tc", *COUNTERS, "rj_org/7/rpd")
 
 counts = st.dictionaries(st.sampled_from(NUMBERS), st.integers(-2500, 2500), max_size=3)
 writes = st.one_of(

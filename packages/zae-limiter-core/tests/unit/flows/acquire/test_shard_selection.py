@@ -11,6 +11,7 @@ def test_a_bucket_that_was_forgotten_and_seen_again_is_not_judged_by_a_part_of_i
     it = stage()
     config = Config((RPM,), 0)
     forgotten = CachedBucket(it.cached.id)
+    forgotten.queue = it.cached.queue
     claim = Claim(
         forgotten,
         forgotten,

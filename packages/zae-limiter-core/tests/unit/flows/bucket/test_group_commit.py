@@ -332,13 +332,16 @@ def test_without_staleness_every_refusal_is_the_stores() -> None:
     assert verdicts(request) == ["refused"]
 
 
-def test_what_is_above_the_ceiling_is_refused_by_any_copy() -> None:
+def test_what_is_above_the_ceiling_is_refused_by_a_fresh_copy_or_a_read() -> None:
     it = stage()
-    it.sees(bucket_item({RPM: CEILING}))
+    item = bucket_item({RPM: CEILING})
+    it.sees(item)
+    fresh = it.request(RPM, checked={"rpm": CEILING + 1000})
+    assert run(it, [fresh]) == []
     it.clock.advance(seconds=3600)
-    request = it.request(RPM, checked={"rpm": CEILING + 1000})
-    assert run(it, [request]) == []
-    assert verdicts(request) == ["refused"]
+    old = it.request(RPM, checked={"rpm": CEILING + 1000})
+    assert kinds(run(it, [old], item)) == ["Get"]  # the limit may have been raised since
+    assert verdicts(fresh, old) == ["refused", "refused"]
 
 
 def test_an_amount_of_zero_writes_nothing() -> None:
@@ -374,17 +377,32 @@ def test_an_entry_of_a_limit_that_the_bucket_has_not_and_whose_config_is_older_i
     assert verdicts(request) == ["outdated"]
 
 
-def test_a_reshape_that_lost_its_race_to_a_newer_config_uses_the_items_shape() -> None:
+def test_a_reshape_that_lost_its_race_to_a_newer_config_has_its_limits_read_again() -> None:
     it = stage()
     it.sees(bucket_item({RPM: 5000}, rf=NOW - 1))
     newer = Limit.per_minute("rpm", 30)
     true = bucket_item({newer: 5000}, rf=NOW, cv=NOW + 5, writes=4)
     request = it.request(config=Config((Limit.per_minute("rpm", 120),), NOW), checked={"rpm": 1000})
-    steps = run(it, [request], ConditionFailed(true), applied_to(true))
-    assert isinstance(steps[0], Update)
-    assert isinstance(steps[1], Update)
-    assert steps[0].set["rf"] == NOW
-    assert "rf" not in steps[1].set
+    [step] = run(it, [request], ConditionFailed(true))
+    assert isinstance(step, Update)
+    assert step.set["rf"] == NOW
+    assert verdicts(request) == ["outdated"]
+
+
+def test_an_anchor_that_moved_without_a_newer_config_is_followed() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}, rf=NOW - 1))
+    true = bucket_item({RPM: 5000}, rf=NOW, writes=4)
+    request = it.request(RPM, checked={"rpm": 1000})
+    assert kinds(run(it, [request], ConditionFailed(true), applied_to(true))) == ["Update", "Update"]
+    assert verdicts(request) == ["admitted"]
+
+
+def test_a_give_back_needs_no_newer_limits() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}, cv=NOW + 5))
+    request = it.request(RPM, given={"rpm": 1000}, events=0)
+    assert kinds(run(it, [request], applied_to(bucket_item({RPM: 5000}, cv=NOW + 5)))) == ["Update"]
     assert verdicts(request) == ["admitted"]
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.core.snapshots import usage_item
+from zae_limiter import Refuser
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
@@ -71,7 +72,7 @@ def test_a_snapshot_has_all_that_a_reader_and_a_purge_look_for() -> None:
         "GSI2PK": "ns/RESOURCE#gpt-4",
         "GSI2SK": "USAGE#2024-01-01T14:00:00Z#key-abc",
         "GSI4PK": "ns",
-        "GSI4SK": "ns/ENTITY#key-abc",
+        "GSI4SK": "USAGE#2024-01-01T14:00:00Z#gpt-4#key-abc",
         "entity_id": "key-abc",
         "resource": "gpt-4",
         "window": "hourly",
@@ -127,16 +128,17 @@ def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there
     assert (snapshot.total_events, snapshot.total_refused, snapshot.total_shadowed) == (1, 6, 3)
 
 
-def test_refusals_by_a_parent_are_added_by_its_limits_beside_limits_of_such_names() -> None:
+def test_refusals_by_ancestors_are_added_by_their_limits_beside_limits_of_such_names() -> None:
     table = MemoryTable()
-    for n, limits in enumerate(({"rpm": 1}, {"rpm": 2, "refused_by_parent_rpm": 3}), start=1):
-        used = Consumption({"refused_by_parent_rpm": n}, {"rj": 3}, refused_by_parent=limits)
+    rpm, other = Refuser("org/7", "rpm"), Refuser("org", "refused_by_org")
+    for n, refused_by in enumerate(({rpm: 1}, {rpm: 2, other: 3}), start=1):
+        used = Consumption({"refused_by_org": n}, {"rj": 3}, refused_by=refused_by)
         play(counting([Use(stream_mark(LABEL, str(n)), used)]), table.execute)
     item = table.execute(Get(KEY))
     assert item is not None
     snapshot = read_usage(item)
-    assert snapshot.refused_by_parent == {"refused_by_parent_rpm": 3, "rpm": 3}
-    assert (snapshot.consumed, snapshot.total_refused) == ({"refused_by_parent_rpm": 3}, 6)
+    assert snapshot.refused_by == {rpm: 3, other: 3}
+    assert (snapshot.consumed, snapshot.total_refused) == ({"refused_by_org": 3}, 6)
     assert read_usage(usage_item("ns", snapshot)) == snapshot
 
 

@@ -1,0 +1,134 @@
+"""Admit by the tokens that this process holds ahead: without a request, a flow or a task.
+
+The way of every other acquire is ``acquire``. Both have the same outcome.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...values.resolution import Resolved
+from ..bucket.serving import hold_ahead
+from ..bucket_queue import Outcome, Renewal, Waiter
+from ..hold import Hold
+from ..process.namespace_state import CachedBucket, NamespaceState
+from .claims import Claim, Grant
+from .requests import AcquireRequest
+from .shard_selection import choose_shard
+
+
+class Part(NamedTuple):
+    """One bucket that an acquire draws on, with what this process holds of it."""
+
+    home: CachedBucket
+    hold: Hold
+    resolved: Resolved
+
+
+class HeldGrant(Grant):
+    """The tokens of an acquire that was served by holds. Few leases need the claims, so they are made on demand."""
+
+    def __init__(self, request: AcquireRequest, parts: Sequence[Part], at_ms: int) -> None:
+        super().__init__(request, ())
+        self._parts = parts
+        self._at_ms = at_ms
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The claims, as if each had been served by a write."""
+        with self.lock:
+            if not self._claims:
+                self._claims = [self._claim(part) for part in self._parts]
+            return self._claims
+
+    def _claim(self, part: Part) -> Claim:
+        home, hold, resolved = part
+        claim = Claim(home, home, resolved, resolved.config, _amounts(self.request, part))
+        claim.enter().outcome = Outcome("admitted", hold.state, self._at_ms)
+        return claim
+
+
+def grant_ahead(
+    namespace_state: NamespaceState, request: AcquireRequest, post: Callable[[Waiter], object]
+) -> HeldGrant | None:
+    """Return the grant of an acquire if this process holds all that it asks for, of the child and of the parent.
+
+    ``post`` puts a request into its queue, which takes the next tokens ahead in good time.
+    """
+    home = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    if home is None or (hold := home.queue.hold) is None or request.limits or request.shadow:
+        return None
+    now_ms = hold.now()
+    part = _part(namespace_state, home, hold, now_ms)
+    if part is None:
+        return None
+    resolved = part.resolved
+    if resolved.parent_id is not None and (resolved.cascade or request.cascade):
+        parts = _with_parent(namespace_state, request, part, resolved.parent_id, now_ms)
+        if not parts or not _move_all(request, parts, now_ms):
+            return None
+    else:
+        parts = (part,)
+        events = 1 if any(request.amounts.values()) else 0
+        if not hold.move(request.amounts, now_ms, events=events):  # a limit that the bucket lacks is not held
+            return None
+    namespace_state.configs.hits += len(parts)
+    for each in parts:
+        if each.hold.due:
+            _renew(namespace_state, each, now_ms, post)
+    return HeldGrant(request, parts, now_ms)
+
+
+def _part(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, now_ms: int) -> Part | None:
+    """Return the part of a bucket whose limits are known and fresh; ``None`` if nothing is held by them, or if callers
+    wait for it.
+    """
+    resolved = home.resolved
+    if resolved is None or resolved.generation != namespace_state.configs.generation or home.line:
+        return None
+    limits = resolved.config.limits
+    if limits is not hold.limits and limits != hold.limits:
+        return None
+    if not 0 <= resolved.valid_until_ms - now_ms <= namespace_state.settings.config_ttl_ms:
+        return None
+    return Part(home, hold, resolved)
+
+
+def _with_parent(
+    namespace_state: NamespaceState, request: AcquireRequest, child: Part, parent_id: str, now_ms: int
+) -> tuple[Part, ...]:
+    """Return the parts of the child and of its parent; none if one of the two is not held."""
+    home = namespace_state.cached_buckets.get((parent_id, request.resource, 0))
+    if home is None or (hold := home.queue.hold) is None:
+        return ()
+    parent = _part(namespace_state, home, hold, now_ms)
+    if parent is None:
+        return ()
+    known = child.resolved.config.by_name.keys() | parent.resolved.config.by_name.keys()
+    return (child, parent) if request.amounts.keys() <= known else ()
+
+
+def _move_all(request: AcquireRequest, parts: Sequence[Part], now_ms: int) -> bool:
+    """Take the amounts from all parts, or from none."""
+    for rank, each in enumerate(parts):
+        amounts = _amounts(request, each)
+        if not each.hold.move(amounts, now_ms, events=1 if any(amounts.values()) else 0):
+            for taken in parts[:rank]:
+                back = _amounts(request, taken)
+                events = -1 if any(back.values()) else 0
+                taken.hold.move({name: -amount for name, amount in back.items()}, now_ms, events=events)
+            return False
+    return True
+
+
+def _amounts(request: AcquireRequest, part: Part) -> Mapping[str, int]:
+    """Return the amounts of the part's own limits, in millitokens."""
+    names = part.resolved.config.by_name
+    return {name: amount for name, amount in request.amounts.items() if name in names}
+
+
+def _renew(namespace_state: NamespaceState, part: Part, now_ms: int, post: Callable[[Waiter], object]) -> None:
+    """Take the next block before this one runs out, from any shard."""
+    part.hold.renews(now_ms)
+    shard = choose_shard(namespace_state, part.home)
+    hold_ahead(namespace_state, part.home, shard)
+    post(Renewal(shard.queue, part.resolved.config))

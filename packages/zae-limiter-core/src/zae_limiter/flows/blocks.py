@@ -1,0 +1,77 @@
+"""The parts of a hold, as plain data: its blocks, its pace, and what a write does for it. ``hold`` has the reasons."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..rules.balances import ShardLimit
+
+
+class Block:
+    """The tokens that one write took ahead, in millitokens by limit: what is ``left`` of those ``taken``.
+
+    ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``.
+    """
+
+    __slots__ = ("left", "shard", "shards", "taken", "taken_ms", "until")
+
+    def __init__(self, taken: Mapping[str, int], taken_ms: int, until: float, shard: int, shards: int) -> None:
+        self.taken = taken
+        self.left = dict(taken)
+        self.taken_ms = taken_ms
+        self.until = until
+        self.shard = shard
+        self.shards = shards
+
+
+class Draw(NamedTuple):
+    """What one write does for a hold, in millitokens by limit: it takes ``block``, brings ``back`` what is left of the
+    ``ended`` blocks, and counts what was ``spent`` since the last write, by so many acquires. What is ``paid`` by the
+    hold for the write's own acquires needs not be in the table.
+    """
+
+    block: Block | None
+    ended: tuple[Block, ...]
+    back: Mapping[str, int]
+    spent: Mapping[str, int]
+    events: int
+    paid: Mapping[str, int]
+
+
+class Shard(NamedTuple):
+    """The shard that a write goes to: its limits, and what the write leaves of each, in millitokens."""
+
+    number: int
+    shards: int
+    limits: Mapping[str, ShardLimit]
+    left: Mapping[str, int]
+
+
+class Pace:
+    """What this process used of a bucket in the last life of a block, in millitokens by limit, by so many acquires."""
+
+    def __init__(self) -> None:
+        self.used: Mapping[str, float] = {}
+        self.events = 0.0
+        self._at_ms = 0
+
+    def add(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> None:
+        """Add what was used since the last call."""
+        if life_ms <= 0:
+            return
+        passed = max(0.0, (now_ms - self._at_ms) / life_ms) if self._at_ms else 1.0
+        before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
+        names = {name for name in (*self.used, *used) if used.get(name) or before}
+        self.used = {name: self.used.get(name, 0) * before + used.get(name, 0) * now for name in names}
+        self.events = self.events * before + events * now
+        self._at_ms = now_ms
+
+
+def come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
+    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again."""
+    back: dict[str, int] = {}
+    for block in ended:
+        for name, left in block.left.items():
+            if left and name in limits:
+                minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
+                back[name] = back.get(name, 0) + max(0, left - max(0, minted))
+    return {name: amount for name, amount in back.items() if amount}

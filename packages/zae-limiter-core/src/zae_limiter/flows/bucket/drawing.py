@@ -1,0 +1,59 @@
+"""What a write does for the tokens that this process holds ahead: take more, bring some back, count what was spent.
+
+``hold`` keeps the tokens and says how many; ``commit_run`` sends the write.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ...operations.values import NOTHING
+from ...values.resolution import Config
+from ..blocks import Shard
+from ..bucket_queue import Renewal
+from ..hold import Purpose
+from ..process.namespace_state import CachedBucket, NamespaceState
+from .batch import Batch
+from .write_plans import ConsumeWrite, WritePlan
+
+
+def headroom_and_held(cached: CachedBucket, plan: WritePlan) -> Mapping[str, int]:
+    """Return what the bucket has under the plan, and what this process holds of it."""
+    hold = cached.queue.hold
+    held = hold.left(plan.now_ms) if hold is not None and isinstance(plan, ConsumeWrite) else NOTHING
+    return {name: free + held.get(name, 0) for name, free in plan.headroom.items()} if held else plan.headroom
+
+
+def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: Config | None) -> Sequence[Renewal]:
+    """Add to the batch what its write does for the hold. Return the renewals of a batch that has nothing else and needs
+    no write.
+    """
+    hold = cached.queue.hold
+    if hold is None:
+        return ()
+    renewals = [request for request in batch.carried if isinstance(request, Renewal)]
+    alone, now_ms, state = len(renewals) == len(batch.carried), plan.now_ms, plan.state
+    purposes = {each.purpose for each in renewals}
+    if "count" in purposes:
+        hold.reminded = False
+    if config is not None and cached.agrees_with(config) and (renewals or not batch.moves_nothing):
+        left = batch.left(plan.headroom, plan.ceilings)
+        shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
+        used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
+        purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
+        draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)
+        if draw is not None:
+            batch.do(draw)
+    return () if batch.draw is not None or not alone else renewals
+
+
+def drawn(cached: CachedBucket, batch: Batch, now_ms: int) -> None:
+    """Keep what the batch took ahead: its write was applied."""
+    if cached.queue.hold is not None:
+        cached.queue.hold.written(batch.draw, cached.state, now_ms)
+
+
+def put_back(namespace_state: NamespaceState, cached: CachedBucket, batch: Batch) -> None:
+    """Leave to the next write what this one was to count, which was not applied."""
+    if batch.refused:
+        namespace_state.refusals.put_back(cached, batch.refused)
+    if batch.draw is not None and cached.queue.hold is not None:
+        cached.queue.hold.put_back(batch.draw)

@@ -1,0 +1,282 @@
+"""Tokens held ahead: what this process took of a bucket before it admits by it.
+
+The problem: an acquire is a request, whose milliseconds and write unit are the price of exact limits. The choice: a
+write takes once more what this process used of the bucket within the last ``ahead`` seconds, and the next acquires are
+served from this block without a request. A block is void ``ahead`` seconds after the instant of its write, so an
+admission comes at most that long after its tokens left the table. Every process lowers the ceiling by what is minted in
+that time, so the burst holds strictly, though nobody knows who holds what. What is left of a block comes back with a
+later write, less what was minted since: the bucket may have refilled behind it, and would have it twice. The price is a
+lower burst, tokens that a crash loses, and usage that is counted with the next write.
+docs/design/admission.md ("Tokens held ahead") has the proof.
+
+This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`` admits by them.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final, Literal
+
+from ..operations.values import NOTHING
+from ..runtime import forks
+from ..runtime.elapsed import elapsed_ms
+from ..schema.items import BucketState
+from ..values.limits import MILLI, Limit
+from ..values.resolution import Config
+from .blocks import Block, Draw, Pace, Shard, come_back
+
+LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
+EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
+PATIENCE: Final = 0.01  # seconds: a signal handler that interrupts the owner of the lock would wait for itself
+BACKWARD_MS: Final = 1000  # the most that the clock may be corrected backwards behind a block
+MOST_ENDED: Final = 16
+
+Purpose = Literal["renew", "count", "end"]
+
+
+class Hold:
+    """What this process holds of one bucket, over all its shards. Threads may share it; a child process begins again.
+
+    ``limits`` are the rules by which its blocks were taken. ``due``: a block should be renewed. ``reminded``: a
+    reminder is on its way. ``state``: the bucket after the last write for the hold.
+    """
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self.now = now
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._generation = forks.generation
+        self._lock = Lock()
+        self.limits: tuple[Limit, ...] = ()
+        self.due = False
+        self.reminded = False
+        self.state: BucketState | None = None
+        self._life_ms = 0
+        self._blocks: list[Block] = []
+        self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
+        self._spent: dict[str, int] = {}
+        self._events = 0
+        self._pace = Pace()
+        self._low: Mapping[str, int] = NOTHING
+        self._from_ms = self._until_ms = self._look_ms = self._renew_ms = 0
+        self._until = 0.0
+        self._left: dict[str, int] = {}  # of all blocks
+        self._known: Mapping[str, int] = NOTHING  # the same, as the blocks know it
+        self._taken: Mapping[str, int] = NOTHING
+
+    # admit
+
+    def move(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1) -> bool:
+        """Admit the amounts by what is held, and take negative ones back: all of them, or none.
+
+        A hold takes back no more than its blocks had.
+        """
+        if self._generation != forks.generation:
+            self._begin_again()
+        if not self._left or not self._lock.acquire(timeout=PATIENCE):
+            return False
+        try:
+            if not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
+                self._look(now_ms)
+            left, low = self._left, self._low
+            for name, amount in amounts.items():
+                if amount > left.get(name, -1) or (amount < 0 and left[name] - amount > self._taken[name]):
+                    return False
+            for name, amount in amounts.items():
+                left[name] = rest = left[name] - amount
+                if rest < low.get(name, 0):
+                    self.due = True
+            self._events += events
+            return True
+        finally:
+            self._lock.release()
+
+    def left(self, now_ms: int) -> Mapping[str, int]:
+        """Return what is held, in millitokens by limit."""
+        with self._locked() as mine:
+            if not mine:
+                return NOTHING
+            self._look(now_ms)
+            return self._left.copy()
+
+    # write
+
+    def draw(
+        self, config: Config, shard: Shard, used: Mapping[str, int], events: int, now_ms: int, purpose: Purpose
+    ) -> Draw | None:
+        """Return what the next write does for the hold; ``None`` if it has nothing to do.
+
+        ``used``: what the write takes for acquires, of which it has ``events``.
+        """
+        with self._locked() as mine:
+            if not mine:
+                return None
+            if config.limits != self.limits:
+                self.limits, self._life_ms = config.limits, round(min(config.ahead.values(), default=0) * 1000)
+                self._tell_blocks()
+                self._blocks.clear()
+                self._ended.clear()
+                self._look_at_blocks()
+            self._look(now_ms)
+            if purpose == "end":
+                self._ended.extend(self._blocks)
+                self._blocks.clear()
+                self._look_at_blocks()
+            if purpose == "count" and self._blocks:
+                return None
+            self._pace.add(_sum(used, self._spent), events + self._events, now_ms, self._life_ms)
+            wanted = self._wanted(config, shard, now_ms) if purpose == "renew" else None
+            ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
+            back = come_back(ended, shard.limits, now_ms)
+            paid = self._pay({name: -left for name, left in shard.left.items() if left < 0})
+            spent = {name: amount for name, amount in self._spent.items() if amount and name in shard.limits}
+            if not (wanted or back or spent or paid or self._events):
+                return None
+            block = None
+            if wanted:
+                block = Block(wanted, now_ms, elapsed_ms() + self._life_ms, shard.number, shard.shards)
+            draw = Draw(block, ended, back, spent, self._events, paid)
+            for each in ended:
+                self._ended.remove(each)
+            self._spent, self._events = {}, 0
+            return draw
+
+    def put_back(self, draw: Draw) -> None:
+        """Take back what a write was to do that was not applied."""
+        with self._locked() as mine:
+            if mine:
+                self._spent = _sum(self._spent, draw.spent)
+                self._events += draw.events
+                self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
+                self._ended.extend(draw.ended)
+
+    def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
+        """Note what a write of the bucket showed, and that it did what was drawn, if anything was."""
+        with self._locked() as mine:
+            if not mine:
+                return
+            self.state = state
+            self._look(now_ms)
+            if draw is not None and draw.block is not None:
+                self._blocks.append(draw.block)
+                self._look_at_blocks()
+                self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
+                self._renew_ms = draw.block.taken_ms + self._life_ms - self._life_ms // EIGHTH
+                self._look_ms = min(self._renew_ms, self._until_ms)
+                self.due = False
+
+    def renews(self, now_ms: int) -> None:
+        """Note that a renewal is on its way: if it brings no block, the next is due after a part of a block's life."""
+        with self._locked() as mine:
+            if mine:
+                self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
+                self._look_ms = min(self._renew_ms, self._until_ms)
+                self.due = False
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it has a block, or something to count."""
+        return bool(self._blocks or self._events or self._spent)
+
+    def reminder(self) -> float | None:
+        """Return the seconds until a write of its own has to end the hold; ``None`` if it has nothing, or one is on its
+        way.
+        """
+        with self._locked() as mine:
+            if not mine or self.reminded or not self.is_used:
+                return None
+            self.reminded = True
+            ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
+            return max(ends, default=self._life_ms) / 1000
+
+    # blocks
+
+    def _wanted(self, config: Config, shard: Shard, now_ms: int) -> dict[str, int] | None:
+        """Return the size of the next block: what was used in the life of a block, less what is held.
+
+        It leaves at least what is minted in the time ahead, so that others find their next block, too. Nothing if too
+        few acquires would be served by it.
+        """
+        ahead, least = config.ahead, 1.0
+        if not self._pace.used or not self._pace.used.keys() <= ahead.keys():
+            return None
+        wanted = {name: max(0, round(used) - self._left.get(name, 0)) for name, used in self._pace.used.items()}
+        for name, amount in wanted.items():
+            limit = shard.limits[name]
+            floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
+            if amount > (there := shard.left[name] - floor):
+                least = min(least, max(0, there) / amount)
+        if self._pace.events * least < LEAST_ACQUIRES or not any(wanted.values()):
+            return None
+        return {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
+
+    def _pay(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
+        """Take from the blocks what the next write counts itself, and return it; nothing if it is not held."""
+        if not all(amount <= self._left.get(name, 0) for name, amount in amounts.items()):
+            return NOTHING
+        self._tell_blocks()
+        for name, amount in amounts.items():
+            self._left[name] = min(self._left[name] - amount, self._taken[name])
+        before = dict(self._spent)
+        self._tell_blocks()
+        self._spent = before
+        return amounts
+
+    def _look(self, now_ms: int) -> None:
+        """Tell the blocks what was spent, and end those whose time is over."""
+        self._tell_blocks()
+        real, live = elapsed_ms(), []
+        for block in self._blocks:
+            ends_ms = block.taken_ms + self._life_ms
+            if block.taken_ms - BACKWARD_MS <= now_ms < ends_ms and real < block.until:
+                live.append(block)
+            else:
+                self._ended.append(block)
+        self._blocks = live
+        self._look_at_blocks()
+        if live and now_ms >= self._renew_ms:
+            self.due = True
+        self._look_ms = self._until_ms if now_ms >= self._renew_ms else min(self._renew_ms, self._until_ms)
+
+    def _tell_blocks(self) -> None:
+        """Take what was spent from the blocks, the oldest first; what came back goes to the newest first."""
+        for name, before in self._known.items():
+            change = before - self._left[name]
+            if change:
+                self._spent[name] = self._spent.get(name, 0) + change
+            for block in self._blocks if change > 0 else reversed(self._blocks):
+                free, taken = block.left.get(name, 0), block.taken.get(name, 0)
+                part = min(change, free) if change > 0 else max(change, free - taken)
+                if part:
+                    block.left[name] = free - part
+                    change -= part
+        self._known = dict(self._left)
+
+    def _look_at_blocks(self) -> None:
+        """Sum up the blocks."""
+        self._left, self._taken = {}, {}
+        for block in self._blocks:
+            self._left = _sum(self._left, block.left)
+            self._taken = _sum(self._taken, block.taken)
+        self._known = dict(self._left)
+        self._from_ms = max((block.taken_ms for block in self._blocks), default=0) - BACKWARD_MS
+        self._until_ms = self._look_ms = min((block.taken_ms for block in self._blocks), default=0) + self._life_ms
+        self._until = min((block.until for block in self._blocks), default=0.0)
+
+    @contextmanager
+    def _locked(self) -> Iterator[bool]:
+        """Return whether the lock is this caller's for the block."""
+        if self._generation != forks.generation:
+            self._begin_again()
+        mine = self._lock.acquire(timeout=PATIENCE)
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._lock.release()
+
+
+def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}

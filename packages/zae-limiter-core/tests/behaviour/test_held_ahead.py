@@ -1,0 +1,275 @@
+"""A process holds tokens ahead: acquires without a request, by tokens that left the table at most ``ahead`` before."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from support.core.shards import split_into
+from support.core.worlds import Process, World, drain, take
+from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter.operations.errors import Unreachable
+from zae_limiter.runtime import forks
+
+RPM = Limit.per_minute("rpm", 6_000, ahead=1)  # 100 a second; 5,900 are usable
+TPM = Limit.per_minute("tpm", 600_000, ahead=1)
+
+
+async def warm(world: World, *limits: Limit, **options: Any) -> Process:
+    """A process that has used the bucket for two seconds, 50 acquires in each."""
+    process = await world.process(**options)
+    await process.limiter.set_resource_defaults("r", [*limits])
+    await use(world, process.limiter, 100, **{limit.name: 1 for limit in limits})
+    process.wire.sent()
+    return process
+
+
+async def use(world: World, limiter: RateLimiter, acquires: int, entity: str = "e", **consume: int) -> None:
+    """Acquire so often, every 20 ms."""
+    for _ in range(acquires):
+        await take(limiter, entity, "r", **consume)
+        world.clock.advance(seconds=0.02)
+
+
+async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    return item
+
+
+async def until_written(process: Process) -> None:
+    """Wait for the writes in the background, which take no time by the world's clock."""
+    for _ in range(500):
+        if not process.repository.driver._active:
+            return
+        await asyncio.sleep(0.002)
+
+
+async def test_a_busy_caller_sends_a_request_per_second_and_not_per_acquire(world: World) -> None:
+    limiter, wire = process = await warm(world, RPM, TPM)
+    for _ in range(250):
+        await use(world, limiter, 1, rpm=1, tpm=1)
+        await until_written(process)
+    assert len(wire.sent()) <= 1.2 * 5 + 1
+
+
+async def test_without_ahead_every_acquire_is_a_request(world: World) -> None:
+    limiter, wire = await warm(world, Limit.per_minute("rpm", 6_000))
+    await use(world, limiter, 50, rpm=1)
+    assert wire.sent() == ["Update"] * 50
+
+
+async def test_what_is_held_is_void_after_that_time(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    await take(limiter, "e", "r", rpm=1)
+    await until_written(process)
+    wire.sent()
+    await take(limiter, "e", "r", rpm=1)
+    assert wire.sent() == []
+    world.clock.advance(seconds=1)
+    await take(limiter, "e", "r", rpm=1)
+    assert wire.sent() == ["Update"]
+
+
+async def test_it_is_void_if_the_process_was_stopped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    await until_written(process)
+    wire.sent()
+    from zae_limiter.flows import hold
+
+    before = hold.elapsed_ms()
+    monkeypatch.setattr(hold, "elapsed_ms", lambda: before + 60_000)  # by the clock that nobody sets
+    await take(limiter, "e", "r", rpm=1)
+    assert wire.sent() == ["Update"]
+
+
+async def test_a_child_process_holds_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    await until_written(process)
+    wire.sent()
+    monkeypatch.setattr(forks, "generation", forks.generation + 1)
+    async with limiter.acquire("e", "r", {"rpm": 1}):
+        assert wire.sent() == ["Update"]
+
+
+async def test_two_processes_never_admit_more_than_the_burst(world: World) -> None:
+    one, two = await warm(world, RPM), await world.process()
+    await use(world, two.limiter, 50, rpm=1)
+    world.clock.advance(seconds=60)
+    for each in (one, two):  # both hold some of a full bucket
+        await use(world, each.limiter, 10, rpm=1)
+    admitted = 0
+    for each in (one, two):
+        admitted += await drain(each.limiter, "e", "r", "rpm")
+    assert admitted + 20 <= 6_000 + 100 * 0.4
+
+
+async def test_usage_is_exact_when_the_block_is_over(world: World) -> None:
+    limiter, _ = process = await warm(world, RPM, TPM)
+    await use(world, limiter, 37, rpm=1, tpm=10)
+    await limiter.repository.close()
+    item = await item_of(world, limiter)
+    assert (item["b_rpm_tc"], item["b_tpm_tc"], item["ev"]) == (137_000, 470_000, 137)
+    del process
+
+
+async def test_a_write_of_its_own_counts_the_usage_of_a_process_that_rests(world: World) -> None:
+    limit = Limit.per_minute("rpm", 6_000, ahead=0.2)
+    process = await world.process(clock=None)
+    limiter, _ = process
+    await limiter.set_resource_defaults("r", [limit])
+    for _ in range(40):
+        await take(limiter, "e", "r", rpm=1)
+    for _ in range(100):
+        await asyncio.sleep(0.02)
+        item = await item_of(world, limiter)
+        if item["ev"] == 40:
+            break
+    assert (item["b_rpm_tc"], item["ev"]) == (40_000, 40)
+
+
+async def test_statuses_are_those_of_an_acquire_by_a_request(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    world.clock.advance(seconds=60)
+    for _ in range(20):  # they take no time
+        await take(limiter, "e", "r", rpm=1)
+    await until_written(process)
+    wire.sent()
+    async with limiter.acquire("e", "r", {"rpm": 5}) as lease:
+        assert len(wire.sent()) <= 1  # in the background
+        [status] = lease.statuses
+        assert (status.limit_name, status.requested, status.exceeded, status.available) == ("rpm", 5, False, 5_875)
+        assert lease.consumed == {"rpm": 5}
+        assert not lease.degraded
+    assert (await limiter.available("e", "r"))["rpm"] == 5_875
+
+
+async def test_a_correction_is_taken_from_what_is_held_and_brought_back_to_it(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    await until_written(process)
+    wire.sent()
+    async with limiter.acquire("e", "r", {"rpm": 2}) as lease:
+        await lease.adjust(rpm=3)
+    async with limiter.acquire("e", "r", {"rpm": 4}) as lease:
+        await lease.settle(rpm=1)
+    with pytest.raises(ZeroDivisionError):
+        async with limiter.acquire("e", "r", {"rpm": 7}):
+            raise ZeroDivisionError
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        await lease.consume(rpm=1)
+    assert len(wire.sent()) <= 1  # in the background
+    await limiter.repository.close()
+    item = await item_of(world, limiter)
+    assert (item["b_rpm_tc"], item["ev"]) == (100_000 + 5_000 + 1_000 + 2_000, 100 + 5)
+
+
+async def test_a_hold_takes_no_more_back_than_it_had(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    async with limiter.acquire("e", "r", {"rpm": 1_000}) as lease:
+        await until_written(process)
+        wire.sent()
+        await lease.settle(rpm=0)
+    assert wire.sent() == ["Update"]
+    hold = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0)).queue.hold
+    assert sum(hold.left(world.clock.now_ms()).values()) <= 1_100_000
+
+
+async def test_child_and_parent_are_both_held(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.set_resource_defaults("r", [RPM])
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await use(world, limiter, 100, rpm=1)
+    wire.sent()
+    await use(world, limiter, 50, rpm=1)
+    assert len(wire.sent()) <= 4
+    await limiter.repository.close()
+    for entity in ("e", "p"):
+        item = world.bucket_of(limiter, entity, "r")
+        assert item is not None
+        assert (item["b_rpm_tc"], item["ev"]) == (150_000, 150)
+
+
+async def test_a_refusal_of_the_parent_gives_the_child_its_tokens_back(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.set_resource_defaults("r", [RPM])
+    await limiter.create_entity("p")
+    await limiter.set_limits("p", [Limit.per_minute("rpm", 110)], resource="r")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await use(world, limiter, 100, rpm=1)
+    refused = 0
+    for _ in range(50):
+        try:
+            await take(limiter, "e", "r", rpm=1)
+        except RateLimitExceeded:
+            refused += 1
+    assert refused > 20
+    await limiter.repository.close()
+    item = await item_of(world, limiter)
+    assert (item["b_rpm_tc"], item["ev"]) == (1000 * (150 - refused), 150 - refused)
+    del wire
+
+
+async def test_a_changed_limit_ends_what_is_held(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    await until_written(process)
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 1)])
+    with pytest.raises(RateLimitExceeded):
+        await take(limiter, "e", "r", rpm=1_000)
+    wire.sent()
+
+
+async def test_every_shard_is_drawn_on(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    split_into(world, limiter, 4)
+    await use(world, limiter, 200, rpm=1)
+    wire.sent()
+    await use(world, limiter, 100, rpm=1)
+    assert len(wire.sent()) <= 10
+    await limiter.repository.close()
+
+
+async def test_nothing_is_held_of_a_bucket_that_is_short(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 60, ahead=1)])
+    await drain(limiter, "e", "r", "rpm")
+    hold = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0)).queue.hold
+    assert sum(hold.left(world.clock.now_ms()).values()) < 1_000
+    del wire
+
+
+async def test_what_is_held_outlives_an_outage_by_its_own_time(world: World) -> None:
+    process = await warm(world, RPM)
+    limiter, wire = process
+    await until_written(process)
+    wire.break_down(Unreachable("away"))
+    await take(limiter, "e", "r", rpm=1)
+    world.clock.advance(seconds=1)
+    with pytest.raises(RateLimiterUnavailable):
+        await take(limiter, "e", "r", rpm=1)
+
+
+async def test_a_change_of_the_entity_reaches_what_another_process_holds_within_that_time(world: World) -> None:
+    admin = await world.process()
+    process = await warm(world, RPM)
+    limiter, _ = process
+    await until_written(process)
+    await admin.limiter.set_limits("e", [Limit.per_minute("rpm", 0)], resource="r")
+    admitted = 0
+    for _ in range(60):
+        try:
+            await take(limiter, "e", "r", rpm=1)
+            admitted += 1
+        except RateLimitExceeded:
+            break
+        await until_written(process)
+        world.clock.advance(seconds=0.02)
+    assert admitted <= 50

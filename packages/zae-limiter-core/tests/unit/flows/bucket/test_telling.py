@@ -1,0 +1,35 @@
+from support.core.plays import NOW, bucket_item
+from zae_limiter import Limit
+from zae_limiter.flows.bucket.reading import balance
+from zae_limiter.flows.bucket.telling import CLOCKS_MS, _updates
+from zae_limiter.operations.values import Item
+from zae_limiter.schema.items import BucketState, read_bucket
+
+RPM = Limit.per_minute("rpm", 60)
+
+
+def told(state: BucketState, now_ms: int) -> Item:
+    [(_, update)] = _updates([state], now_ms)
+    added = {name: state.item.get(name, 0) + amount for name, amount in update.add.items()}
+    return {**state.item, **added, **update.set}
+
+
+def test_a_told_bucket_has_the_same_headroom_at_every_instant() -> None:
+    state = read_bucket(bucket_item({RPM: 5000}, rf=NOW - 7_777))
+    after = read_bucket(told(state, NOW))
+    for at_ms in (NOW - 1, NOW, NOW + 1, NOW + 12_345, NOW + 3_600_000):
+        assert balance(after, "rpm", at_ms) == balance(state, "rpm", at_ms)
+
+
+def test_the_anchor_and_the_cv_grow_although_the_clock_stands_still() -> None:
+    state = read_bucket(bucket_item({RPM: 5000}, rf=NOW, cv=NOW))
+    first = read_bucket(told(state, NOW))
+    second = read_bucket(told(first, NOW))
+    assert first.anchor_ms < second.anchor_ms
+    assert first.item["cv"] == NOW + CLOCKS_MS
+    assert second.item["cv"] == first.item["cv"] + 2  # a read after the first tells at most one more
+
+
+def test_all_shards_get_the_same_cv() -> None:
+    old, new = (read_bucket(bucket_item({RPM: 5000}, cv=cv)) for cv in (NOW, NOW + 9_000))
+    assert {update.set["cv"] for _, update in _updates([old, new], NOW)} == {NOW + 9_002}
