@@ -49,7 +49,7 @@ async def test_processes_cut_off_admit_no_more_than_the_limit_and_count_it_when_
     seconds = AWAY - 1
     assert 0.5 * RATE * seconds <= len(by_share) * TOKENS <= RATE * (seconds + 1)
     assert _overdraft(note for note in notes if note.before < back) <= 2 * PROCESSES * TOKENS
-    assert _overdraft(notes) <= 2 * PROCESSES * TOKENS + min(BURST, RATE * AWAY)  # until all have paid
+    assert _overdraft(notes) <= 2 * PROCESSES * TOKENS + BURST  # until all have paid
     assert harness.consumed(ENTITY, RESOURCE, LIMIT) == len(notes) * TOKENS * 1000
 
 

@@ -50,17 +50,36 @@ class Consumption:
     """What this process and all others consumed of a shard, in millitokens by window and limit.
 
     ``_before``: the state as it was last seen before the ``_current`` window. ``_since``: the first whole window.
+    ``_inside``: what others consumed in the current window between answers that touch no other window, ``_across``:
+    between those that do.
     """
 
-    __slots__ = ("_before", "_current", "_generation", "_others", "_own", "_since")
+    __slots__ = (
+        "_across",
+        "_before",
+        "_current",
+        "_from_ms",
+        "_generation",
+        "_inside",
+        "_others",
+        "_own",
+        "_since",
+        "_to_ms",
+    )
 
     def __init__(self, before: BucketState, first_ms: int) -> None:
         self._before = before
         self._generation = forks.generation
         self._since = window_of(first_ms + MARGIN_MS) + 1
-        self._current = window_of(first_ms)
         self._own: dict[int, dict[str, int]] = {}
         self._others: dict[int, dict[str, int]] = {}
+        self._begin(window_of(first_ms))
+
+    def _begin(self, window: int) -> None:
+        self._current = window
+        self._from_ms, self._to_ms = window * WINDOW_MS + MARGIN_MS, (window + 1) * WINDOW_MS - MARGIN_MS
+        self._inside: dict[str, int] = {}
+        self._across: dict[str, int] = {}
 
     @property
     def is_inherited(self) -> bool:
@@ -72,11 +91,14 @@ class Consumption:
         window = window_of(at_ms)
         if window <= self._current:  # the clock went back
             return
-        own = self._own.setdefault(self._current, {})
+        own = self._own[self._current] = {}
         for each in last.limit_states:
+            inside, across = self._inside.get(each.name, 0), self._across.get(each.name, 0)
             consumed = last.item.get(each.consumed, 0) - self._before.item.get(each.consumed, 0)
-            own[each.name] = own.get(each.name, 0) + consumed
-        self._before, self._current = last, window
+            own[each.name] = consumed - inside - across
+            self._add(self._current, each.name, inside)
+        self._before = last
+        self._begin(window)
         self._own = {each: self._own[each] for each in self._own if each >= window - WINDOWS - 1}
         self._others = {each: self._others[each] for each in self._others if each >= window - WINDOWS - 1}
 
@@ -84,16 +106,21 @@ class Consumption:
         self, last: BucketState, state: BucketState, own: Mapping[str, int], since_ms: int, at_ms: int
     ) -> None:
         """Count what others consumed between two answers; ``own`` has the changes of this process by attribute."""
-        first = max(window_of(since_ms - MARGIN_MS), window_of(at_ms) - WINDOWS - 1)
-        mine = self._own.setdefault(self._current, {})
-        for each in state.limit_states:
-            change = state.item[each.consumed] - last.item.get(each.consumed, 0) - own.get(each.consumed, 0)
-            if not change:
-                continue
-            mine[each.name] = mine.get(each.name, 0) - change
-            for window in range(first, window_of(at_ms + MARGIN_MS) + 1) if change > 0 else ():
-                seen = self._others.setdefault(window, {})
-                seen[each.name] = seen.get(each.name, 0) + change
+        now, before = state.item, last.item
+        is_inside = self._from_ms <= since_ms and at_ms < self._to_ms
+        seen = self._inside if is_inside else self._across
+        for name, _, consumed, _, _, _ in state.limit_states:
+            change = now[consumed] - before.get(consumed, 0) - own.get(consumed, 0)
+            seen[name] = seen.get(name, 0) + change
+            if not is_inside:
+                first = max(window_of(since_ms - MARGIN_MS), window_of(at_ms) - WINDOWS - 1)
+                for window in range(first, window_of(at_ms + MARGIN_MS) + 1):
+                    self._add(window, name, change)
+
+    def _add(self, window: int, name: str, change: int) -> None:
+        if change > 0:
+            others = self._others.setdefault(window, {})
+            others[name] = others.get(name, 0) + change
 
     def part(self, limit: str, seen_at_ms: int) -> int:
         """Return the part of this process in millionths, by the windows that the answer at ``seen_at_ms`` completed.
