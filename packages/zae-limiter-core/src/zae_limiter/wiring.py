@@ -112,7 +112,8 @@ def late_namespace_state(
     """
     if options.on_unavailable == "block":
         raise outage
-    log.warning("namespace %r is opened when the store answers; until then %s: %s", name, _MEANWHILE[options.on_unavailable], outage)
+    meanwhile = _MEANWHILE[options.on_unavailable]
+    log.warning("namespace %r is opened when the store answers; until then %s: %s", name, meanwhile, outage)
     return open_later(namespace_state_of(options, name, None, clock), find)
 
 

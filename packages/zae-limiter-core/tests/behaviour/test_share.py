@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from support.core.worlds import Process, World, take
+from support.core.shards import shard_items, split_into
+from support.core.wires import Wire
+from support.core.worlds import Process, World, take, until
 from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import Unreachable
 
@@ -137,6 +139,18 @@ async def test_an_amount_above_the_share_of_the_burst_waits_for_the_store(world:
         await take(processes[0].limiter, "e", "r", rpm=400)
 
 
+async def test_an_amount_that_never_passes_and_a_blocked_limit_are_refused(world: World) -> None:
+    (process,) = await fleet(world, [4])
+    process.wire.break_down(AWAY)
+    world.clock.advance(seconds=1)
+    blocked = Limit.per_minute("rpm", 0)
+    with pytest.raises(RateLimitExceeded, match="never pass"):
+        await take(process.limiter, "e", "r", rpm=601)
+    with pytest.raises(RateLimitExceeded, match="blocked"):
+        async with process.limiter.acquire("e", "r", {"rpm": 1}, limits=[blocked]):
+            pass
+
+
 async def test_a_caller_that_waits_gets_its_tokens_by_the_share(world: World) -> None:
     processes = await fleet(world, [4, 4])
     for process in processes:
@@ -157,8 +171,8 @@ async def back(*processes: Process) -> None:
     for process in processes:
         process.wire.repair()
     for process in processes:
-        while not await process.repository.ping():
-            await asyncio.sleep(0.05)
+        repository = process.repository
+        await until(lambda repository=repository: repository.get_store_stats().breaker == "closed")  # type: ignore[misc]
 
 
 async def test_all_amounts_are_counted_when_the_table_is_back_and_the_shares_are_merged(world: World) -> None:
@@ -302,3 +316,57 @@ async def test_the_policy_of_the_call_comes_first(world: World) -> None:
             pass
     async with process.limiter.acquire("e", "r", {"rpm": 600}, on_unavailable="allow") as lease:
         assert lease.degraded
+
+
+# shards, shadow limits
+
+
+async def test_a_bucket_of_several_shards_has_one_share_and_each_shard_pays_its_part(world: World) -> None:
+    (process,) = await fleet(world, [4], rounds=1)
+    split_into(world, process.limiter, 2)
+    for _ in range(300):
+        await take(process.limiter, "e", "r", rpm=2)
+        world.clock.advance(seconds=0.5)
+    before = {shard: item["b_rpm_tc"] for shard, item in shard_items(world, process.limiter).items()}
+    process.wire.break_down(AWAY)
+    assert await drain(process, step=10) >= 580
+    await back(process)
+    await process.repository.close()
+    after = {shard: item["b_rpm_tc"] for shard, item in shard_items(world, process.limiter).items()}
+    assert len(after) == 2
+    assert [after[shard] - before[shard] for shard in after] == pytest.approx([295_000, 295_000], abs=10_000)
+
+
+async def test_a_shadow_limit_refuses_nobody_and_is_counted(world: World) -> None:
+    limits = [Limit.per_minute("tpm", 60, shadow=True), RPM]
+    process = await world.process(default_limits=limits, on_unavailable="share")
+    for _ in range(100):
+        await take(process.limiter, "e", "r", rpm=4, tpm=1)
+        world.clock.advance(seconds=1)
+    process.wire.break_down(AWAY)
+    await take(process.limiter, "e", "r", rpm=100, tpm=500)
+    await back(process)
+    await process.repository.close()
+    item = world.bucket_of(process.limiter, "e", "r")
+    assert item is not None
+    assert (item["b_rpm_tc"], item["b_tpm_tc"], item["ev"]) == (500_000, 600_000, 101)
+
+
+async def test_callers_at_the_same_time_share_one_share(world: World) -> None:
+    (process,) = await fleet(world, [4])
+    free = await balance(process)
+    process.wire.break_down(AWAY)
+    calls = (take(process.limiter, "e", "r", rpm=60) for _ in range(30))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(answer is None for answer in answers) == free // 60
+    assert {type(answer) for answer in answers if answer is not None} == {RateLimitExceeded}
+
+
+async def test_a_process_that_opens_in_an_outage_passes_nobody_until_the_store_answers(world: World) -> None:
+    wire = Wire(world.table)
+    wire.break_down(AWAY)
+    process = await world.process(default_limits=[RPM], on_unavailable="share", wire=wire)
+    with pytest.raises(RateLimiterUnavailable):
+        await take(process.limiter, "e", "r", rpm=1)
+    await back(process)
+    await take(process.limiter, "e", "r", rpm=1)

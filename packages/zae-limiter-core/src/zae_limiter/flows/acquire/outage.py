@@ -150,12 +150,12 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
 def _raise_if_impossible(
     request: AcquireRequest, statuses: Sequence[LimitStatus], claims: Sequence[Claim], error: StoreError
 ) -> None:
-    """Raise ``RateLimiterUnavailable`` if the shares can never have the amounts, however long the outage is."""
+    """Raise ``RateLimiterUnavailable`` if the shares can never have the amounts, but the whole limits could."""
     bucket = f"{request.entity_id}/{request.resource}"
     if not claims:
         raise RateLimiterUnavailable(f"{error}; this process does not know the limits of {bucket}") from error
     for status in statuses:
-        if status.retry_after_seconds == inf:
+        if status.retry_after_seconds == inf and status.requested * MILLI <= status.limit.ceiling_milli:
             what = f"{status.requested} {status.limit_name} of {status.entity_id}/{status.resource}"
             problem = f"{error}; the share of this process can never hold {what}"
             raise RateLimiterUnavailable(problem) from error
