@@ -49,7 +49,7 @@ def is_void(since_ms: int, now_ms: int) -> bool:
 class Consumption:
     """What this process and all others consumed of a shard, in millitokens by window and limit.
 
-    ``_before``: the state as it was last seen before the ``_current`` window. ``_since``: the first whole window.
+    ``_before``: the counts as they were last seen before the ``_current`` window. ``_since``: the first whole window.
     ``_inside``: what others consumed in the current window between answers that touch no other window, ``_across``:
     between those that do.
     """
@@ -68,7 +68,7 @@ class Consumption:
     )
 
     def __init__(self, before: BucketState, first_ms: int) -> None:
-        self._before = before
+        self._before = _counts(before)
         self._generation = forks.generation
         self._since = window_of(first_ms + MARGIN_MS) + 1
         self._own: dict[int, dict[str, int]] = {}
@@ -91,13 +91,13 @@ class Consumption:
         window = window_of(at_ms)
         if window <= self._current:  # the clock went back
             return
-        own = self._own[self._current] = {}
-        for each in last.limit_states:
-            inside, across = self._inside.get(each.name, 0), self._across.get(each.name, 0)
-            consumed = last.item.get(each.consumed, 0) - self._before.item.get(each.consumed, 0)
-            own[each.name] = consumed - inside - across
-            self._add(self._current, each.name, inside)
-        self._before = last
+        counts, own = _counts(last), {}
+        for name, consumed in counts.items():
+            inside, across = self._inside.get(name, 0), self._across.get(name, 0)
+            own[name] = consumed - self._before.get(name, 0) - inside - across
+            self._add(self._current, name, inside)
+        self._own[self._current] = own
+        self._before = counts
         self._begin(window)
         self._own = {each: self._own[each] for each in self._own if each >= window - WINDOWS - 1}
         self._others = {each: self._others[each] for each in self._others if each >= window - WINDOWS - 1}
@@ -137,3 +137,8 @@ class Consumption:
         own = self._own.get(window, {}).get(limit, 0)
         others = self._others.get(window, {}).get(limit, 0)
         return own * MILLION // (own + others) if own > 0 else 0
+
+
+def _counts(state: BucketState) -> dict[str, int]:
+    """Return what all processes have consumed of each limit, since the bucket is there."""
+    return {each.name: state.item.get(each.consumed, 0) for each in state.limit_states}

@@ -131,15 +131,16 @@ class CachedBucket:
                 self.window_ends_ms = window_end(at_ms)
             others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
             if others or not self.uncontended:
-                if others:
+                if item[WRITES] < before.item[WRITES]:  # the bucket was made anew
+                    self._watch_from(at_ms)
+                elif others:
                     self._consumption(before, at_ms).see_others(before, state, own, since_ms, at_ms)
                 self._others = (self._others << 1 | others) & RECENT_ANSWERS
                 self.uncontended = self._others == 0
                 if not self.uncontended:
                     self._watch(before, state, since_ms, at_ms)
         else:
-            self.consumption = None
-            self.first_ms, self.window_ends_ms = at_ms, window_end(at_ms)
+            self._watch_from(at_ms)
         return state
 
     def part(self, limit: str, now_ms: int) -> int:
@@ -149,6 +150,11 @@ class CachedBucket:
         if self.consumption is None or is_void(self.seen_at_ms, now_ms):
             return 0
         return self.consumption.part(limit, self.seen_at_ms)
+
+    def _watch_from(self, at_ms: int) -> None:
+        """Forget the consumption: the bucket of this answer has no history, or none that this process knows."""
+        self.consumption = None
+        self.first_ms, self.window_ends_ms = at_ms, window_end(at_ms)
 
     def _consumption(self, before: BucketState, at_ms: int) -> Consumption:
         """Return the consumption that this process has seen since its first look, or since it was forked."""

@@ -128,6 +128,13 @@ def test_a_bucket_that_is_gone_takes_its_history_along() -> None:
     assert table.parts() == [0]
 
 
+def test_a_bucket_that_another_process_made_anew_has_no_history() -> None:
+    table = Table(2).play(every_second(1, 1))
+    assert min(table.parts()) > 0
+    table.item = {**table.item, CONSUMED: 0, WRITES: 0}
+    assert table.play(every_second(1, 1, seconds=35)).parts() == [0, 0]
+
+
 def test_a_forked_child_has_no_part_until_it_has_a_history_of_its_own() -> None:
     table = Table(1).play(every_second(1))
     forks.generation += 1
