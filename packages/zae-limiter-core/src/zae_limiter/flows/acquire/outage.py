@@ -143,7 +143,7 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
         if any(status.exceeded for status in waits):
             raise RateLimitExceeded(waits, request.entity_id, by_share=True) from error
         for claim, share in found:
-            shares.held[_key(claim)] = share
+            shares.hold(_key(claim), share)
             share.count(claim.amounts, now, events=1 if any(claim.amounts.values()) else 0)
 
 

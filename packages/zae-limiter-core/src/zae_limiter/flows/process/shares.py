@@ -163,7 +163,7 @@ class Owed:
 class Shares(Generic[B]):
     """The shares of this process by entity and resource, and what it owes by shard. Use it under its ``lock``.
 
-    ``held`` has the shares that are in use.
+    ``held`` has the shares that are in use. ``pending``: there is anything to use, to pay, or to see paid.
     """
 
     def __init__(self) -> None:
@@ -172,6 +172,7 @@ class Shares(Generic[B]):
 
     def _begin_anew(self) -> None:
         self.lock = RLock()
+        self.pending = False  # no property: every acquire asks for it
         self.held: dict[tuple[str, str], Share[B]] = {}
         self.owed: dict[B, Owed] = {}
         self._paying: dict[B, Owed] = {}
@@ -181,16 +182,17 @@ class Shares(Generic[B]):
         """Begin again in a child process: the shares, and what they owe, are the parent's."""
         self._begin_anew()
 
-    @property
-    def pending(self) -> bool:
-        """Whether there is anything to use, to pay, or to see paid."""
-        return bool(self.held or self.owed or self._paying)
+    def hold(self, key: tuple[str, str], share: Share[B]) -> None:
+        """Use a share from now on."""
+        self.held[key] = share
+        self.pending = True
 
     def owe(
         self, shard: B, config: Config, *, taken: Mapping[str, int], counted: Mapping[str, int], events: int = 0
     ) -> None:
         """Owe a shard more."""
         if events or any(taken.values()) or any(counted.values()):
+            self.pending = True
             self.owed.setdefault(shard, Owed(config)).add(taken, counted, events)
 
     def owed_to(self, shards: Iterable[B], limit: str) -> int:
@@ -246,4 +248,5 @@ class Shares(Generic[B]):
         ][:AT_ONCE]
         for shard in due:
             self._paying[shard] = self.owed.pop(shard)
+        self.pending = bool(self.held or self.owed or self._paying)
         return [self._paying[shard].pay(shard.queue, now_ms) for shard in due], lost

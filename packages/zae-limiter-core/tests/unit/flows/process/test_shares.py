@@ -35,7 +35,7 @@ def used(home: CachedBucket, tokens: int) -> tuple[Shares[CachedBucket], Share[C
     shares, share = Shares[CachedBucket](), Share(home, CONFIG, NOW, NOW)
     share.limits["rpm"] = LimitShare(RPM, HALF, 300_000, NOW)
     share.count({"rpm": tokens * 1000}, NOW, events=1)
-    shares.held[KEY] = share
+    shares.hold(KEY, share)
     return shares, share
 
 
