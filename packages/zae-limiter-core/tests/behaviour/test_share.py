@@ -275,6 +275,17 @@ async def test_a_second_outage_goes_on_with_what_the_first_left(world: World) ->
     assert await drain(process) == free - 100
 
 
+async def test_a_process_that_ends_in_the_outage_says_what_is_never_counted(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    (process,) = await fleet(world, [4])
+    process.wire.break_down(AWAY)
+    await take(process.limiter, "e", "r", rpm=100)
+    await process.repository.close()
+    assert "the store is away, so these amounts are never counted" in caplog.text
+    assert "{'rpm': 100000}" in caplog.text
+
+
 # all or nothing
 
 
