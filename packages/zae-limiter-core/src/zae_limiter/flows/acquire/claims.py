@@ -33,7 +33,7 @@ class Claim:
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
-    ``waits``: its caller waits for tokens.
+    ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
     """
 
     cached: CachedBucket
@@ -48,6 +48,7 @@ class Claim:
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None
+    insists: bool = False
 
     @property
     def checked(self) -> Mapping[str, int]:
@@ -85,6 +86,7 @@ class Claim:
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts
+        bucket_request.insists = self.insists
         if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
             self.turn.asks(self.cached.line, [bucket_request])
@@ -96,6 +98,8 @@ class Claim:
         """Return new requests for what is missing, one per shard; exactly one of them counts as the acquire."""
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
+        for each in new:
+            each.insists = self.insists
         if not any(request.events for request in kept):
             new[0].events, new[0].shadow_amounts = 1, self.shadow_amounts
         self.last = [*kept, *new]
@@ -146,7 +150,8 @@ def no_such_limit(request: AcquireRequest, name: str, known: Iterable[str]) -> V
 class Grant:
     """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
-    ``unavailable``: the error that left the amounts ``uncounted``. ``waited``: seconds before the tokens were there.
+    ``unavailable``: the error that left the amounts ``uncounted``; those of them that this process took from its shares
+    are ``shared``. ``waited``: seconds before the tokens were there.
     ``corrections`` wait for the end of the block; ``lost``: why the end was not written. A change holds the ``lock``
     and checks first whether the grant is ``open``: the block may end in another thread.
     """
@@ -156,6 +161,7 @@ class Grant:
     lost: InfrastructureError | None = None
     corrections: Mapping[str, int] = NOTHING
     uncounted: Mapping[str, int] = NOTHING
+    shared: Mapping[str, int] = NOTHING
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
