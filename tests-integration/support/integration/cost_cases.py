@@ -113,6 +113,8 @@ LIMITS_OF_LEVELS = [
         when="1,000 entities, in place of others",
         before=(called("set_many_limits", PLACES),),
     ),
+    case("count_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
+    case("tell_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
     case("get_system_defaults"),
     case("get_resource_defaults", MODEL),
     case("get_limits", KEY, MODEL),

@@ -35,11 +35,14 @@ def consent(
     resource: str | None,
     *,
     yes: bool,
+    output: OutputForm,
     rate: float = WRITES_PER_SECOND,
 ) -> None:
-    """Show how many live buckets would be told, and the cost; ask, unless ``yes``."""
+    """Show how many live buckets would be told, and the cost, beside a JSON document on standard error; ask, unless
+    ``yes``.
+    """
     live = repository.count_live_buckets(resource)
-    click.echo(forecast(connection, resource, live, rate=rate), err=True)
+    click.echo(forecast(connection, resource, live, rate=rate), err=output == "json")
     if not yes and live.buckets:
         confirm("Tell them?")
 

@@ -18,6 +18,7 @@ from zae_limiter import (
     Lease,
     Limit,
     LimitStatus,
+    LiveBuckets,
     Namespace,
     OnUnavailable,
     Options,
@@ -32,6 +33,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
     SyncStore,
+    ToldBuckets,
     UsagePage,
     UsageSummary,
 )
@@ -237,6 +239,8 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_children("project"), list[Entity])
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
+    assert_type(sync_repository.count_live_buckets("api"), LiveBuckets)
+    assert_type(await repository.tell_live_buckets(writes_per_second=100), ToldBuckets)
     assert_type(sync_repository.get_audit_events("user", limit=10), AuditPage)
     assert_type(sync_repository.get_usage_snapshots(entity_id="user"), UsagePage)
     assert_type(sync_repository.get_usage_summary(entity_id="user"), UsageSummary)

@@ -147,7 +147,7 @@ class LimitMethods(FlowRunner):
     async def count_live_buckets(self, resource: str | None = None) -> LiveBuckets:
         """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.
 
-        Reads rows of an index: about 80 of them for a read unit. Raises ``ValidationError``.
+        Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
         return await self._run(level_telling.count_live_buckets(self.namespace_state, resource))
 

@@ -49,7 +49,7 @@ def tell(
     if (resource is None) is not system:
         raise CommandError("pass either --resource NAME or --system")
     with open_namespace(connection, namespace) as repository:
-        consent(connection, repository, resource, yes=yes, rate=rate)
+        consent(connection, repository, resource, yes=yes, output=output, rate=rate)
         told = tell_now(connection, repository, resource, rate=rate)
         if output == "json":
             say_json({"resource": resource, **plain_told(told)})

@@ -48,7 +48,7 @@ def set_defaults(
     """Replace the limits of RESOURCE."""
     with open_namespace(connection, namespace) as repository:
         if now:
-            consent(connection, repository, resource, yes=yes)
+            consent(connection, repository, resource, yes=yes, output=output)
         repository.set_resource_defaults(resource, limits, principal=principal)
         told = tell(connection, repository, resource) if now else None
         _show(resource, repository.get_resource_defaults(resource), namespace, output, told)

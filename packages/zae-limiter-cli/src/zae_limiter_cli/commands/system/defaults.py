@@ -59,7 +59,7 @@ def set_defaults(
         raise CommandError("--now tells live buckets of changed limits: pass --limit, too")
     with open_namespace(connection, namespace) as repository:
         if now:
-            consent(connection, repository, None, yes=yes)
+            consent(connection, repository, None, yes=yes, output=output)
         repository.set_system_defaults(limits or None, on_unavailable, principal=principal)
         told = tell(connection, repository, None) if now else None
         _show(*repository.get_system_defaults(), namespace, output, told)

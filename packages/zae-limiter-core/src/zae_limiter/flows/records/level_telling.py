@@ -19,7 +19,7 @@ from ...exceptions import ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import Item, Page, Query
 from ...schema import keys
-from ...schema.attributes import EVENT_ID
+from ...schema.attributes import EVENT_ID, SK
 from ...schema.items import BucketId
 from ...values.buckets import LiveBuckets, ToldBuckets
 from ...values.naming import DEFAULT_RESOURCE, check_resource
@@ -130,7 +130,13 @@ def _concerned_by_system(rows: IndexRows) -> Flow[Concerns]:
 def _page(query: Query, rows: IndexRows) -> Flow[tuple[Query | None, list[BucketId]]]:
     page: Page = yield from with_retries(query)
     behind = None if page.next is None else replace(query, start=page.next)
-    return behind, rows.read(page.items, bucket_of_row)
+    return behind, rows.read(page.items, _bucket)
+
+
+def _bucket(row: Item) -> BucketId:
+    if row[SK] != keys.sk_state():
+        raise ValueError("not as a bucket")
+    return bucket_of_row(row)
 
 
 def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[float]:
