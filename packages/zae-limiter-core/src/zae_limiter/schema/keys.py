@@ -99,6 +99,11 @@ def pk_audit(ns: str, entity: str) -> str:
     return f"{ns}/AUDIT#{_encode_subject(entity)}"
 
 
+def pk_audit_of_namespace(ns: str) -> str:
+    """Return what the partition keys of all audit events of a namespace begin with."""
+    return f"{ns}/AUDIT#"
+
+
 def audit_system() -> str:
     """Return the subject of a system config's audit events."""
     return SYSTEM_SUBJECT
