@@ -49,6 +49,7 @@ READERS: dict[str, Reader] = {
     "resources with defaults": lambda repository: repository.list_resources_with_defaults(),
     "entities with limits": lambda repository: repository.list_entities_with_custom_limits("gpt-4"),
     "resources with entity configs": lambda repository: repository.list_resources_with_entity_configs(),
+    "audit events": lambda repository: repository.get_namespace_audit_events(datetime(2020, 1, 1, tzinfo=UTC)),
     "config places": lambda repository: repository.list_config_places(),
 }
 
@@ -83,6 +84,8 @@ def broken_of_its_own(own: list[Item], _: str) -> Iterator[Item]:
         elif item["SK"].startswith("#USAGE"):
             yield {**renamed, "entity_id": "key-9", "l_rpm": SECRET}
             yield {name: value for name, value in renamed.items() if is_key(name)} | {"PK": item["PK"] + "8"}
+        elif item["SK"].startswith("#AUDIT"):
+            yield {**item, "SK": item["SK"] + "1"}
         elif "#CONFIG" in item["SK"]:
             yield {**item, "SK": item["SK"] + "#OTHER"}
 

@@ -62,13 +62,14 @@ def get_namespace_events(
     ``ValidationError``.
     """
     validate_page(limit, start)
-    rows, events = IndexRows(namespace_state.namespace_id), list[AuditEvent]()
+    ns = namespace_state.namespace_id
+    rows, events = IndexRows(ns), list[AuditEvent]()
     late = yield from _late_rows(rows, asked.since, start)
     more = False
     for part in _parts(late):
         found = yield from read_all([row.key for row in part])
         present = [found[row.key] for row in part if row.key in found]
-        events += filter(asked.matches, rows.read(present, read_audit_event))
+        events += filter(asked.matches, rows.read(present, lambda item: _event(ns, item)))
         if more := len(events) > limit:
             break
     yield from report(rows)
@@ -96,6 +97,14 @@ def _row(item: Item) -> _Row:
     if item[GSI4SK] != key.pk or not key.sk.startswith(keys.AUDIT_PREFIX):
         raise ValueError("not as an audit event")
     return _Row(key.sk.removeprefix(keys.AUDIT_PREFIX), key)
+
+
+def _event(ns: str, item: Item) -> AuditEvent:
+    """Return the event of an item. Raises ``ValueError`` if its key is that of another one."""
+    event = read_audit_event(item)
+    if key_of(item) != Key(keys.pk_audit(ns, event.entity_id), keys.sk_audit(event.event_id)):
+        raise ValueError("not as the event of its key")
+    return event
 
 
 def _parts(rows: list[_Row]) -> Iterator[list[_Row]]:
