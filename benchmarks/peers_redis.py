@@ -19,7 +19,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
 from itertools import cycle
@@ -45,9 +45,12 @@ COLD_ROUNDS = 300
 
 STUB = "zae-limiter, to the stub"
 DYNOXIDE = "zae-limiter, to dynoxide"
+AHEAD = "zae-limiter with ahead, to dynoxide"
 LIMITS = "limits, fixed window"
 THROTTLED = "throttled-py, token bucket"
 OURS = (STUB, DYNOXIDE)
+AHEAD_SECONDS = 60.0
+AHEAD_AT_MOST = 0.1  # of the cheapest of theirs on one bucket; many are used too seldom to be held
 
 Decide = Callable[[str], Awaitable[None]]
 DecideSync = Callable[[str], None]
@@ -100,6 +103,11 @@ class Cell:
             if name in self.us:
                 ratio = self.us[name] / theirs
                 yield Row(f"{what}: {name} / the cheapest of theirs", ratio, at_most=self._at_most(case))
+        if AHEAD in self.us:
+            ratio = self.us[AHEAD] / theirs
+            yield Row(
+                f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=AHEAD_AT_MOST if self.buckets == 1 else None
+            )
 
     def _at_most(self, case: Case) -> float | None:
         if self.buckets > 1:
@@ -205,6 +213,7 @@ async def _run_async(servers: Servers) -> list[Cell]:
         libraries = {STUB: await _ours_to_the_stub(stack)}
         if servers.dynoxide is not None:
             libraries[DYNOXIDE] = await _ours_to_dynoxide(stack, servers.dynoxide)
+            libraries[AHEAD] = await _ours_to_dynoxide(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
         libraries |= {LIMITS: _limits(servers.redis), THROTTLED: _throttled(servers.redis)}
         return [await _cell(libraries, callers, buckets) for callers, buckets in CELLS]
 
@@ -231,6 +240,7 @@ def _run_sync(servers: Servers) -> list[Cell]:
         libraries = {STUB: _ours_to_the_stub_sync(stack)}
         if servers.dynoxide is not None:
             libraries[DYNOXIDE] = _ours_to_dynoxide_sync(stack, servers.dynoxide)
+            libraries[AHEAD] = _ours_to_dynoxide_sync(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
         libraries |= {LIMITS: _limits_sync(servers.redis), THROTTLED: _throttled_sync(servers.redis)}
         return [_cell_sync(libraries, callers, buckets) for callers, buckets in CELLS]
 
@@ -284,19 +294,20 @@ async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
     return partial(take, limiter)
 
 
-async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
+async def _ours_to_dynoxide(stack: AsyncExitStack, url: str, ahead: float = 0.0) -> Decide:
     from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options, RateLimiter, Repository
     from zae_limiter.engines.dynamodb.aio.store import DynamoDBStore
 
     from . import canned
 
-    store = DynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
+    table = f"{canned.TABLE}-{ahead:.0f}"
+    store = DynamoDBStore(table, endpoint_url=url, region="us-east-1", read_timeout=30)
     options = Options(
-        stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
+        stack=table, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
     )
     repository = await stack.enter_async_context(await Repository.over(store, options))
-    await repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
+    await repository.set_resource_defaults(canned.RESOURCE, [replace(limit, ahead=ahead) for limit in canned.LIMITS])
     limiter = RateLimiter(repository)
     for number in range(BUCKETS):
         await canned.take(limiter, canned.entity(number))
@@ -314,19 +325,20 @@ def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
     return partial(take_sync, limiter)
 
 
-def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
+def _ours_to_dynoxide_sync(stack: ExitStack, url: str, ahead: float = 0.0) -> DecideSync:
     from benchmarks.canned import NEVER_SPLIT
     from zae_limiter import Options, SyncRateLimiter, SyncRepository
     from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 
     from . import canned
 
-    store = SyncDynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
+    table = f"{canned.TABLE}-{ahead:.0f}"
+    store = SyncDynamoDBStore(table, endpoint_url=url, region="us-east-1", read_timeout=30)
     options = Options(
-        stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
+        stack=table, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
     )
     repository = stack.enter_context(SyncRepository.over(store, options))
-    repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
+    repository.set_resource_defaults(canned.RESOURCE, [replace(limit, ahead=ahead) for limit in canned.LIMITS])
     limiter = SyncRateLimiter(repository)
     for number in range(BUCKETS):
         canned.take_sync(limiter, canned.entity(number))

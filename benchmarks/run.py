@@ -21,6 +21,7 @@ NAMES = (
     "group_commit",
     "writes_per_admission",
     "model_writes",
+    "held_ahead",
     "overload_simulated",
     "overload",
     "memory_store",

@@ -2,9 +2,10 @@
 
 Lives here: HTTP as far as DynamoDB's clients use it, a service time, counts. Never: a condition or a table.
 
-``python -m benchmarks.stub FILE SERVICE_MS`` prints its port. FILE holds the answer; ``"@"`` in it becomes the number
-of writes that the partition key has seen, as the item itself would count them; ``"@2"`` as if another process made as
-many. ``GET /`` answers how many requests of each operation there were, and starts to count again.
+``python -m benchmarks.stub FILE SERVICE_MS`` prints its port. FILE holds the answer, whose partition key becomes that
+of the request. ``"@"`` in it becomes the number of writes that the partition key has seen, as the item itself would
+count them; ``"@2"`` as if another process made as many. ``GET /`` answers how many requests of each operation there
+were, and starts to count again.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ class Stub:
     def __init__(self, answer: bytes, service_ms: float) -> None:
         self.service_seconds = service_ms / 1000
         self._before, each, self._after = PLACE.split(answer)
+        key = KEY.search(answer)
+        self._place = key[1] if key else b""
         self._each = int(each or 1)
         self._writes: Counter[bytes] = Counter()
         self._requests: Counter[str] = Counter()
@@ -45,7 +48,8 @@ class Stub:
         place = key[1] if key else b""
         self._writes[place] += 1
         # The writer that created the item counted one, and a write is 1,000 in the item.
-        return _http(b'%s"%d"%s' % (self._before, 1000 * (self._each * self._writes[place] + 1), self._after))
+        item = b'%s"%d"%s' % (self._before, 1000 * (self._each * self._writes[place] + 1), self._after)
+        return _http(item.replace(self._place, place))
 
 
 class Connection(asyncio.Protocol):

@@ -10,6 +10,7 @@ from support.core.worlds import Process, World, drain, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.runtime import forks
+from zae_limiter.runtime.elapsed import elapsed_ms
 
 RPM = Limit.per_minute("rpm", 6_000, ahead=1)  # 100 a second; 5,900 are usable
 TPM = Limit.per_minute("tpm", 600_000, ahead=1)
@@ -19,16 +20,24 @@ async def warm(world: World, *limits: Limit, **options: Any) -> Process:
     """A process that has used the bucket for two seconds, 50 acquires in each."""
     process = await world.process(**options)
     await process.limiter.set_resource_defaults("r", [*limits])
-    await use(world, process.limiter, 100, **{limit.name: 1 for limit in limits})
+    await use(world, process.limiter, 100, rpm=1, **({"tpm": 1} if len(limits) > 1 else {}))
     process.wire.sent()
     return process
 
 
-async def use(world: World, limiter: RateLimiter, acquires: int, entity: str = "e", **consume: int) -> None:
+async def use(world: World, limiter: RateLimiter, acquires: int, **consume: int) -> None:
     """Acquire so often, every 20 ms."""
     for _ in range(acquires):
-        await take(limiter, entity, "r", **consume)
+        await take(limiter, "e", "r", **consume)
         world.clock.advance(seconds=0.02)
+
+
+def held(world: World, limiter: RateLimiter) -> int:
+    """What the process holds of the bucket, in millitokens of all limits."""
+    home = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    assert home is not None
+    assert home.queue.hold is not None
+    return sum(home.queue.hold.left(world.clock.now_ms()).values())
 
 
 async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
@@ -77,10 +86,8 @@ async def test_it_is_void_if_the_process_was_stopped(world: World, monkeypatch: 
     limiter, wire = process
     await until_written(process)
     wire.sent()
-    from zae_limiter.flows import hold
-
-    before = hold.elapsed_ms()
-    monkeypatch.setattr(hold, "elapsed_ms", lambda: before + 60_000)  # by the clock that nobody sets
+    before = elapsed_ms()
+    monkeypatch.setattr("zae_limiter.flows.hold.elapsed_ms", lambda: before + 60_000)  # by the clock that nobody sets
     await take(limiter, "e", "r", rpm=1)
     assert wire.sent() == ["Update"]
 
@@ -176,8 +183,7 @@ async def test_a_hold_takes_no_more_back_than_it_had(world: World) -> None:
         wire.sent()
         await lease.settle(rpm=0)
     assert wire.sent() == ["Update"]
-    hold = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0)).queue.hold
-    assert sum(hold.left(world.clock.now_ms()).values()) <= 1_100_000
+    assert held(world, limiter) <= 1_100_000
 
 
 async def test_child_and_parent_are_both_held(world: World) -> None:
@@ -241,8 +247,7 @@ async def test_nothing_is_held_of_a_bucket_that_is_short(world: World) -> None:
     limiter, wire = await world.process()
     await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 60, ahead=1)])
     await drain(limiter, "e", "r", "rpm")
-    hold = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0)).queue.hold
-    assert sum(hold.left(world.clock.now_ms()).values()) < 1_000
+    assert held(world, limiter) < 1_000
     del wire
 
 

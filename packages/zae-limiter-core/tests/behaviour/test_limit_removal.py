@@ -227,13 +227,20 @@ def test_nobody_waits_for_what_leaves() -> None:
     [
         pytest.param(seen(tokens=59_998), STORED, id="it-is-not-full"),
         pytest.param(seen(cv=NOW - 59_999), STORED, id="the-shape-is-younger-than-a-cache-life"),
-        pytest.param(seen(cv=NOW - 60_000), Config((RPM,), NOW - 60_001, stored=True), id="the-config-is-older"),
         pytest.param(seen(), Config((RPM,), NOW), id="the-limiter's-defaults"),
         pytest.param(seen(), Config((RPM,), NOW, from_call=True), id="limits-of-a-call"),
     ],
 )
 def test_a_limit_stays_where(item: Item, config: Config) -> None:
     assert steps_of(item, config) == ["Update"]
+
+
+def test_limits_that_are_older_than_the_bucket_s_are_read_again_first() -> None:
+    it = stage()
+    it.sees(seen(cv=NOW - 60_000))
+    request = it.request(config=Config((RPM,), NOW - 60_001, stored=True), checked={"rpm": 1000})
+    steps, _ = play_script(serve(it.namespace_state, it.cached, [request]))
+    assert (len(steps), request.outcome and request.outcome.verdict) == (0, "outdated")
 
 
 @pytest.mark.parametrize("failure", [OutcomeUnknown(), ConditionFailed(seen()), StoreError("away")])

@@ -6,7 +6,9 @@ from random import Random
 import pytest
 
 from simulation.__main__ import mutants
+from simulation.ahead import Bound, check_interval, check_usage
 from simulation.application import Application, Change
+from simulation.blocks import Served
 from simulation.bucket_items import LimitState, Rule
 from simulation.crowds import Crowd
 from simulation.histories import tried
@@ -24,6 +26,18 @@ from zae_limiter.flows.acquire.requests import AcquireRequest
 def test_no_history_breaks_the_invariant() -> None:
     wrong = [problem for _, found in tried(1, 1_000) for _, problem in found]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+def test_no_history_that_holds_tokens_ahead_breaks_the_invariant() -> None:
+    wrong = [problem for _, found in tried(1, 300, {"scenario": "ahead"}) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
+# An acquire that has no config of the bucket's; tokens spent under limits that changed; a child's caller cut off
+@pytest.mark.parametrize("seed", [101, 2174, 56, 221])
+def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int) -> None:
+    assert not [problem for _, found in tried(seed, 1, {"scenario": "ahead"}) for _, problem in found]
 
 
 # A clock that is put back while a caller waits on many shards; limits that become shadow limits while it waits
@@ -87,6 +101,22 @@ def test_the_histories_are_worth_something() -> None:
     assert min(dropped, returned) > 1, (dropped, returned)
 
 
+@pytest.mark.slow
+def test_histories_that_hold_tokens_ahead_are_worth_something() -> None:
+    served = given = taken = back = paid = 0
+    for seed in range(1, 61):
+        oracle = simulate(seed, changes={"scenario": "ahead"}).oracle
+        amounts = [amount for each in oracle.served for amount in each.amounts.values()]
+        served += sum(amount > 0 for amount in amounts)
+        given += sum(amount < 0 for amount in amounts)
+        drawn = [write.drawn for write in oracle.applications if write.drawn is not None]
+        taken += sum(bool(each.taken) for each in drawn)
+        back += sum(bool(each.back) for each in drawn)
+        paid += sum(bool(each.paid) for each in drawn)
+    assert min(served, given, taken) > 100, (served, given, taken)
+    assert min(back, paid) > 5, (back, paid)
+
+
 def test_a_history_is_told_by_its_seed() -> None:
     def told(world: World) -> list[tuple[str, int, int]]:
         return [(write.pk, write.decided_ms, write.applied_ms) for write in world.oracle.applications]
@@ -134,6 +164,52 @@ def test_the_ledger_allows_what_clocks_differ_by_once() -> None:
     ledger.enter(0, RULE, net=500, wanted=500, new=False)
     with pytest.raises(Violation):
         ledger.enter(0, RULE, net=1, wanted=1, new=False)
+
+
+def held(*, at_ms: int, tokens: int, instant: int = 1) -> Served:
+    """Tokens that were served, or came back, without a write."""
+    return Served("b", instant, at_ms, {"rpm": 1_000 * tokens}, 1, None, None)
+
+
+def first_write(**taken: int) -> Application:
+    """The write that makes a bucket at 0 s, which has 10 tokens at most and gets one a second."""
+    state = LimitState(RULE, 0, 1, 10_000, 0)
+    change = Change(10_000, sum(taken.values()), 10_000, state, 10_000, 0, new=True)
+    write = Application("b#0", 0, 0, 0, {"rpm": change}, moved=False, splits=False)
+    write.confirmed, write.checked = True, taken
+    return write
+
+
+def test_what_is_held_ahead_may_be_served_until_its_end() -> None:
+    bound = Bound(life_ms=2_000, burst=12_000, allowance_ms=0)
+    fits = [held(at_ms=1_000, tokens=11)]
+    check_interval("rpm", [first_write()], fits, bound)
+    with pytest.raises(Violation, match="1000 millitokens of rpm more than the lowered ceiling allows"):
+        check_interval("rpm", [first_write()], [*fits, held(at_ms=1_000, tokens=1)], bound)
+
+
+def test_the_declared_burst_holds_whatever_the_bucket_has_for_its_ceiling() -> None:
+    told = [held(at_ms=60_000, tokens=10), held(at_ms=60_000, tokens=2)]
+    check_interval("rpm", [first_write()], told, Bound(life_ms=2_000, burst=12_000, allowance_ms=0))
+    with pytest.raises(Violation, match="2000 millitokens of rpm more than the declared burst allows"):
+        check_interval("rpm", [first_write()], told, Bound(life_ms=2_000, burst=10_000, allowance_ms=0))
+
+
+def test_what_a_lease_gave_back_may_be_served_again_for_as_long_as_tokens_are_held() -> None:
+    bound = Bound(life_ms=2_000, burst=12_000, allowance_ms=0)
+    taken = [held(at_ms=50_000, tokens=5), held(at_ms=59_000, tokens=-5), held(at_ms=60_000, tokens=17)]
+    check_interval("rpm", [first_write()], taken, bound)
+    with pytest.raises(Violation, match="5000 millitokens"):
+        check_interval("rpm", [first_write()], [*taken[:1], held(at_ms=57_999, tokens=-5), taken[2]], bound)
+
+
+def test_a_bucket_counts_what_was_served_between_its_writes() -> None:
+    write = first_write(rpm=3_000)
+    check_usage([write], [], acquires=0)
+    with pytest.raises(Violation, match="counts 3000 millitokens of rpm, and 4000 were admitted"):
+        check_usage([write], [held(at_ms=0, tokens=1)], acquires=1)
+    with pytest.raises(Violation, match="counts 1 acquires, and 0 were admitted"):
+        check_usage([write], [], acquires=1)
 
 
 def test_a_rule_counts_from_before_it_is_written_until_after_the_next_by_what_clocks_and_delays_allow() -> None:

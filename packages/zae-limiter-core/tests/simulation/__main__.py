@@ -78,19 +78,24 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--replay", nargs="+", metavar="SEED", help="one history: its seed, and name=value to change its plan"
     )
-    parser.add_argument("--scenario", choices=sorted(SCENARIOS), default="any", help="the kind of history")
+    parser.add_argument(
+        "--scenario",
+        choices=sorted(SCENARIOS),
+        help="the kind of history; without it, as many of `any`, `ahead` and `surges`",
+    )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
     if chosen.seeds < 1:
         parser.error("--seeds: one history at least")
     logging.disable(logging.WARNING)  # of clocks that are corrected, above all
-    scenario = {} if chosen.scenario == "any" else {"scenario": chosen.scenario}
+    scenario = {} if chosen.scenario in (None, "any") else {"scenario": chosen.scenario}
     if chosen.mutants:
         return mutants(MUTANTS)
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
-    return int(run(chosen.first, chosen.seeds, scenario) > 0)
+    kinds = [scenario] if chosen.scenario else [{}, {"scenario": "ahead"}, {"scenario": "surges"}]
+    return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
 
 
 if __name__ == "__main__":

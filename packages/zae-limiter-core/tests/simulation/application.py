@@ -3,9 +3,11 @@
 Lives here: what changed, and whom it served. Never: what is right (oracle).
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.operations.values import NOTHING
 
 from .bucket_items import LimitState
 
@@ -29,6 +31,25 @@ class Change(NamedTuple):
     def owed(self) -> int:
         """What the shards owe before the write, where there are several."""
         return self.others_owe + max(0, -self.before) if self.state.shards > 1 else 0
+
+
+class Drawn(NamedTuple):
+    """What a write did for tokens held ahead: it took a block of so many, which lives for ``life_ms``; brought some
+    ``back`` of blocks that had ended; counted what was ``spent``, by so many acquires. By limit, in millitokens.
+    ``holder``: whose; a process that forgets buckets may have several of one. ``paid``: what was held for callers whom
+    the write served.
+    """
+
+    taken: Mapping[str, int] = NOTHING
+    life_ms: int = 0
+    back: Mapping[str, int] = NOTHING
+    spent: Mapping[str, int] = NOTHING
+    events: int = 0
+    holder: object = None
+    paid: Mapping[str, int] = NOTHING
+
+
+NOTHING_DRAWN = Drawn()
 
 
 class Application:
@@ -68,9 +89,13 @@ class Application:
         self.tried: dict[str, int] = {}
         self.counted: dict[str, int] = {}
         self.follows: Application | None = None
+        self.drawn: Drawn | None = None
+        self.instant = 0  # the number of writes before it
+        self.events = 0
 
     def carry(self, request: BucketRequest) -> None:
         """The write served this request, too."""
+        self.events += request.events
         tried = {
             name: amount for name, amount in request.shadow_amounts.items() if amount and name not in request.not_taken
         }
@@ -91,6 +116,21 @@ class Application:
         return max((change.state.shards for change in self.changes.values()), default=1)
 
     def wanted(self, name: str) -> int | None:
-        """What the write took of a limit only because it was there."""
-        checked = self.checked.get(name)
-        return checked - self.given.get(name, 0) if checked else None
+        """What the write took of a limit only because it was there; nobody knows whom it served without an answer."""
+        checked = self.checked_of(name) if self.confirmed else 0
+        return checked - self.given_of(name) if checked else None
+
+    def checked_of(self, name: str) -> int:
+        """What had to be there, for those it served and to be held ahead."""
+        return self.checked.get(name, 0) + (self.drawn.taken.get(name, 0) if self.drawn else 0)
+
+    def given_of(self, name: str) -> int:
+        """What came back, of those it served and of what was held ahead, or did not have to be there: it was held."""
+        drawn = self.drawn or NOTHING_DRAWN
+        return self.given.get(name, 0) + drawn.back.get(name, 0) + drawn.paid.get(name, 0)
+
+    def counted_of(self, name: str) -> int:
+        """What it only counted: what it takes to be held is no consumption, what was spent of it is."""
+        drawn = self.drawn or NOTHING_DRAWN
+        held = drawn.spent.get(name, 0) + drawn.back.get(name, 0) + drawn.paid.get(name, 0) - drawn.taken.get(name, 0)
+        return self.counted.get(name, 0) + held

@@ -3,6 +3,7 @@
 Lives here: rules, shares and balances of items; ``LimitState`` is one limit of one item. Never: what is right (oracle).
 """
 
+import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -63,8 +64,13 @@ class LimitState(NamedTuple):
 
 
 def rule_of(limit: Limit) -> Rule:
-    """The rule of a limit, as items have it."""
-    return Rule(1000 * limit.burst, 1000 * limit.refill_amount, 1000 * limit.refill_period)
+    """The rule of a limit, as items have it: its ceiling is lower by what is minted within ``ahead``, in whole tokens.
+
+    A limit that blocks has nothing to hold.
+    """
+    seconds = Fraction(round(1000 * limit.ahead), 1000) if limit.capacity else 0
+    lower = math.ceil(limit.refill_amount * seconds / limit.refill_period)
+    return Rule(1000 * (limit.burst - lower), 1000 * limit.refill_amount, 1000 * limit.refill_period)
 
 
 def limits_of(item: Item | None) -> set[str]:

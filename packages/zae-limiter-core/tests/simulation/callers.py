@@ -10,13 +10,16 @@ from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
 from zae_limiter.flows.acquire import lease, statuses
+from zae_limiter.flows.acquire.ahead import HeldGrant
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
+from zae_limiter.schema.items import BucketId
 from zae_limiter.values.limits import LimitStatus
 from zae_limiter.values.refusal import RateLimitExceeded
+from zae_limiter.values.resolution import Config
 
 from .accounts import Account
 from .driver import Driver
@@ -72,6 +75,7 @@ class Caller:
         self.checks = checks
         self._levels = levels
         self.answer = ""
+        self.began = False
         self.degraded = False
         self.events: Counter[str] = Counter()
         self.refusals: Counter[tuple[tuple[str, str], str]] = Counter()
@@ -84,7 +88,7 @@ class Caller:
 
     def live(self) -> Script[None]:
         """The caller's life; ``answer`` is what he got out of it. Anything that is no answer is raised."""
-        begun_ms = self._kernel.now_ms
+        self.began, begun_ms = True, self._kernel.now_ms
         if not self._plan.certain:
             self.account.expected = None
         try:
@@ -118,9 +122,15 @@ class Caller:
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
         begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
-        grant = yield from self._acquire(request)
-        self._check_limits(grant, begun_ms, began_ms)
-        self._note(grant, request.amounts)
+        held = self._process.driver.grant_ahead(request, self.account)
+        grant: Grant
+        if held is not None:
+            grant = held
+            self._check_held(held, begun_ms, began_ms)
+        else:
+            grant = yield from self._acquire(request)
+            self._check_limits(grant, begun_ms, began_ms)
+            self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
         try:
@@ -144,18 +154,25 @@ class Caller:
 
         Without an answer, the last known limits hold; an override that has ended is none of them.
         """
-        plan, now_ms = self._plan, self._process.namespace_state.now()
-        back_ms = GOES_BACK_MS if plan.wrong_clocks else 0
-        skew_ms = 2 * (plan.skew_ms + back_ms)
-        oldest_ms = begun_ms - plan.settings.config_ttl_ms - skew_ms
         for claim in grant.claims:
             if claim.config.from_call or grant.request.shadow or grant.unavailable is not None:
                 continue
-            since_ms = 0 if claim.stale and not plan.faultless else oldest_ms
-            span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)
-            of = claim.cached.id
-            if not self._levels.may_hold((of.entity_id, of.resource), claim.config.marked, span):
-                raise Violation(f"held to limits that were not in force: {claim.config.marked} in {span}")
+            at_any_time = claim.stale and not self._plan.faultless
+            self._check_config(claim.cached.id, claim.config, begun_ms, began_ms, at_any_time=at_any_time)
+
+    def _check_held(self, grant: HeldGrant, begun_ms: int, began_ms: int) -> None:
+        """The same for an acquire without a request, whose claims are made when they are needed."""
+        for part in grant._parts:
+            self._check_config(part.home.id, part.resolved.config, begun_ms, began_ms, at_any_time=False)
+
+    def _check_config(self, of: BucketId, config: Config, begun_ms: int, began_ms: int, *, at_any_time: bool) -> None:
+        plan, now_ms = self._plan, self._process.namespace_state.now()
+        back_ms = GOES_BACK_MS if plan.wrong_clocks else 0
+        skew_ms = 2 * (plan.skew_ms + back_ms)
+        since_ms = 0 if at_any_time else begun_ms - plan.settings.config_ttl_ms - skew_ms
+        span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)
+        if not self._levels.may_hold((of.entity_id, of.resource), config.marked, span):
+            raise Violation(f"held to limits that were not in force: {config.marked} in {span}")
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
         process = self._process

@@ -3,18 +3,24 @@
 Lives here: sending, waiting, cancelling, and the accounts of callers. Never: a decision.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any, TypeVar, cast
 
+from zae_limiter.flows.acquire.ahead import HeldGrant, grant_ahead
 from zae_limiter.flows.acquire.create_with_parent import PairedRequest
+from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
-from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, Wake
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Put, Update
+from zae_limiter.flows.process.namespace_state import NamespaceState
+from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Remind, Settled, Sleep, Step, Wait, Wake
+from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Operation, Put, Update
+from zae_limiter.values.resolution import Config
 
 from .accounts import Account
 from .application import Application
+from .blocks import Held, Served, rules_of
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
@@ -25,7 +31,20 @@ T = TypeVar("T")
 class Driver:
     """Runs the flows of one process."""
 
-    def __init__(self, kernel: Kernel, link: Link, owner: Owner, rng: Random, oracle: Oracle) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        link: Link,
+        owner: Owner,
+        rng: Random,
+        oracle: Oracle,
+        *,
+        namespace_state: NamespaceState,
+        held: Held,
+    ) -> None:
+        self.namespace_state = namespace_state
+        self._held = held
+        self._playing: Account | None = None
         self._kernel = kernel
         self._oracle = oracle
         self._link = link
@@ -54,17 +73,63 @@ class Driver:
 
     def _play(self, flow: Flow[T], waiters: list[Waiter], account: Account) -> Script[T]:
         try:
-            step = next(flow)
+            step = self._goes_on(partial(next, flow), account)
             while True:
                 try:
                     answer = yield from self._perform(step, waiters, account)
                 except StoreError as error:
-                    step = flow.throw(error)
+                    step = self._goes_on(partial(flow.throw, error), account)
                 else:
-                    step = flow.send(answer)
+                    step = self._goes_on(partial(flow.send, answer), account)
         except StopIteration as stop:
             result: T = stop.value
             return result
+
+    def _goes_on(self, go_on: Callable[[], Any], account: Account | None) -> Any:
+        """The next step of a flow. What is held serves its requests meanwhile; without an account, those of a run."""
+        self._held.driver, self._playing = self, account
+        return go_on()
+
+    def grant_ahead(self, request: AcquireRequest, account: Account) -> HeldGrant | None:
+        """What the process holds, if it is enough; then without a flow."""
+        granted = grant_ahead(self.namespace_state, request, self.post)
+        for part in () if granted is None else granted._parts:
+            config = part.resolved.config
+            amounts = {name: amount for name, amount in request.amounts.items() if name in config.by_name}
+            self._note_served(part.home.key.pk, amounts, 1 if any(amounts.values()) else 0, config, part.hold)
+            account.took(part.home.key.pk, amounts)
+        return granted
+
+    def served(self, request: BucketRequest) -> None:
+        """What is held served a request of the flow that runs."""
+        pk, account = pk_of(request), self._playing
+        taken = {**request.amounts, **request.unchecked}
+        amounts = {name: taken.get(name, 0) - request.given.get(name, 0) for name in {**taken, **request.given}}
+        self._note_served(pk, amounts, request.events, request.config, request.queue.hold)
+        if account is not None:  # what goes back to other shards was given back before
+            account.gives(pk, request.given)
+            account.took(pk, request.amounts, request.unchecked)
+
+    def _note_served(
+        self, pk: str, amounts: Mapping[str, int], events: int, config: Config | None, holder: object
+    ) -> None:
+        oracle, bucket = self._oracle, pk.rpartition("#")[0]
+        served = Served(bucket, oracle.instant, self._kernel.now_ms, amounts, events, rules_of(config), holder)
+        oracle.served.append(served)
+        self._link.blocks.spend(served, self._link.clock())
+
+    def post(self, waiter: Waiter) -> None:
+        """Put a waiter into its queue; nobody waits for it."""
+        self._enter(waiter, Account())
+
+    def _remind(self, step: Remind) -> None:
+        def remind() -> None:
+            if self._owner.wakes_us > self._kernel.now_us:
+                self._kernel.later(self._owner.wakes_us - self._kernel.now_us, remind)
+            elif self._owner.alive:
+                self.post(step.waiter)
+
+        self._kernel.later(round(step.seconds * 1e6), remind)
 
     def _perform(self, step: Step | Wait, waiters: list[Waiter], account: Account) -> Script[Any]:
         if isinstance(step, Enqueue):
@@ -87,7 +152,12 @@ class Driver:
         if isinstance(step, Wake):
             return _wake(step.waiters)
         if isinstance(step, Post):
-            return self._enter(step.waiter, Account())
+            return self.post(step.waiter)
+        if isinstance(step, Remind):
+            return self._remind(step)
+        if isinstance(step, Settled):
+            self._accounts |= dict.fromkeys(step.waiters, account)
+            return waiters.extend(step.waiters)
         return (yield self._link.send(step).answer)
 
     def _wait(self, step: Wait, account: Account) -> Future:
@@ -145,12 +215,12 @@ class Driver:
         flow, since = queue.work(batch), self._oracle.instant
         open_requests = [part for waiter in batch for part in parts(waiter) if isinstance(part, BucketRequest)]
         try:
-            step = next(flow)
+            step = self._goes_on(partial(next, flow), None)
             while True:
                 open_requests = self._note(open_requests, None, since)
-                if isinstance(step, (Sleep, Log, Wake, Enqueue, Parallel)):
+                if isinstance(step, (Sleep, Log, Wake, Remind, Enqueue, Parallel)):
                     yield from self._beside(batch, step)
-                    step = next(flow)
+                    step = self._goes_on(partial(next, flow), None)
                     continue
                 if isinstance(step, Wait | Post):
                     raise Violation("a write of a bucket waits for tokens, or leaves something behind")
@@ -158,28 +228,35 @@ class Driver:
                 try:
                     answer = yield sending.answer
                 except StoreError as error:
-                    lost = isinstance(error, OutcomeUnknown) and isinstance(step, (Put, Update))
-                    step = flow.throw(error)
+                    lost = self._failed(step, error)
+                    step = self._goes_on(partial(flow.throw, error), None)
                     if lost and self._note(open_requests, None, since):
                         raise Violation("a write whose answer was lost is tried again") from None
                 else:
                     self._confirm(sending)
                     try:
-                        step = flow.send(answer)
+                        step = self._goes_on(partial(flow.send, answer), None)
                     finally:
                         open_requests = self._note(open_requests, sending, since)
         except StopIteration:
             self._note(open_requests, None, since)
+
+    def _failed(self, operation: Operation[Any], error: StoreError) -> bool:
+        """Whether a write may have been applied, and nobody knows."""
+        if isinstance(error, ConditionFailed | NotApplied):
+            self._link.blocks.not_applied(operation, self._link.clock())
+        return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
 
     def _confirm(self, sending: Sending) -> None:
         for application in sending.applications:
             application.confirmed = True
             application.follows = self._last.get(application.pk)
             self._last[application.pk] = application
+            self._link.blocks.confirmed(application)
 
-    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Enqueue | Parallel) -> Script[Any]:
+    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Remind | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
-        if isinstance(step, (Sleep, Log, Wake)):
+        if isinstance(step, (Sleep, Log, Wake, Remind)):
             return (yield from self._perform(step, [], Account()))
         queued = cast("Sequence[Enqueue]", step.steps if isinstance(step, Parallel) else [step])
         wakers = []

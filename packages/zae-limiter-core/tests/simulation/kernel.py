@@ -50,9 +50,14 @@ Script = Generator[Future, Any, T]
 
 
 class Owner(Protocol):
-    """Whose task it is; nothing of a crashed process runs on."""
+    """Whose task it is; nothing of a crashed process runs on, and nothing of a suspended one until it wakes.
+
+    ``generation``: the number of forks between the first process and this one.
+    """
 
     alive: bool
+    wakes_us: int
+    generation: int
 
 
 class Kernel:
@@ -61,6 +66,7 @@ class Kernel:
     def __init__(self, epoch_ms: int = EPOCH_MS) -> None:
         self.epoch_ms = epoch_ms
         self.now_us = 0
+        self.acting: Owner | None = None
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -117,8 +123,13 @@ class Task:
         return lambda: self._kernel.later(0, wake)
 
     def _step(self, value: Any, error: BaseException | None) -> None:
+        asleep_us = self._owner.wakes_us - self._kernel.now_us
         if not self._owner.alive or self.ended.done:
             return
+        if asleep_us > 0:
+            self._kernel.later(asleep_us, lambda: self._step(value, error))
+            return
+        self._kernel.acting = self._owner
         try:
             future = self._script.throw(error) if error is not None else self._script.send(value)
         except StopIteration as stop:

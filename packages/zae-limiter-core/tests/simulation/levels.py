@@ -70,6 +70,11 @@ class Levels:
                 return False
         return False
 
+    def ever(self, place: tuple[str, str], name: str) -> set[Limit]:
+        """Every limit of a name that an entity on a resource may have had."""
+        versions = [version for key in config_keys("ns", *place)[:4] for version in self._versions[key]]
+        return {limit for each in versions for limit in (*each.own, *each.override) if limit.name == name}
+
     def at(self, place: tuple[str, str], now_ms: int) -> Limits:
         """The limits of an entity on a resource, of which the last change is long ago."""
         now = Span(now_ms, now_ms, now_ms, now_ms)

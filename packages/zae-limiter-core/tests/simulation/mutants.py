@@ -37,6 +37,7 @@ from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
 
+from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
 from .override_faults import MADE_AGAIN, OVERRIDE_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
@@ -397,6 +398,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a blocked limit that holds a token",
         fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
+    ),
+    *(
+        Mutant(name, fault=made, found_by=seed, scenario=scenario)
+        for name, (made, seed, scenario) in HOLDING_FAULTS.items()
     ),
     Mutant("a config made again, taken for that which was read", fault=_patched(MADE_AGAIN), found_by=18951),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),

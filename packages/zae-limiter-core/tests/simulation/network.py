@@ -14,6 +14,7 @@ from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
 from .application import Application
+from .blocks import Blocks, drawn
 from .kernel import Future, Kernel, Violation
 from .machine import Machine
 from .oracle import Oracle
@@ -47,7 +48,8 @@ class NetworkConditions:
 class Sending:
     """A request under way: the ``answer``, and what it did to buckets."""
 
-    def __init__(self) -> None:
+    def __init__(self, sent_us: int) -> None:
+        self.sent_us = sent_us
         self.answer = Future()
         self.applications: list[Application] = []
 
@@ -75,6 +77,7 @@ class Link:
         self._skew_us = skew_ms * 1000
         self._machine = machine
         self._tamper = tamper
+        self.blocks = Blocks(kernel, machine is None)
 
     def clock(self) -> int:
         """The time as the process knows it; epoch milliseconds."""
@@ -88,10 +91,11 @@ class Link:
 
     def send(self, operation: Operation[Any]) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
-        sending, network, dice = Sending(), self._network, self._rng.random()
+        sending, network, dice = Sending(self._kernel.now_us), self._network, self._rng.random()
         there, back = self._delay(), self._delay()
         decided_ms = self.clock()
         dated = self._dated()
+        self._pay(operation, decided_ms)
 
         def fail(error: StoreError, delay_us: int) -> None:
             self._later(delay_us, lambda: sending.answer.settle(error=error))
@@ -127,6 +131,11 @@ class Link:
             self._later(there, lambda: apply(answered=True))
         return sending
 
+    def _pay(self, operation: Operation[Any], now_ms: int) -> None:
+        for pk, batch in self._oracle.noted.of(operation).items():
+            if batch.draw is not None and batch.draw.paid:
+                self.blocks.pays(operation, drawn(batch), pk, now_ms)
+
     def _later(self, delay_us: int, event: Callable[[], None]) -> None:
         turns = 0 if self._network.typical_us else self._rng.randint(0, MOST_TURNS)
         self._kernel.later(delay_us, event, turns=turns)
@@ -145,7 +154,7 @@ class Link:
         return self._rng.randint(min(500, longest), LONGEST_US if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
-        counted = self._oracle.noted.of(operation)
+        batches = self._oracle.noted.of(operation)
         operation = self._tamper(operation)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
@@ -156,7 +165,10 @@ class Link:
         except StoreError as error:
             return None, error
         self._oracle.levels.saw(operation, self._kernel.now_ms)
-        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, counted)
+        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches)
+        for application in sending.applications:
+            if application.drawn is not None:
+                self.blocks.wrote(application, sending.sent_us)
         return self._partly(operation, value), None
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:

@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.operations.values import NOTHING, Get, Item, Key
+from zae_limiter.values.limits import Limit
 
+from .ahead import Bound, check_interval, check_usage
 from .application import Application, Change
+from .blocks import Served, drawn
 from .bucket_items import WRITES, check_readable, limit_state_of, limits_of, net_of, only_anchored
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
-from .shadows import Amounts, Noted, was_short, was_there
+from .shadows import Noted, was_short, was_there
 
 BEHIND_MS = 1_100  # of a process with a slow network
 
@@ -42,11 +46,14 @@ class Oracle:
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
         self.levels = Levels()
+        self.from_calls: Mapping[str, set[Limit]] = NOTHING  # the limits of a name that calls may bring
         self.refused: Counter[tuple[str, str]] = Counter()  # that the items of each bucket have counted, by attribute
         self.shadowed: Counter[str] = Counter()
         self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
-        self._counted: Mapping[str, Amounts] = NOTHING
+        self._batches: Mapping[str, Batch] = NOTHING
+        self.served: list[Served] = []
+        self.acquires: Counter[str] = Counter()  # that the items of each bucket have counted
 
     def look(self, key: Key) -> Item | None:
         """The item as it is."""
@@ -54,13 +61,13 @@ class Oracle:
         return item
 
     def saw(
-        self, items: Mapping[Key, Item | None], decided_ms: int, counted: Mapping[str, Amounts] = NOTHING
+        self, items: Mapping[Key, Item | None], decided_ms: int, batches: Mapping[str, Batch] = NOTHING
     ) -> list[Application]:
         """Judge what has just taken effect on items that were so before it. Raises ``Violation``.
 
-        ``counted``: the amounts that the write only counts, by bucket.
+        ``batches``: those of writes that count or draw ahead, by bucket.
         """
-        self._counted = counted
+        self._batches = batches
         for key, item in items.items():
             appeared = limits_of(self.look(key)) - limits_of(item)
             self._births |= {(key.pk, name): self.instant for name in appeared}
@@ -100,9 +107,16 @@ class Oracle:
             for name, change in write.changes.items():
                 self._check_served(write, name, change)
                 buckets.setdefault((write.bucket, write.life, name), []).append(write)
-        for (_, _, name), writes in buckets.items():
+        for (bucket, _, name), writes in buckets.items():
             self._close_shards(writes, name)
             self._close_bucket(writes, name)
+            if not (self._deletions[bucket] or bucket in self._disturbed):
+                self._close_ahead(bucket, writes, name)
+
+    def _allowance_ms(self, writes: Sequence[Application]) -> int:
+        """What clocks and delays may differ by."""
+        worst_ms = max(abs(write.applied_ms - write.decided_ms) for write in writes)
+        return worst_ms + 2 * self._skew_ms + self._reshapes
 
     def _close_shards(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of each shard by the instants at which its writes were decided."""
@@ -119,8 +133,7 @@ class Oracle:
 
     def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of all shards together by the instants at which their writes took effect."""
-        worst_ms = max(abs(write.applied_ms - write.decided_ms) for write in writes)
-        allowance_ms = worst_ms + 2 * self._skew_ms + self._reshapes
+        allowance_ms = self._allowance_ms(writes)
         ledger = Ledger(allowance_ms)
         for write, rule in zip(writes, fastest(writes, name, allowance_ms), strict=True):
             change = write.changes[name]
@@ -132,6 +145,24 @@ class Oracle:
                 new=change.new,
                 owed=change.owed,
             )
+
+    def _close_ahead(self, bucket: str, writes: Sequence[Application], name: str) -> None:
+        """Judge a limit of all shards by the instants of its admissions, if any was held ahead."""
+        served = [each for each in self.served if each.bucket == bucket]
+        if not served and not any(write.drawn for write in writes):
+            return
+        _, entity, resource = bucket.split("#")
+        declared = self.levels.ever((entity, resource), name) | self.from_calls.get(name, set())
+        life_ms = max((round(1000 * limit.ahead) for limit in declared), default=0)
+        bursts = {limit.burst for limit in declared}
+        burst = 1000 * bursts.pop() if len(bursts) == 1 else None
+        check_interval(name, writes, served, Bound(life_ms, burst, self._allowance_ms(writes)))
+
+    def check_usage(self) -> None:
+        """Judge what every bucket has counted, where every request was answered. Raises ``Violation``."""
+        for bucket in {write.bucket for write in self.applications}:
+            served = [each for each in self.served if each.bucket == bucket]
+            check_usage(self._writes_of(bucket), served, self.acquires[bucket])
 
     def was_short(
         self,
@@ -171,7 +202,7 @@ class Oracle:
         if write.shards == 1:
             since_ms = 0 if write.follows is None else write.follows.applied_ms
         change = write.changes[limit]
-        overflow = max(0, write.given.get(limit, 0) - max(0, change.ceiling - change.before))
+        overflow = max(0, write.given_of(limit) - max(0, change.ceiling - change.before))
         taken, behind_ms = max(0, change.net + overflow), BEHIND_MS + 2 * self._skew_ms
         looks = ((*before, write), amount), (before, amount + taken)
         if not any(
@@ -186,7 +217,7 @@ class Oracle:
         if self._forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
             return
         for name, tried in write.tried.items():
-            wanted = tried + write.checked.get(name, 0) - write.given.get(name, 0)
+            wanted = tried + write.checked_of(name) - write.given_of(name)
             if not was_there(writes, name, wanted, write):
                 raise Violation(f"a shadow limit gave {wanted} of {name}, and it was not there")
 
@@ -246,6 +277,7 @@ class Oracle:
             raise Violation("a shard is to expire")
         bucket = key.pk.rpartition("#")[0]
         self._most_shards[bucket] = max(self._most_shards[bucket], after["shard_count"])
+        self.acquires[bucket] += after.get("ev", 0) - (before or {}).get("ev", 0)
         self.shadowed[bucket] += after.get("sj", 0) - (before or {}).get("sj", 0)
         for name in {**(before or {}), **after}:
             if name == "rj" or name.startswith("rj_"):
@@ -258,6 +290,9 @@ class Oracle:
         now = self._kernel.now_ms
         application = Application(key.pk, decided_ms, now, instant, changes, moved=moved, splits=splits)
         application.life = self._deletions[application.bucket]
+        batch = self._batches.get(key.pk)
+        application.drawn = None if batch is None or batch.draw is None else drawn(batch)
+        application.instant = self.instant
         self.applications.append(application)
         return application
 
@@ -318,7 +353,8 @@ class Oracle:
         return int(after["rf"])
 
     def _change(self, name: str, before: Item | None, after: Item, instant: int) -> Change:
-        counted = self._counted.get(after["PK"], NOTHING).get(name, 0)
+        batch = self._batches.get(after["PK"])
+        counted = 0 if batch is None else batch.count_only.get(name, 0)
         state, net = limit_state_of(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is None or name not in limits_of(before):
@@ -342,15 +378,25 @@ class Oracle:
             raise Violation(f"{name} was consumed, and {left - ceiling} that overflowed were not forgotten")
 
     def _check_served(self, write: Application, name: str, change: Change) -> None:
-        checked, given = write.checked.get(name, 0), write.given.get(name, 0)
+        checked, given = write.checked_of(name), write.given_of(name)
         if write.confirmed and change.net != checked + write.unchecked.get(name, 0) - given:
             raise Violation(
                 f"a write took {change.net} of {name}; those it served: +{checked} -{given} {write.unchecked}"
             )
-        if write.confirmed and change.counted != write.counted.get(name, 0):
+        if write.drawn is not None and write.drawn.taken.get(name):
+            self._check_floor(write, name, change)
+        if write.confirmed and change.counted != write.counted_of(name):
             raise Violation(f"a write counted {change.counted} of {name}; those it served: {write.counted}")
-        if checked and checked > min(change.ceiling, change.before) + given:
+        if write.confirmed and checked > max(0, min(change.ceiling, change.before) + given):
             raise Violation(f"{checked} of {name} admitted, {change.before} were there")
+
+    def _check_floor(self, write: Application, name: str, change: Change) -> None:
+        """A block leaves others theirs: what is minted in the life of one. A process alone knows what is there."""
+        assert write.drawn is not None
+        there = min(change.ceiling, change.before + write.given_of(name)) - write.tried.get(name, 0)
+        floor = change.state.part.rate() * write.drawn.life_ms
+        if self._lossless and there - write.checked_of(name) < floor - 2:
+            raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
 
 
 def _check_dropped(before: Item, after: Item, instant: int) -> None:

@@ -33,6 +33,7 @@ class Plan:
 
     ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
+    ``aheads``: the chance that a limit may be held ahead.
     """
 
     processes: int
@@ -65,6 +66,9 @@ class Plan:
     waiting: float = 0.0
     shadows: float = 0.0
     shadow_processes: float = 0.0
+    aheads: float = 0.0
+    suspensions: int = 0
+    forks: int = 0
     of_parent: tuple[Limit, ...] = ()
     shards: int = 1
     amounts: tuple[int, ...] = (0, 1, 1, 1, 2, 3, 9)
@@ -84,7 +88,7 @@ class Plan:
         remembered anew while a write of it is under way.
         """
         splits = self.splits or self.shards > 1 or (self.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
-        troubles = self.crashes or splits or self.disturbances or self.deletions or self.forgets_buckets
+        troubles = self.crashes or self.forks or splits or self.disturbances or self.deletions or self.forgets_buckets
         return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles
 
     @property
@@ -144,6 +148,9 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
         elif name == "shadows":
             limits = tuple(tuple(replace(each, shadow=False) for each in version) for version in plan.limits)
             plan = replace(plan, shadows=float(text), limits=limits)
+        elif name == "aheads":
+            limits = tuple(tuple(replace(each, ahead=0.0) for each in version) for version in plan.limits)
+            plan = replace(plan, aheads=float(text), limits=limits)
         elif name in {"limits", "entities", "resources"}:
             plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
         else:
@@ -162,6 +169,12 @@ def draw(rng: Random) -> Plan:
         (_single_process, _faultless, _crowd, _expiring, _cold_start, _cold_start, _mixed, _mixed, _mixed)
     )
     return _with_shadows(kind(rng), rng) if rng.random() < 0.4 else kind(rng)
+
+
+def _held(rng: Random) -> Plan:
+    """Limits that a process may hold ahead, some of them in shadow."""
+    plan = _held_ahead(rng)
+    return _with_shadows(plan, rng) if rng.random() < 0.2 else plan
 
 
 def _with_shadows(plan: Plan, rng: Random) -> Plan:
@@ -247,6 +260,66 @@ def _many_shards(rng: Random) -> Plan:
     )
 
 
+def _held_ahead(rng: Random) -> Plan:
+    """Many who come to few buckets, whose limits let a process hold tokens ahead."""
+    kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _expiring))
+    plan, aheads, callers = kind(rng), rng.choice((0.6, 1.0, 1.0)), rng.choice((60, 150, 300))
+    names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
+    limits = [tuple(_held_limit(rng, name, aheads) for name in names) for _ in range(4)]
+    return replace(
+        plan,
+        processes=min(plan.processes, rng.randint(1, 3)),
+        callers=callers,
+        entities=plan.entities[: rng.choice((1, 1, 2))],
+        limits=tuple(limits),
+        of_parent=(_held_limit(rng, "rpm", 1.0),) if rng.random() < 0.3 else (),
+        one_by_one=False,
+        span_us=rng.choice((1_000_000, 5_000_000, 5_000_000, 20_000_000)),
+        idle=rng.choice((0.0, 0.0, 0.02)),
+        conflicting=plan.conflicting and 0.1,
+        failing=rng.choice((0.0, 0.1)),
+        bursts=rng.choice((0.0, 0.2)),
+        cancelled=rng.choice((0.0, 0.0, 0.1)),
+        aheads=aheads,
+        suspensions=0 if plan.wrong_clocks else rng.choice((0, 0, 2, 6)),
+        forks=rng.choice((0, 0, 0, 2)),
+        amounts=rng.choice(((0, 1, 1, 1, 2), (1,), (1, 2, 9))),
+    )
+
+
+def _surges(rng: Random) -> Plan:
+    """Many who come at one instant, and again before what is held has ended, when the bucket has filled behind it."""
+    callers = rng.choice((100, 200))
+    refill, ahead, more = rng.choice((2, 5, 10)), rng.choice((1.0, 5.0, 5.0)), rng.choice((5, 20))
+    burst = round(2 * refill * ahead) + more
+    limit = Limit.custom("rpm", burst, refill_amount=refill, refill_period=1, ahead=ahead)
+    return Plan(
+        processes=rng.choice((1, 1, 2)),
+        callers=callers,
+        entities=("single",),
+        network=rng.choice((HEALTHY, HEALTHY, FAULTY)),
+        settings=Settings(),
+        limits=((limit,),) * 4,
+        amounts=rng.choice(((1,), (1, 1, 9))),
+        busy=False,
+        bursts=rng.choice((0.8, 0.9)),
+        span_us=round(callers * 1_000_000 * ahead * rng.choice((0.05, 0.15, 0.3))),
+        aheads=1.0,
+        suspensions=rng.choice((0, 2)),
+    )
+
+
+def _held_limit(rng: Random, name: str, aheads: float) -> Limit:
+    """A limit of some size, whose burst covers what is minted ahead."""
+    ahead_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < aheads else 0
+    refill, period = rng.choice((1, 10, 40, 100)), rng.choice((1, 1, 2, 60))
+    minted = -(-refill * ahead_ms // (1000 * period))
+    burst = minted * rng.choice((1, 2, 2, 4)) + rng.choice((2, 10, 40, 200))
+    capacity = rng.choice((burst, burst, 1 + burst // 2))
+    limit = Limit.custom(name, capacity, burst=burst, refill_amount=refill, refill_period=period, ahead=ahead_ms / 1000)
+    return limit if rng.random() < 0.95 else Limit.custom(name, 0)
+
+
 def _cold_start(rng: Random) -> Plan:
     """Many buckets that are not there yet, whose first callers come at one instant, and give back at once."""
     plan = _faultless(rng) if rng.random() < 0.5 else _mixed(rng)
@@ -326,4 +399,9 @@ def _limit(rng: Random, name: str) -> Limit:
     )
 
 
-SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {"any": draw, "shards": _many_shards}
+SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
+    "any": draw,
+    "ahead": _held,
+    "surges": _surges,
+    "shards": _many_shards,
+}

@@ -1,6 +1,7 @@
 """What shadow limits do in a history: the amounts that a write only counts, and what they would have refused.
 
-Lives here: batches noted beside their writes; whether tokens were there, or short. Never: a check of a write (oracle).
+Lives here: batches that count or draw ahead, noted beside their writes; whether tokens were there, or short. Never: a
+check of a write (oracle).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +21,16 @@ Amounts = Mapping[str, int]
 
 
 class Noted:
-    """The amounts that each write only counts, by bucket; an operation is told by its identity."""
+    """The batches of writes that count or draw ahead; an operation is told by its identity."""
 
     def __init__(self) -> None:
         self._batches: dict[int, tuple[Any, Batch]] = {}
 
-    def of(self, operation: Operation[Any]) -> dict[str, Amounts]:
-        """What an operation only counts, by the bucket that it writes."""
+    def of(self, operation: Operation[Any]) -> dict[str, Batch]:
+        """The batch of an operation that counts or draws ahead, by the bucket that it writes."""
         writes = operation.writes if isinstance(operation, Transact) else (operation,)
         return {
-            write.item["PK"] if isinstance(write, Put) else write.key.pk: self._batches[id(write)][1].count_only
+            write.item["PK"] if isinstance(write, Put) else write.key.pk: self._batches[id(write)][1]
             for write in writes
             if isinstance(write, Put | Update) and id(write) in self._batches
         }
@@ -45,7 +46,7 @@ class Noted:
     def _noted(self, write: Callable[..., Any]) -> Callable[..., Any]:
         def noted(plan: Any, batch: Batch) -> Any:
             operation = write(plan, batch)
-            if batch.count_only:
+            if batch.count_only or batch.draw is not None:
                 self._batches[id(operation)] = operation, batch
             return operation
 

@@ -32,6 +32,9 @@ TROUBLES = (
     "waiting",
     "shadows",
     "shadow_processes",
+    "suspensions",
+    "forks",
+    "aheads",
     "skew_ms",
 )
 

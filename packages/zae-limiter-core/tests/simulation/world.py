@@ -6,15 +6,18 @@ Lives here: the course of events. Never: a check of a write (oracle, ledger, acc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
 from random import Random
+from threading import Lock
 from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
@@ -30,10 +33,11 @@ from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import Limit
 
 from .accounts import Account
+from .blocks import Held
 from .callers import Caller, Refusal
 from .crowds import Crowd
 from .driver import Driver
-from .kernel import EPOCH_MS, Kernel, Script, Task, Violation
+from .kernel import EPOCH_MS, Cancelled, Kernel, Script, Task, Violation
 from .levels import ordered
 from .machine import WORST_MS, Machine
 from .network import Link
@@ -73,6 +77,8 @@ class Process:
             tamper=world.tamper,
         )
         self.alive = True
+        self.wakes_us = 0
+        self.generation = 0
         self.shadow = rng.random() < plan.shadow_processes
         self.namespace_state = NamespaceState(
             "demo",
@@ -83,7 +89,24 @@ class Process:
             pick=rng.randrange,
             doubted=link.doubted,
         )
-        self.driver = Driver(world.kernel, link, self, rng, world.oracle)
+        self.driver = Driver(
+            world.kernel, link, self, rng, world.oracle, namespace_state=self.namespace_state, held=world.held
+        )
+
+    def fork(self, child: "Process") -> None:
+        """Have the child know what this one knows, with what it holds; the child is to hold nothing."""
+        child.generation = self.generation + 1
+        for entity, resource in product(ENTITIES, RESOURCES):
+            cached = self.namespace_state.cached_buckets.get((entity, resource, 0))
+            if cached is None or cached.queue.hold is None:
+                continue
+            copied = cached_bucket(child.namespace_state, entity, resource)
+            copied.resolved, copied.state, copied.known = cached.resolved, cached.state, cached.known
+            copied.seen_at_ms = cached.seen_at_ms
+            copied.queue.hold = hold = copy(cached.queue.hold)
+            for name in ("_blocks", "_left", "_spent"):
+                setattr(hold, name, copy(getattr(hold, name)))
+            hold.now, hold._lock = child.namespace_state.now, Lock()
 
 
 class World:
@@ -113,6 +136,8 @@ class World:
             lossless=self.plan.lossless,
             forgetful=self.plan.forgets_buckets,
         )
+        self.oracle.from_calls = self._from_calls()
+        self.held = Held(self.kernel)
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
 
@@ -122,10 +147,16 @@ class World:
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._split_up()
         self._schedule()
-        with self.oracle.noted.noting():
+        with self.oracle.noted.noting(), self.held.noting():
             self.kernel.run()
             self._settle()
         self._check()
+
+    def _from_calls(self) -> dict[str, set[Limit]]:
+        limits: dict[str, set[Limit]] = {}
+        for limit in (limit for version in self.plan.limits for limit in version if self.plan.conflicting):
+            limits.setdefault(limit.name, set()).add(limit)
+        return limits
 
     def _prepare(self) -> None:
         """Store children, their parent, and the first limits, unseen by the oracle."""
@@ -189,6 +220,8 @@ class World:
             (plan.splits, self._split),
             (plan.disturbances, self._disturb),
             (plan.overrides, self._override),
+            (plan.suspensions, self._suspend),
+            (plan.forks, self._fork),
             (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
         ]
         for times, event in events:
@@ -264,7 +297,11 @@ class World:
             flow = stored.delete_override(namespace_state, entity, place, cause)
         else:
             self.overrides += 1  # no two have the same burst, and no config has it
-            limits = [Limit.custom(name, rng.choice((1, 40)), burst=1000 + self.overrides) for name in ("rpm", "tpm")]
+            ahead = rng.choice((0.0, 0.5)) if self.plan.aheads else 0.0
+            limits = [
+                Limit.custom(name, rng.choice((1, 40)), burst=1000 + self.overrides, ahead=ahead)
+                for name in ("rpm", "tpm")
+            ]
             until_ms = namespace_state.now() + rng.choice((50, 500, 2_000, 20_000))
             until = datetime.fromtimestamp(until_ms // 1000, UTC) + timedelta(milliseconds=until_ms % 1000)
             cause = self._change_of(key, override=ordered(limits), until_ms=until_ms)
@@ -318,13 +355,23 @@ class World:
         self.processes[index].alive = False
         self.processes[index] = Process(self)
 
+    def _suspend(self) -> None:
+        """A process stands still, while its clock goes on."""
+        for_us = self.rng.choice((200_000, 1_000_000, 6_000_000, 60_000_000))
+        self.rng.choice(self.processes).wakes_us = self.kernel.now_us + for_us
+
+    def _fork(self) -> None:
+        parent = self.rng.choice(self.processes)
+        self.processes.append(child := Process(self))
+        parent.fork(child)
+
     def _expire(self) -> None:
         self.table.expire(self.kernel.now_ms // 1000)
 
     def _check(self) -> None:
         for process, caller, task in self.callers:
-            if not process.alive:
-                continue
+            if not process.alive or (isinstance(task.ended.error, Cancelled) and not caller.began):
+                continue  # a suspended process may cancel a caller before it begins
             if task.ended.error is not None:
                 raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
             if not task.ended.done or caller.answer not in ANSWERS:
@@ -337,6 +384,8 @@ class World:
         for process in self.processes:
             self._check_rest(process)
         self.oracle.close()
+        if self.plan.certain:
+            self.oracle.check_usage()
         self._check_refusals()
         self._check_shadowed()
         if self.plan.shards > 1:

@@ -9,14 +9,29 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
-from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, Wake, play_late
+from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail
+from ..flows.steps import (
+    DroppedRows,
+    Enqueue,
+    Flow,
+    Log,
+    Parallel,
+    Post,
+    Remind,
+    Settled,
+    Sleep,
+    Step,
+    Wait,
+    Wake,
+    play_late,
+)
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
 from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
+from .waiters import log_losses, settle, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -82,11 +97,11 @@ class Driver:
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
-            _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
+            settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
         await self.drain(last)
         self._cut_off = True
         for task in self._under_way(loop):
-            _settle(list(self._active[task].waiting), Closed())
+            settle(list(self._active[task].waiting), Closed())
             task.cancel()
         await self.drain()
 
@@ -167,19 +182,25 @@ class Driver:
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
-        if isinstance(step, DroppedRows):
-            self.health.dropped(step.foreign, step.unreadable)
-        if isinstance(step, Log):
-            return step.write()
-        if isinstance(step, Wake):
-            return _wake(step.waiters)
-        if isinstance(step, Post):
-            return self._enter(step.waiter)
-        if isinstance(step, Remind):
-            return asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
+        if isinstance(step, Log | Wake | Post | Settled | Remind):
+            return self._perform_at_once(step, waiters)
         if self._answers_at_once:
             return await self._store.perform(step)
         return await self._guarded.ask(step)
+
+    def _perform_at_once(self, step: Log | Wake | Post | Settled | Remind, waiters: list[Waiter]) -> None:
+        if isinstance(step, DroppedRows):
+            self.health.dropped(step.foreign, step.unreadable)
+        if isinstance(step, Log):
+            step.write()
+        elif isinstance(step, Wake):
+            wake_up(step.waiters)
+        elif isinstance(step, Post):
+            self._enter(step.waiter)
+        elif isinstance(step, Settled):
+            waiters.extend(step.waiters)
+        else:
+            asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
 
     # queues
 
@@ -193,9 +214,9 @@ class Driver:
     def _enter(self, waiter: Waiter) -> None:
         waiter.queue.waiting[waiter] = None
         if self._cut_off:
-            _settle([waiter], Closed())
+            settle([waiter], Closed())
         elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
-            _settle([waiter], OutcomeUnknown(CUT_OFF))
+            settle([waiter], OutcomeUnknown(CUT_OFF))
         elif waiter.queue.server is None:
             self._serve_in_task(self._loop, waiter.queue)
 
@@ -264,10 +285,10 @@ class Driver:
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
         fail(batch, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
-        _log_losses(batch)
+        log_losses(batch)
         if self._loop is None or self._loop.is_closed():
             return
-        _wake(batch)
+        wake_up(batch)
         self._unwind(waiter for waiter in batch if waiter.unwanted)
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
@@ -313,7 +334,7 @@ class Driver:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""
         for task, queue in list(self._active.items()):
             queue.server = None
-            _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
+            settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
@@ -322,26 +343,3 @@ class Driver:
 def _after(budget: float | None) -> float | None:
     """Return the instant of the running loop at which a budget is spent that begins now."""
     return None if budget is None else asyncio.get_running_loop().time() + budget
-
-
-def _settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:
-    """Remove waiters from their queues, and settle them as failed."""
-    for waiter in waiting:
-        del waiter.queue.waiting[waiter]
-    fail(waiting, error)
-    _log_losses(waiting)
-    if wake:
-        _wake(waiting)
-
-
-def _log_losses(batch: Sequence[Waiter]) -> None:
-    for waiter in batch:
-        if (lost := loss(waiter)) is not None:
-            log.warning(lost)
-
-
-def _wake(batch: Sequence[Waiter]) -> None:
-    for waiter in batch:
-        waker: asyncio.Future[None] | None = waiter.waker
-        if waker is not None and not waker.done() and not waker.get_loop().is_closed():
-            waker.set_result(None)

@@ -75,11 +75,13 @@ class BucketRequest(Waiter):
     ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
+    ``insists``: its limits were read again more than once, so that it goes by the bucket's if these are newer still.
     ``elsewhere``: after the run, the amounts that go back to shards split off since.
     """
 
     returned = False
     renews = False
+    insists = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
     shadows = 0

@@ -13,7 +13,7 @@ This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import Final, Literal
@@ -71,7 +71,7 @@ class Hold:
     def move(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1) -> bool:
         """Admit the amounts by what is held, and take negative ones back: all of them, or none.
 
-        A hold takes back no more than its blocks had.
+        A hold takes back no more than its blocks had. Amounts that are all 0 are no acquire.
         """
         if self._generation != forks.generation:
             self._begin_again()
@@ -80,15 +80,17 @@ class Hold:
         try:
             if not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
                 self._look(now_ms)
-            left, low = self._left, self._low
+            left, low, some = self._left, self._low, 0
             for name, amount in amounts.items():
-                if amount > left.get(name, -1) or (amount < 0 and left[name] - amount > self._taken[name]):
+                some = some or amount
+                if name not in left or amount > left[name] or (amount < 0 and left[name] - amount > self._taken[name]):
                     return False
             for name, amount in amounts.items():
                 left[name] = rest = left[name] - amount
                 if rest < low.get(name, 0):
                     self.due = True
-            self._events += events
+            if some:
+                self._events += events
             return True
         finally:
             self._lock.release()
@@ -131,15 +133,27 @@ class Hold:
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
             back = come_back(ended, shard.limits, now_ms)
             paid = self._pay({name: -left for name, left in shard.left.items() if left < 0})
-            spent = {name: amount for name, amount in self._spent.items() if amount and name in shard.limits}
+            spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
             if not (wanted or back or spent or paid or self._events):
                 return None
             block = None
             if wanted:
-                block = Block(wanted, now_ms, elapsed_ms() + self._life_ms, shard.number, shard.shards)
+                until = elapsed_ms() + self._life_ms
+                block = Block(wanted, now_ms, until, shard.number, shard.shards, config.limits)
             draw = Draw(block, ended, back, spent, self._events, paid)
             for each in ended:
                 self._ended.remove(each)
+            self._events = 0
+            return draw
+
+    def count(self, names: Container[str], now_ms: int) -> Draw | None:
+        """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
+        with self._locked() as mine:
+            if not mine:
+                return None
+            self._look(now_ms)
+            spent = {name: amount for name, amount in self._spent.items() if amount and name in names}
+            draw = Draw(None, (), NOTHING, spent, self._events, NOTHING) if spent or self._events else None
             self._spent, self._events = {}, 0
             return draw
 
@@ -150,7 +164,7 @@ class Hold:
                 self._spent = _sum(self._spent, draw.spent)
                 self._events += draw.events
                 self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
-                self._ended.extend(draw.ended)
+                self._ended.extend(block for block in draw.ended if block.rules == self.limits)
 
     def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
         """Note what a write of the bucket showed, and that it did what was drawn, if anything was."""
@@ -159,7 +173,7 @@ class Hold:
                 return
             self.state = state
             self._look(now_ms)
-            if draw is not None and draw.block is not None:
+            if draw is not None and draw.block is not None and draw.block.rules == self.limits:
                 self._blocks.append(draw.block)
                 self._look_at_blocks()
                 self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
@@ -189,7 +203,7 @@ class Hold:
                 return None
             self.reminded = True
             ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
-            return max(ends, default=self._life_ms) / 1000
+            return max(1, max(ends, default=self._life_ms)) / 1000
 
     # blocks
 
@@ -206,7 +220,7 @@ class Hold:
         for name, amount in wanted.items():
             limit = shard.limits[name]
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
-            if amount > (there := shard.left[name] - floor):
+            if amount and amount > (there := shard.left[name] - floor):
                 least = min(least, max(0, there) / amount)
         if self._pace.events * least < LEAST_ACQUIRES or not any(wanted.values()):
             return None

@@ -68,6 +68,14 @@ class Wake:
     waiters: Sequence[Waiter]
 
 
+class Settled(NamedTuple):
+    """Keep these waiters, settled without their queues, with those of the run: it undoes them if it is cut off. Answer:
+    ``None``.
+    """
+
+    waiters: Sequence[Waiter]
+
+
 class Enqueue(NamedTuple):
     """Put the waiter into its queue and wait until it is settled. Answer: ``None``; the waiter has its outcome."""
 
@@ -87,7 +95,7 @@ class Remind(NamedTuple):
     seconds: float
 
 
-Step = Operation[Any] | Sleep | Log | Wake | Parallel | Enqueue | Post | Remind
+Step = Operation[Any] | Sleep | Log | Wake | Parallel | Settled | Enqueue | Post | Remind
 Flow = Generator[Step | Wait, Any, T]
 
 
@@ -121,6 +129,10 @@ def play_late(flow: Flow[T], error: StoreError, enter: Callable[[Waiter], object
     def perform(step: Step | Wait) -> None:
         if isinstance(step, Log):
             return step.write()
+        if isinstance(step, Settled):
+            for back in (request for waiter in step.waiters for request in waiter.unwind()):
+                enter(back)
+            raise error
         parts = step.steps if isinstance(step, Parallel) else (step,)
         waiters = [part.waiter for part in parts if isinstance(part, Enqueue | Post) and not part.waiter.droppable]
         if len(waiters) < len(parts):

@@ -19,7 +19,21 @@ from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
 from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Remind, Sleep, Step, Wait, play_late
+from ..flows.steps import (
+    DroppedRows,
+    Enqueue,
+    Flow,
+    Log,
+    Parallel,
+    Post,
+    Remind,
+    Settled,
+    Sleep,
+    Step,
+    Wait,
+    Wake,
+    play_late,
+)
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
@@ -28,6 +42,7 @@ from ..runtime.jitter import jittered
 from ..runtime.reminders import Reminders
 from .flow_run import FlowRun
 from .guarded_store import THREAD_NAME, GuardedStore
+from .waiters import settle, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -97,7 +112,7 @@ class SyncDriver:
         self._closed = True
         self._guarded.close()
         with self._lock:
-            _settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
+            settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
         self.drain(last)
 
     def forget(self) -> None:
@@ -144,12 +159,17 @@ class SyncDriver:
             return self._pause(jittered(step.seconds), run)
         if isinstance(step, Parallel):
             return self._parallel(step.steps, run)
+        return self._perform_at_once(step, run)
+
+    def _perform_at_once(self, step: Log | Wake | Post | Settled | Remind, run: FlowRun) -> Any:
         if isinstance(step, DroppedRows):
             self.health.dropped(step.foreign, step.unreadable)
         if isinstance(step, Log):
             return step.write()
         if isinstance(step, Post):
             return self._settle_one(step.waiter, run) if self._answers_at_once else self._enter(step.waiter)
+        if isinstance(step, Settled):
+            return run.waiters.extend(step.waiters)
         if isinstance(step, Remind):
             return self._reminders.add(step.seconds, step.waiter)
         return self._wake(step.waiters)
@@ -349,13 +369,13 @@ class SyncDriver:
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
         with self._lock:
-            _wake(batch)
+            wake_up(batch)
             unwanted = [waiter for waiter in batch if waiter.unwanted]
         self._unwind(unwanted, [])
 
     def _wake(self, waiters: Sequence[Waiter]) -> None:
         with self._lock:
-            _wake(waiters)
+            wake_up(waiters)
 
     def _abandon_surely(self, waiters: list[Waiter]) -> None:
         """Call ``_abandon``, again if it is interrupted itself; raise the first interruption."""
@@ -404,19 +424,3 @@ def _only_daemons_are_left() -> bool:
 def _log_loss(waiter: Waiter) -> None:
     if (lost := loss(waiter)) is not None:
         log.warning(lost)
-
-
-def _settle(waiting: Sequence[Waiter], error: StoreError) -> None:
-    """Remove waiters from their queues, and settle them as failed; with the lock held."""
-    for waiter in waiting:
-        del waiter.queue.waiting[waiter]
-    fail(waiting, error)
-    _wake(waiting)
-
-
-def _wake(waiters: Sequence[Waiter]) -> None:
-    """Wake the callers of settled waiters, once; with the lock held."""
-    for waiter in waiters:
-        if waiter.waker is not None:
-            waker, waiter.waker = waiter.waker, None
-            waker.release()

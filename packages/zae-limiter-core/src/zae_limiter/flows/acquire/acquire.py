@@ -30,8 +30,7 @@ from .shard_selection import cached_shards, choose_shard, covers, read_shards, t
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
 
-ROUNDS = 8
-AGAIN_SECONDS = 0.01
+ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 
 
 def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
@@ -45,6 +44,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
         for attempt in range(ROUNDS):
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
+            request.rereads = attempt
             claims = known_claims(namespace_state, request)
             if claims is None:
                 claims = yield from find_claims(namespace_state, request)
@@ -184,7 +184,9 @@ def _claim(
     target = choose_shard(namespace_state, cached)
     if config.declared and config.ahead:
         hold_ahead(namespace_state, cached, target)
-    return Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
+    claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
+    claim.insists = request.rereads >= INSISTS
+    return claim
 
 
 def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:

@@ -68,8 +68,7 @@ def grant_ahead(
             return None
     else:
         parts = (part,)
-        events = 1 if any(request.amounts.values()) else 0
-        if not hold.move(request.amounts, now_ms, events=events):  # a limit that the bucket lacks is not held
+        if not hold.move(request.amounts, now_ms):  # a limit that the bucket lacks is not held
             return None
     namespace_state.configs.hits += len(parts)
     for each in parts:
@@ -110,12 +109,10 @@ def _with_parent(
 def _move_all(request: AcquireRequest, parts: Sequence[Part], now_ms: int) -> bool:
     """Take the amounts from all parts, or from none."""
     for rank, each in enumerate(parts):
-        amounts = _amounts(request, each)
-        if not each.hold.move(amounts, now_ms, events=1 if any(amounts.values()) else 0):
+        if not each.hold.move(_amounts(request, each), now_ms):
             for taken in parts[:rank]:
-                back = _amounts(request, taken)
-                events = -1 if any(back.values()) else 0
-                taken.hold.move({name: -amount for name, amount in back.items()}, now_ms, events=events)
+                back = {name: -amount for name, amount in _amounts(request, taken).items()}
+                taken.hold.move(back, now_ms, events=-1)
             return False
     return True
 

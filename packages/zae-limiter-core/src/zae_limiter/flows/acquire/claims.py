@@ -33,7 +33,7 @@ class Claim:
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
-    ``waits``: its caller waits for tokens.
+    ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
     """
 
     cached: CachedBucket
@@ -48,6 +48,7 @@ class Claim:
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None
+    insists: bool = False
 
     @property
     def checked(self) -> Mapping[str, int]:
@@ -85,6 +86,7 @@ class Claim:
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts
+        bucket_request.insists = self.insists
         if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
             self.turn.asks(self.cached.line, [bucket_request])
@@ -96,6 +98,8 @@ class Claim:
         """Return new requests for what is missing, one per shard; exactly one of them counts as the acquire."""
         kept = [request for request in self.last if request.admitted]
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
+        for each in new:
+            each.insists = self.insists
         if not any(request.events for request in kept):
             new[0].events, new[0].shadow_amounts = 1, self.shadow_amounts
         self.last = [*kept, *new]

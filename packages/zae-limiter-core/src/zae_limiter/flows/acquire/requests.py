@@ -28,12 +28,12 @@ class AcquireOptions(TypedDict, total=False):
     max_wait: float
 
 
-@dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
+@dataclass(slots=True)  # only `rereads` changes; not frozen, which would slow down every acquire
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
-    may wait began.
+    may wait began. ``rereads``: how often it was decided before, so that its limits were read again.
     """
 
     entity_id: str
@@ -48,6 +48,7 @@ class AcquireRequest:
     turn: Turn | None = None
     shadow: bool = False
     since_ms: int = 0
+    rereads: int = 0
 
 
 def validate_request(

@@ -116,7 +116,12 @@ class Batch:
 
     @property
     def gives_only(self) -> bool:
-        """Whether it takes nothing; then the write needs no tokens, only the bucket."""
+        """Whether it takes nothing; then the write needs no tokens, only the bucket.
+
+        What was held ahead comes back under the rule alone by which it was taken.
+        """
+        if self.draw is not None and self.draw.back:
+            return False
         return not self.checked and not self.unchecked and not any(request.is_acquire for request in self.carried)
 
     @property

@@ -293,7 +293,8 @@ class CommitRun:
         state, config = self.cached.state, self.config
         if state is None or config is None or not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
             return
-        if takers := [request for request in self.pending if request.is_acquire or request.renews]:
+        takers = [request for request in self.pending if (request.is_acquire or request.renews) and not request.insists]
+        if takers:
             self.namespace_state.outdate(self.cached, since_ms)
             self.settle(takers, "outdated")
 

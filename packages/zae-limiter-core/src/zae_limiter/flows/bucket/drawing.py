@@ -5,7 +5,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...operations.values import NOTHING
 from ...values.resolution import Config
 from ..blocks import Shard
 from ..bucket_queue import Renewal
@@ -16,10 +15,19 @@ from .write_plans import ConsumeWrite, WritePlan
 
 
 def headroom_and_held(cached: CachedBucket, plan: WritePlan) -> Mapping[str, int]:
-    """Return what the bucket has under the plan, and what this process holds of it."""
+    """Return what the bucket has under the plan, and what this process holds of it, if ``draw_ahead`` can pay with
+    that.
+    """
     hold = cached.queue.hold
-    held = hold.left(plan.now_ms) if hold is not None and isinstance(plan, ConsumeWrite) else NOTHING
+    if hold is None or not isinstance(plan, ConsumeWrite) or not _may_draw(cached, plan.config):
+        return plan.headroom
+    held = hold.left(plan.now_ms)
     return {name: free + held.get(name, 0) for name, free in plan.headroom.items()} if held else plan.headroom
+
+
+def _may_draw(cached: CachedBucket, config: Config | None) -> bool:
+    """Return whether the bucket has the limits of the config; under others nothing is held."""
+    return config is not None and cached.agrees_with(config)
 
 
 def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: Config | None) -> Sequence[Renewal]:
@@ -34,14 +42,19 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
     purposes = {each.purpose for each in renewals}
     if "count" in purposes:
         hold.reminded = False
-    if config is not None and cached.agrees_with(config) and (renewals or not batch.moves_nothing):
+    if not renewals and batch.moves_nothing:
+        return ()
+    draw = None
+    if config is not None and _may_draw(cached, config):
         left = batch.left(plan.headroom, plan.ceilings)
         shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
         used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
         purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
         draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)
-        if draw is not None:
-            batch.do(draw)
+    else:
+        draw = hold.count(state.shard_limits, now_ms)
+    if draw is not None:
+        batch.do(draw)
     return () if batch.draw is not None or not alone else renewals
 
 

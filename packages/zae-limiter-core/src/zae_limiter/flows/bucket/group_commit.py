@@ -76,6 +76,8 @@ def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     hold = cached.queue.hold
     if hold is None:
         return
+    if cached.known and cached.state is None:
+        hold.count((), namespace_state.now())  # nothing is left that could count it
     if not hold.is_used:
         namespace_state.holding.pop(hold, None)
         return

@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Sequence
 
 from ..bucket_queue import BucketQueue, BucketRequest, Waiter
-from ..steps import Enqueue, Flow, Parallel
+from ..steps import Enqueue, Flow, Parallel, Settled
 
 
 def queue(waiters: Sequence[Waiter]) -> Flow[None]:
     """Put the waiters into their queues, and wait until all are settled. What this process holds of a bucket comes
     first.
     """
-    waiters = [each for each in waiters if each.queue.hold is None or not each.is_served_by_hold()]
+    served = [each for each in waiters if each.queue.hold is not None and each.is_served_by_hold()]
+    if served:
+        waiters = [each for each in waiters if each not in served]
+        if acquires := [each for each in served if each.droppable]:
+            yield Settled(acquires)
     if len(waiters) == 1:
         yield Enqueue(waiters[0])
     elif waiters:
