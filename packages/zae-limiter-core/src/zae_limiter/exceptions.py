@@ -158,7 +158,7 @@ class RateLimiterUnavailable(InfrastructureError):
 class StoreRefusedError(InfrastructureError):
     """The store refuses the request and would refuse it again: invalid, not allowed, the wrong region.
 
-    ``on_unavailable="allow"`` does not cover it, because it is not an outage.
+    ``on_unavailable`` does not cover it, because it is not an outage.
     """
 
     def __init__(self, problem: str) -> None:

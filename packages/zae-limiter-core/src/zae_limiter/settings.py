@@ -44,7 +44,7 @@ class Options(Connection):
     """Seconds for which limits are cached; 0 reads them with every acquire."""
     bucket_ttl_multiplier: int = 7
     on_unavailable: OnUnavailable = "block"
-    """What an acquire does without the store: ``"block"`` or ``"allow"``."""
+    """What an acquire does without the store: ``"block"``, ``"allow"``, or ``"share"``, by this process's share."""
     acquire_timeout: float | None = 5.0
     rejection_staleness: float = 1.0
     buckets_remembered: int = 10_000

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .clock.system import Clock, SystemClock
 from .engines.engine import Store, SyncStore
@@ -20,6 +20,7 @@ from .flows.steps import Flow, Log, play
 from .runtime.callables import is_awaited, yields
 from .settings import Options
 from .values.audit import Cause, iso_instant
+from .values.limits import OnUnavailable
 from .values.namespaces import Namespace
 from .values.naming import check_namespace, check_principal
 from .values.versions import core_version
@@ -100,6 +101,9 @@ def _new_id() -> str:
     return drawn
 
 
+_MEANWHILE: Final[Mapping[OnUnavailable, str]] = {"allow": "no call is counted", "share": "no call passes"}
+
+
 def late_namespace_state(
     options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]], outage: RateLimiterUnavailable
 ) -> NamespaceState:
@@ -108,7 +112,8 @@ def late_namespace_state(
     """
     if options.on_unavailable == "block":
         raise outage
-    log.warning("namespace %r is opened when the store answers; until then no call is counted: %s", name, outage)
+    meanwhile = _MEANWHILE[options.on_unavailable]
+    log.warning("namespace %r is opened when the store answers; until then %s: %s", name, meanwhile, outage)
     return open_later(namespace_state_of(options, name, None, clock), find)
 
 

@@ -278,3 +278,17 @@ async def test_a_change_of_the_entity_reaches_what_another_process_holds_within_
         await until_written(process)
         world.clock.advance(seconds=0.02)
     assert admitted <= 50
+
+
+async def test_a_bucket_that_is_used_now_and_then_is_not_held(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.set_resource_defaults("r", [RPM])
+    for _ in range(6):
+        await take(limiter, "e", "r", rpm=2)
+        world.clock.advance(seconds=3)
+    wire.sent()
+    await take(limiter, "e", "r", rpm=2)
+    assert wire.sent() == ["Update"]
+    assert held(world, limiter) == 0
+    item = await item_of(world, limiter)
+    assert (item["b_rpm_tc"], item["ev"]) == (14_000, 7)

@@ -216,7 +216,7 @@ async def test_a_degraded_lease_is_logged_as_a_warning(world: World, caplog: pyt
     async with limiter.acquire("e", "r", {"rpm": 10}, on_unavailable="allow"):
         pass
     assert [(record.levelname, record.name) for record in caplog.records] == [
-        ("WARNING", "zae_limiter.flows.acquire.acquire")
+        ("WARNING", "zae_limiter.flows.acquire.outage")
     ]
     assert "e/r: not counted, because the store is away: connection refused" in caplog.text
 

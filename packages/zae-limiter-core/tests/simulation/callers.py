@@ -140,7 +140,7 @@ class Caller:
         except BaseException:
             grant.close()
             if grant.rollback:
-                yield from process.driver.run(lease.roll_back(grant), self.account)
+                yield from process.driver.run(lease.roll_back(process.namespace_state, grant), self.account)
             else:
                 yield from self._correct(grant)
                 self._expect(grant)

@@ -152,9 +152,8 @@ def _in_seconds(shape: Seconds, value: object, path: Path) -> Iterator[Finding]:
 
 def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, str) or value not in shape.words:
-        allowed = " or ".join(f"`{word}`" for word in shape.words)
         given = value if isinstance(value, str) else None
-        yield Finding(path, Hinted(f"must be {allowed}, not {describe(value)}", given, tuple(shape.words)))
+        yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
 
 
 def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:

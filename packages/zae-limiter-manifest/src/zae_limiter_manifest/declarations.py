@@ -23,7 +23,7 @@ from .shapes import (
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
 
-OnUnavailable = Literal["allow", "block"]
+OnUnavailable = Literal["allow", "block", "share"]
 
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
@@ -116,7 +116,7 @@ class SystemDecl:
     on_unavailable: OnUnavailable | None = field(
         default=None,
         metadata=about(
-            Choice(("allow", "block")),
+            Choice(("allow", "block", "share")),
             "the policy of acquires while the table is unreachable; by default the client's",
         ),
     )

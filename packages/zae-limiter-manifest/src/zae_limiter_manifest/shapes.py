@@ -30,9 +30,15 @@ class Seconds:
 
 @frozen
 class Choice:
-    """One of the words."""
+    """One of the words, of which there are at least two."""
 
     words: tuple[str, ...]
+
+    @property
+    def alternatives(self) -> str:
+        """The words for readers: `a`, `b` or `c`."""
+        *others, last = (f"`{word}`" for word in self.words)
+        return f"{', '.join(others)} or {last}"
 
 
 @frozen

@@ -33,7 +33,7 @@ entities:
 FOUND = """\
 1:12: namespace: "1a" must be a letter, then letters, digits, `_`, `-` or `.`; 64 characters at most
 2:1: systems: unknown key "systems", did you mean `system`?
-4:19: system.on_unavailable: must be `allow` or `block`, not the string "allowed", did you mean `allow`?
+4:19: system.on_unavailable: must be `allow`, `block` or `share`, not the string "allowed", did you mean `allow`?
 5:11: system.limits: must not be empty
 7:3: resources._default_: "_default_" is reserved: it means all resources of an entity
 9:7: resources._default_.limits.wcu: "wcu" is a reserved name

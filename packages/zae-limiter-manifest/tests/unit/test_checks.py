@@ -95,7 +95,7 @@ def test_the_system_may_have_either_key(system: dict[str, object]) -> None:
         ({"system": {"limits": {}}}, "system.limits: must not be empty"),
         (
             {"system": {"on_unavailable": True}},
-            "system.on_unavailable: must be `allow` or `block`, not the boolean true",
+            "system.on_unavailable: must be `allow`, `block` or `share`, not the boolean true",
         ),
         ({"resources": None}, "resources: must be a map, not null"),
         ({"resources": {"gpt-4": {}}}, "resources.gpt-4: `limits` is missing"),

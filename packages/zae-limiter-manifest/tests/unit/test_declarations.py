@@ -44,7 +44,7 @@ def test_bad_names_and_empty_maps_are_refused() -> None:
         EntityDecl({})
     with pytest.raises(ManifestError, match="must be 1 to 128 printable characters"):
         EntityDecl({"gpt 4": ResourceDecl(LIMITS)})
-    with pytest.raises(ManifestError, match="must be `allow` or `block`"):
+    with pytest.raises(ManifestError, match="must be `allow`, `block` or `share`"):
         SystemDecl(on_unavailable="allowed")  # type: ignore[arg-type]
     with pytest.raises(ManifestError, match='"wcu" is a reserved name'):
         SystemDecl(limits={"wcu": LimitDecl(1)})

@@ -15,7 +15,10 @@ amounts = st.integers(1, 5)
 capacities = st.builds(limits, amounts)
 systems = st.fixed_dictionaries(
     {},
-    optional={"on_unavailable": st.sampled_from(["allow", "block"]), "limits": capacities.map(lambda it: it["limits"])},
+    optional={
+        "on_unavailable": st.sampled_from(["allow", "block", "share"]),
+        "limits": capacities.map(lambda it: it["limits"]),
+    },
 )
 manifests = st.fixed_dictionaries(
     {"namespace": st.just("tenant-alpha")},

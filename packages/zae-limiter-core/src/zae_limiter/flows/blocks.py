@@ -57,18 +57,18 @@ class Pace:
     def __init__(self) -> None:
         self.used: Mapping[str, float] = {}
         self.events = 0.0
-        self._at_ms = 0
+        self.at_ms = 0
 
     def add(self, used: Mapping[str, int], events: int, now_ms: int, life_ms: int) -> None:
         """Add what was used since the last call."""
         if life_ms <= 0:
             return
-        passed = max(0.0, (now_ms - self._at_ms) / life_ms) if self._at_ms else 1.0
+        passed = max(0.0, (now_ms - self.at_ms) / life_ms) if self.at_ms else 1.0
         before, now = (1 - passed, 1.0) if passed < 1 else (0.0, 1 / passed)
         names = {name for name in (*self.used, *used) if used.get(name) or before}
         self.used = {name: self.used.get(name, 0) * before + used.get(name, 0) * now for name in names}
         self.events = self.events * before + events * now
-        self._at_ms = now_ms
+        self.at_ms = now_ms
 
 
 def come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:

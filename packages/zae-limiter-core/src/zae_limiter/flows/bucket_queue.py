@@ -202,6 +202,12 @@ class BucketRequest(Waiter):
             self.count_only = {name: amount for name, amount in self.count_only.items() if name in known}
 
     @property
+    def net(self) -> dict[str, int]:
+        """What it adds to the count of consumed tokens if it is a correction."""
+        back = {name: -amount for name, amount in self.given.items()}
+        return dict(_sum(_sum(self.unchecked, back), self.count_only))
+
+    @property
     def corrected(self) -> set[str]:
         """The limits of its corrections."""
         return {*self.given, *self.unchecked, *self.count_only}

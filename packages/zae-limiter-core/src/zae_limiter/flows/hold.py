@@ -157,6 +157,16 @@ class Hold:
             self._spent, self._events = {}, 0
             return draw
 
+    def is_left_alone(self, used: Mapping[str, int], events: int, now_ms: int) -> bool:
+        """Return whether a write needs not care for the hold, because this process has not used the bucket for the life
+        of a block, and holds nothing; then note what it uses now.
+        """
+        with self._locked() as mine:
+            if not mine or self.is_used or self._ended or now_ms - self._pace.at_ms < self._life_ms:
+                return False
+            self._pace.add(used, events, now_ms, self._life_ms)
+            return self._life_ms > 0
+
     def put_back(self, draw: Draw) -> None:
         """Take back what a write was to do that was not applied."""
         with self._locked() as mine:

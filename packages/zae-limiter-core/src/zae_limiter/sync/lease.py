@@ -98,7 +98,7 @@ class SyncLease:
 
     @property
     def degraded(self) -> bool:
-        """Whether the store was unavailable, so that this call is not counted."""
+        """Whether the store was unavailable, so that this call is not counted, or later by ``share``."""
         return self._grant.unavailable is not None
 
     @property
@@ -155,7 +155,7 @@ class SyncLease:
 
     def _roll_back(self, grant: Grant) -> None:
         try:
-            self._run(roll_back(grant))
+            self._run(roll_back(self._namespace_state, grant))
         except InfrastructureError as problem:
             grant.lost = problem
             log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)

@@ -81,8 +81,8 @@ class SyncRepository(
         """Connect to a namespace. A missing one is registered, with a warning, unless ``register`` is ``False``.
 
         ``options`` are the other fields of ``Options``; times are in seconds. If the store is away,
-        ``on_unavailable="allow"`` opens nevertheless: the first call that reaches it looks for the namespace, and
-        raises what ``open`` raises. Raises ``InfrastructureNotFoundError`` without a table,
+        ``on_unavailable="allow"`` or ``"share"`` opens nevertheless: the first call that reaches it looks for the
+        namespace, and raises what ``open`` raises. Raises ``InfrastructureNotFoundError`` without a table,
         ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``ValidationError``.
         """
         chosen = Options(
@@ -225,7 +225,7 @@ class SyncRepositoryBuilder(BuilderBase):
     def build(self) -> SyncRepository:
         """Connect; registers ``default`` and the requested namespace. Raises the errors of ``SyncRepository.open``.
 
-        If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
+        If the store is away, and ``on_unavailable`` is not ``block``, ``default`` is left to another process.
         """
         options = self._options
         try:

@@ -16,11 +16,12 @@ MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into Dyn
 
 P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
 
-OnUnavailable = Literal["block", "allow"]
+OnUnavailable = Literal["block", "allow", "share"]
 Kind = Literal["token_bucket"]  # how tokens come back: ``rules`` has one for each
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
 _SELDOM: Final[Mapping[str, object]] = {"kind": "token_bucket", "ahead": 0.0}
 
 
@@ -257,12 +258,11 @@ def _without_class(limit: Limit) -> Limit:
 
 
 def check_on_unavailable(value: str) -> OnUnavailable:
-    """Return ``"block"`` or ``"allow"``. Raises ``ValidationError`` for anything else."""
-    if value == "block":
-        return "block"
-    if value == "allow":
-        return "allow"
-    raise ValidationError("on_unavailable", value, "must be 'block' or 'allow'")
+    """Return ``"block"``, ``"allow"`` or ``"share"``. Raises ``ValidationError`` for anything else."""
+    for known in POLICIES:
+        if value == known:
+            return known
+    raise ValidationError("on_unavailable", value, f"must be one of {', '.join(map(repr, POLICIES))}")
 
 
 def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:

@@ -33,14 +33,18 @@ class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
     ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
-    its parent. ``refused_by`` is the entity whose bucket binds. Raises ``TypeError`` for a text in place of the
-    statuses: Celery's JSON makes one, and then shows it as it is.
+    its parent. ``refused_by`` is the entity whose bucket binds. ``by_share``: the store is away, and the share of this
+    process is used up; then ``statuses`` has the enforced limits, with what the share has. Raises ``TypeError`` for a
+    text in place of the statuses: Celery's JSON makes one, and then shows it as it is.
     """
 
-    def __init__(self, statuses: Sequence[LimitStatus], entity_id: str | None = None) -> None:
+    def __init__(
+        self, statuses: Sequence[LimitStatus], entity_id: str | None = None, *, by_share: bool = False
+    ) -> None:
         if isinstance(statuses, str):  # type: ignore[unreachable]
             raise TypeError("statuses must be LimitStatus objects, not a text")
         super().__init__(tuple(statuses), entity_id)
+        self.by_share = by_share
         self.statuses = tuple(statuses)
         first = self.statuses[0].entity_id if self.statuses else ""
         self.entity_id = first if entity_id is None else entity_id
@@ -130,7 +134,8 @@ class RateLimitExceeded(RateLimitError):
                 return f"{asked}, which is blocked: the limit has a capacity of 0"
             most = f"the limit holds at most {worst.limit.burst}"
             return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
-        return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+        told = f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+        return f"{told}; the store is away, and this process goes by its share of the limit" if self.by_share else told
 
 
 def _finite(seconds: float) -> float | None:

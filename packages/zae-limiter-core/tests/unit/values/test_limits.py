@@ -13,6 +13,7 @@ from zae_limiter.rules.registry import rule_of
 from zae_limiter.values.limits import (
     MAX_TOKENS,
     MILLI,
+    POLICIES,
     Limit,
     LimitStatus,
     check_amounts,
@@ -186,8 +187,8 @@ def test_only_signed_amounts_may_be_negative() -> None:
 
 @pytest.mark.parametrize("value", ["", "deny", "BLOCK", None, True])
 def test_on_unavailable_is_block_or_allow(value: Any) -> None:
-    assert (check_on_unavailable("block"), check_on_unavailable("allow")) == ("block", "allow")
-    with pytest.raises(ValidationError, match="must be 'block' or 'allow'"):
+    assert [check_on_unavailable(policy) for policy in POLICIES] == ["block", "allow", "share"]
+    with pytest.raises(ValidationError, match="must be one of 'block', 'allow', 'share'"):
         check_on_unavailable(value)
 
 

@@ -51,7 +51,7 @@ limits = st.builds(
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
 resources = st.builds(ResourceDecl, limit_maps)
 systems = st.builds(
-    SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block"]), limits=st.just({}) | limit_maps
+    SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block", "share"]), limits=st.just({}) | limit_maps
 ).filter(lambda system: system != SystemDecl())
 entities = st.builds(
     EntityDecl, st.dictionaries(st.sampled_from(["_default_", *RESOURCES]), resources, min_size=1, max_size=2)

@@ -57,8 +57,8 @@ def _shape(member: Member) -> str:
             return f"0 to {highest:,}"
         case Flag():
             return "`true` or `false`"
-        case Choice(words=words):
-            return " or ".join(f"`{word}`" for word in words)
+        case Choice() as choice:
+            return choice.alternatives
         case Name():
             return "a name"
         case _:

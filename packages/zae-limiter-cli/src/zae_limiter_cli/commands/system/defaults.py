@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @limits_option(required=False)
 @click.option(
     "--on-unavailable",
-    type=click.Choice(["block", "allow"]),
+    type=click.Choice(["block", "allow", "share"]),
     help="Result of an acquire while the store is unavailable.",
 )
 @principal_option

@@ -1,30 +1,26 @@
-"""Acquire: find the claims, take from the child and the parent, give back after a refusal, follow the policy in an
-outage.
+"""Acquire: find the claims, take from the child and the parent, give back after a refusal.
 
-This module orders the requests; ``group_commit`` writes one bucket.
+This module orders the requests; ``group_commit`` writes one bucket, ``outage`` follows the policy without the store.
 """
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...exceptions import RateLimiterUnavailable, ValidationError
+from ...exceptions import ValidationError
 from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
-from ...values.limits import OnUnavailable
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
-from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, hold_ahead, resolve
 from ..bucket_queue import Waiter
 from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
-from ..public_errors import public_error
-from ..steps import Flow, Log, Sleep
+from ..steps import Flow, Sleep
 from .claims import Claim, Grant, Seen, config_of
 from .create_with_parent import create_with_parent
+from .outage import grant_without_store
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import refusal_of
@@ -36,8 +32,8 @@ ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
-    Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if the policy is
-    ``block``, and another ``InfrastructureError`` for an error that is no outage.
+    Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if the policy does not
+    let the call through, and another ``InfrastructureError`` for an error that is no outage.
     """
     claims: list[Claim] | None = None
     try:
@@ -65,8 +61,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
     except StoreError as error:
         if isinstance(error, BudgetSpent) and _has_answered(request, claims or ()):
             raise NotYet from error
-        yield from let_through(namespace_state, request, error, claims or ())
-        return Grant(request, (), error)
+        return (yield from grant_without_store(namespace_state, request, error, claims or ()))
 
 
 class NotYet(Exception):
@@ -78,34 +73,6 @@ def _has_answered(request: AcquireRequest, claims: Sequence[Claim]) -> bool:
     return request.since_ms > 0 and any(
         each.seen_at_ms > request.since_ms for claim in claims for each in (claim.cached, claim.target)
     )
-
-
-def let_through(
-    namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
-) -> Flow[None]:
-    """Return if this outage may let the amounts through uncounted, and log a line, at most one a minute.
-
-    It may if the policy is ``allow``, or if all ``claims`` are for shadow limits. The policy of the call comes before
-    any other.
-
-    Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem.
-    """
-    if isinstance(error, TooManyLimits):
-        raise error.problem from None
-    shown = public_error(namespace_state.stack, error)
-    only_shadow = bool(claims) and not any(claim.checked for claim in claims)
-    of_call = request.on_unavailable or ("allow" if only_shadow else None)
-    if not isinstance(shown, RateLimiterUnavailable) or _policy(namespace_state, of_call) == "block":
-        raise shown from error
-    more = namespace_state.degraded.count(namespace_state.now())
-    if more is not None:
-        what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""
-        yield Log(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}{before}")
-
-
-def _policy(namespace_state: NamespaceState, of_call: OnUnavailable | None) -> OnUnavailable:
-    """Return the policy: that of the call, else of the system config read last, else of the repository."""
-    return of_call or namespace_state.configs.on_unavailable or namespace_state.settings.on_unavailable
 
 
 def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:

@@ -138,7 +138,8 @@ def config_of(request: AcquireRequest, resolved: Resolved, now_ms: int) -> Confi
 class Grant:
     """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
-    ``unavailable``: the error that left the amounts ``uncounted``. ``waited``: seconds before the tokens were there.
+    ``unavailable``: the error that left the amounts ``uncounted``; those of them that this process took from its shares
+    are ``shared``. ``waited``: seconds before the tokens were there.
     ``corrections`` wait for the end of the block; ``lost``: why the end was not written. A change holds the ``lock``
     and checks first whether the grant is ``open``: the block may end in another thread.
     """
@@ -148,6 +149,7 @@ class Grant:
     lost: InfrastructureError | None = None
     corrections: Mapping[str, int] = NOTHING
     uncounted: Mapping[str, int] = NOTHING
+    shared: Mapping[str, int] = NOTHING
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request

@@ -16,6 +16,7 @@ from ..bucket_queue import BucketRequest, RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Post
+from .outage import pay_the_rest
 
 AT_ONCE: Final = 16
 
@@ -45,12 +46,14 @@ def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:
-    """Write what no write has counted, refusals and what was spent of holds, and bring back what is held; as far as the
-    budget of the run allows.
+    """Write what no write has counted, and bring back what is held, as far as the budget of the run allows.
+
+    Not counted yet are refusals, what was spent of holds, and the amounts of an outage.
     """
     waiters: list[BucketRequest] = [*namespace_state.holding.values()]
     waiters += [RefusalCount(cached.queue) for cached in [*namespace_state.refusals.counts] if cached.state]
     try:
+        yield from pay_the_rest(namespace_state)
         for begin in range(0, len(waiters), AT_ONCE):
             yield from queue(waiters[begin : begin + AT_ONCE])
     except BudgetSpent:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, ValidationError
-from ...operations.errors import BudgetSpent, RaceLost, StoreError
+from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...values.limits import MILLI, LimitStatus, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
@@ -15,9 +15,10 @@ from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .acquire import ROUNDS, first_error, let_through, refusal_by_answers, refuse_by_copies
+from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of
 from .counting import count_refusal
+from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
@@ -108,7 +109,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
             for held, claim in zip(grant.claims, claims, strict=True)
             if amounts.keys() & claim.config.by_name.keys()
         ]
-        more = _for_each(claims, amounts)
+        more = for_each(claims, amounts)
         refuse_by_copies(namespace_state, grant.request, more)
         yield from queue([claim.enter() for claim in more])
         yield from try_other_shards(namespace_state, more)
@@ -146,13 +147,18 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
 def _go_uncounted(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
-    """Add the amounts uncounted, if the policy allows it. Raises the errors of ``let_through``."""
-    yield from let_through(namespace_state, grant.request, error, _for_each(grant.claims, amounts))
+    """Add the amounts, uncounted or from a share, if the policy allows it. Raises the errors of ``let_through``."""
+    policy = yield from let_through(namespace_state, grant.request, error, for_each(grant.claims, amounts))
     with grant.lock:
-        check_open(grant)
-        grant.unavailable = error
-        grant.consumed = _sum(grant.consumed, amounts)
-        grant.uncounted = _sum(grant.uncounted, amounts)
+        if grant.open:
+            grant.unavailable = error
+            grant.consumed = _sum(grant.consumed, amounts)
+            grant.uncounted = _sum(grant.uncounted, amounts)
+            grant.shared = _sum(grant.shared, amounts) if policy == "share" else grant.shared
+            return
+    if policy == "share":
+        give_to_share(namespace_state, grant, amounts)
+    check_open(grant)
 
 
 def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
@@ -185,6 +191,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = _to_write(grant)
+    give_to_share(namespace_state, grant, to_share(grant))
     made = [
         (claim, bucket_request)
         for claim in grant.claims
@@ -203,14 +210,21 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
-        yield from let_through(namespace_state, grant.request, error, _for_each(grant.claims, corrections))
+        not_written = [
+            (claim, bucket_request.net)
+            for claim, bucket_request in made
+            if bucket_request.outcome is not None and isinstance(bucket_request.outcome.error, NotApplied)
+        ]
+        asked = for_each(grant.claims, corrections)
+        yield from let_corrections_through(namespace_state, grant.request, error, asked, not_written)
         grant.unavailable = error
 
 
-def roll_back(grant: Grant) -> Flow[None]:
+def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
     queued.
     """
+    give_to_share(namespace_state, grant, grant.shared)
     with suppress(BudgetSpent):
         yield from give_back_all(
             [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
@@ -223,18 +237,6 @@ def _to_write(grant: Grant) -> dict[str, int]:
         name: amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
         for name, amount in grant.corrections.items()
     }
-
-
-def _for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]:
-    """Return the claims that have limits of these amounts, for these amounts."""
-    more = []
-    for claim in claims:
-        known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
-        if known:
-            more.append(
-                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=None, requests=[], last=())
-            )
-    return more
 
 
 def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:

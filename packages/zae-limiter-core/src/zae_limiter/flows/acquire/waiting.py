@@ -29,6 +29,7 @@ from ..steps import Flow, Wait
 from .acquire import NotYet, acquire, known_claims
 from .claims import Claim, Grant, Seen
 from .counting import count_refusal
+from .outage import pay_shares
 from .requests import AcquireRequest
 from .shard_selection import balance_of
 from .statuses import refusal_of
@@ -59,12 +60,13 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
     late.
     """
     try:
-        if not request.max_wait:
-            return (yield from acquire(namespace_state, request))
-        return (yield from _acquire_in_line(namespace_state, request))
+        grant = yield from (_acquire_in_line if request.max_wait else acquire)(namespace_state, request)
     except RateLimitExceeded as refusal:
         yield from count_refusal(namespace_state, refusal)
         raise
+    if namespace_state.shares.pending and grant.unavailable is None:
+        yield from pay_shares(namespace_state, grant.claims)
+    return grant
 
 
 def _acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
@@ -254,8 +256,8 @@ class _Caller:
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
         """Return the refusal of a waiting caller, by the last seen states and the amounts of all callers before it."""
-        if refusal is not None and not any(claim.checked for claim in self._claims):
-            return refusal  # this process no longer knows the buckets, or no limit refuses by now
+        if refusal is not None and (refusal.by_share or not any(claim.checked for claim in self._claims)):
+            return refusal  # the store is away, this process no longer knows the buckets, or no limit refuses by now
         now = self._namespace_state.now()
         for claim in self._claims:
             states = self._namespace_state.repaired_states(claim.cached, now)

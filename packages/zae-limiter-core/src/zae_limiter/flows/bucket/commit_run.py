@@ -133,7 +133,8 @@ class CommitRun:
             self._admit(batch, [request for request in batch.carried if request.outcome is None])
             return
         item = operation.item if isinstance(operation, Put) else answer
-        self._learn(item, self.now_ms, own_writes=1)
+        self.seen, own = True, operation.add if isinstance(operation, Update) else NOTHING
+        cached.learn(item, self.now_ms, own_writes=1, own=own)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
         drawn(cached, batch, self.now_ms)
@@ -228,9 +229,7 @@ class CommitRun:
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
 
     def _elsewhere(self) -> Mapping[str, int]:
-        """Return what the other shards have of shadow limits. Shadow limits take it from any shard, without a second
-        write.
-        """
+        """Return what the other shards have of shadow limits, which take it from any shard without a second write."""
         names = {name for request in self.pending for name in request.shadow_amounts}
         if not names or self.config is None:
             return NOTHING

@@ -27,7 +27,8 @@ def fast_path_update(
     request = requests[0]
     if state is None or len(requests) > 1 or request.shadow_amounts or request.count_only or request.blocked:
         return None
-    if request.queue.hold is not None:
+    hold = request.queue.hold
+    if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, request.events, now_ms):
         return None
     item = state.item
     if item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:

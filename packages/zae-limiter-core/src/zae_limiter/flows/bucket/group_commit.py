@@ -40,7 +40,8 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
     except StoreError as error:
         failure = error
     else:
-        requests[0].outcome = Outcome("admitted", cached.learn(answer, now_ms, own_writes=1), now_ms)
+        state = cached.learn(answer, now_ms, own_writes=1, own=write.add)
+        requests[0].outcome = Outcome("admitted", state, now_ms)
         if not cached.uncontended:
             yield from prolong(namespace_state, cached, requests[0].config, now_ms)
         return

@@ -3,12 +3,12 @@
 This module remembers, and keeps the memory true; ``batch`` chooses a write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...operations.errors import Unreachable
-from ...operations.values import Item, Key
+from ...operations.values import NOTHING, Item, Key
 from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
@@ -20,7 +20,9 @@ from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..hold import Hold
 from .config_cache import ConfigCache
+from .consumption import Consumption, is_void, window_end
 from .refusals import PendingRefusals
+from .shares import Shares
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 
@@ -57,13 +59,16 @@ class CachedBucket:
 
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
-    bucket. ``refused_since_ms``: since when the refusals in its last write had been pending.
+    bucket. ``refused_since_ms``: since when the refusals in its last write had been pending. ``first_ms``: since when
+    every answer has shown a bucket; ``window_ends_ms``: the end of the window of ``consumption``.
     """
 
     __slots__ = (
         "_agreed",
         "_flow",
         "_others",
+        "consumption",
+        "first_ms",
         "follows_until_ms",
         "id",
         "key",
@@ -79,6 +84,7 @@ class CachedBucket:
         "seen_at_ms",
         "state",
         "uncontended",
+        "window_ends_ms",
         "write_rate",
     )
 
@@ -101,10 +107,18 @@ class CachedBucket:
         self.refused_since_ms = 0
         self._others = 0
         self.uncontended = True
+        self.consumption: Consumption | None = None
+        self.first_ms = 0
+        self.window_ends_ms = 0
         self._agreed: tuple[object, object] = (None, None)
 
-    def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
-        """Store and return the state that an answer showed, ``own_writes`` of this process after the last seen one."""
+    def learn(
+        self, item: Item | None, at_ms: int, *, own_writes: int, own: Mapping[str, int] = NOTHING
+    ) -> BucketState | None:
+        """Store and return the state that an answer showed, ``own_writes`` of this process after the last seen one.
+
+        ``own``: what the own writes added, by attribute.
+        """
         before, since_ms = self.state, self.seen_at_ms
         self.state = state = None if item is None else read_bucket(item, before)
         self.known = True
@@ -112,13 +126,42 @@ class CachedBucket:
         if item is not None and not self.write_rate.since_ms <= at_ms < self.write_rate.due_ms:
             self.write_rate.measure(item, at_ms)
         if before is not None and item is not None and state is not None:
+            if at_ms >= self.window_ends_ms:
+                self._consumption(before, at_ms).enter(before, at_ms)
+                self.window_ends_ms = window_end(at_ms)
             others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
             if others or not self.uncontended:
+                if item[WRITES] < before.item[WRITES]:  # the bucket was made anew
+                    self._watch_from(at_ms)
+                elif others:
+                    self._consumption(before, at_ms).see_others(before, state, own, since_ms, at_ms)
                 self._others = (self._others << 1 | others) & RECENT_ANSWERS
                 self.uncontended = self._others == 0
                 if not self.uncontended:
                     self._watch(before, state, since_ms, at_ms)
+        else:
+            self._watch_from(at_ms)
         return state
+
+    def part(self, limit: str, now_ms: int) -> int:
+        """Return this process's part of the recent consumption of a limit, in millionths; 0 if its last look is too
+        old.
+        """
+        if self.consumption is None or is_void(self.seen_at_ms, now_ms):
+            return 0
+        return self.consumption.part(limit, self.seen_at_ms)
+
+    def _watch_from(self, at_ms: int) -> None:
+        """Forget the consumption: the bucket of this answer has no history, or none that this process knows."""
+        self.consumption = None
+        self.first_ms, self.window_ends_ms = at_ms, window_end(at_ms)
+
+    def _consumption(self, before: BucketState, at_ms: int) -> Consumption:
+        """Return the consumption that this process has seen since its first look, or since it was forked."""
+        found = self.consumption
+        if found is None or found.is_inherited:
+            self.consumption = found = Consumption(before, self.first_ms if found is None else at_ms)
+        return found
 
     @property
     def shard_count(self) -> int:
@@ -191,6 +234,7 @@ class NamespaceState:
         self.degraded = LogThrottle()
         self.holding: dict[Hold, BucketRequest] = {}
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
+        self.shares = Shares[CachedBucket]()
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 
     @property

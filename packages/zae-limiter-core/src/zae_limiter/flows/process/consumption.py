@@ -1,0 +1,144 @@
+"""The part that this process has in the consumption of one bucket shard, by windows of time.
+
+The problem: in an outage each process goes on with its part of a limit, and the parts of all processes, which see the
+table at different times, must not add up to more than one. The choice:
+
+- All processes use the same windows, half a minute long by the corrected clock. A process counts its own amounts in the
+  window of the write's instant. An answer shows what the others consumed since the answer before; that counts in every
+  window which the time between the two answers touches, widened by a second for the clocks and for writes under way. So
+  the part of a process, ``own / (own + others)``, is at most its part of all consumption in that window.
+- The part is the smaller one of the two windows before that of the last answer, less that second. Two processes that
+  lose the table at the same time had their last answers in the same window or in adjacent ones, as a part does not hold
+  if the last answer is older than that. So they have one of these windows in common, and in it the parts add up to at
+  most one.
+
+The price: whoever has no full minute behind it has no part, and the parts of processes with uneven traffic add up to
+less than one. A part could be too large only next to a process that gave back more in a window than it took.
+
+An answer that shows no write of another process costs one comparison here: own consumption follows from the items at
+the ends of a window. docs/design/admission.md ("Shares"). ``shares`` has the tokens that follow from the part.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...runtime import forks
+from ...schema.items import BucketState
+
+WINDOW_MS: Final = 30_000
+MARGIN_MS: Final = 1_000
+WINDOWS: Final = 2  # the part is the smallest of so many
+MILLION: Final = 1_000_000
+
+
+def window_of(at_ms: int) -> int:
+    """Return the number of the window of an instant."""
+    return at_ms // WINDOW_MS
+
+
+def window_end(at_ms: int) -> int:
+    """Return the end of the window of an instant, in epoch ms."""
+    return (window_of(at_ms) + 1) * WINDOW_MS
+
+
+def is_void(since_ms: int, now_ms: int) -> bool:
+    """Return whether a part no longer holds that was last confirmed, by an answer or its use, at ``since_ms``."""
+    return abs(window_of(now_ms - MARGIN_MS) - window_of(since_ms - MARGIN_MS)) > 1
+
+
+class Consumption:
+    """What this process and all others consumed of a shard, in millitokens by window and limit.
+
+    ``_before``: the counts as they were last seen before the ``_current`` window. ``_since``: the first whole window.
+    ``_inside``: what others consumed in the current window between answers that touch no other window, ``_across``:
+    between those that do.
+    """
+
+    __slots__ = (
+        "_across",
+        "_before",
+        "_current",
+        "_from_ms",
+        "_generation",
+        "_inside",
+        "_others",
+        "_own",
+        "_since",
+        "_to_ms",
+    )
+
+    def __init__(self, before: BucketState, first_ms: int) -> None:
+        self._before = _counts(before)
+        self._generation = forks.generation
+        self._since = window_of(first_ms + MARGIN_MS) + 1
+        self._own: dict[int, dict[str, int]] = {}
+        self._others: dict[int, dict[str, int]] = {}
+        self._begin(window_of(first_ms))
+
+    def _begin(self, window: int) -> None:
+        self._current = window
+        self._from_ms, self._to_ms = window * WINDOW_MS + MARGIN_MS, (window + 1) * WINDOW_MS - MARGIN_MS
+        self._inside: dict[str, int] = {}
+        self._across: dict[str, int] = {}
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of the process that forked this one."""
+        return self._generation != forks.generation
+
+    def enter(self, last: BucketState, at_ms: int) -> None:
+        """Begin the window of ``at_ms``; ``last`` was seen last before it."""
+        window = window_of(at_ms)
+        if window <= self._current:  # the clock went back
+            return
+        counts, own = _counts(last), {}
+        for name, consumed in counts.items():
+            inside, across = self._inside.get(name, 0), self._across.get(name, 0)
+            own[name] = consumed - self._before.get(name, 0) - inside - across
+            self._add(self._current, name, inside)
+        self._own[self._current] = own
+        self._before = counts
+        self._begin(window)
+        self._own = {each: self._own[each] for each in self._own if each >= window - WINDOWS - 1}
+        self._others = {each: self._others[each] for each in self._others if each >= window - WINDOWS - 1}
+
+    def see_others(
+        self, last: BucketState, state: BucketState, own: Mapping[str, int], since_ms: int, at_ms: int
+    ) -> None:
+        """Count what others consumed between two answers; ``own`` has the changes of this process by attribute."""
+        now, before = state.item, last.item
+        is_inside = self._from_ms <= since_ms and at_ms < self._to_ms
+        seen = self._inside if is_inside else self._across
+        for name, _, consumed, _, _, _ in state.limit_states:
+            change = now[consumed] - before.get(consumed, 0) - own.get(consumed, 0)
+            seen[name] = seen.get(name, 0) + change
+            if not is_inside:
+                first = max(window_of(since_ms - MARGIN_MS), window_of(at_ms) - WINDOWS - 1)
+                for window in range(first, window_of(at_ms + MARGIN_MS) + 1):
+                    self._add(window, name, change)
+
+    def _add(self, window: int, name: str, change: int) -> None:
+        if change > 0:
+            others = self._others.setdefault(window, {})
+            others[name] = others.get(name, 0) + change
+
+    def part(self, limit: str, seen_at_ms: int) -> int:
+        """Return the part of this process in millionths, by the windows that the answer at ``seen_at_ms`` completed.
+
+        It is 0 without two whole windows, and in a forked child.
+        """
+        last = window_of(seen_at_ms - MARGIN_MS)
+        windows = range(last - WINDOWS, last)
+        if windows[0] < self._since or self.is_inherited:
+            return 0
+        return min(self._part_in(window, limit) for window in windows)
+
+    def _part_in(self, window: int, limit: str) -> int:
+        own = self._own.get(window, {}).get(limit, 0)
+        others = self._others.get(window, {}).get(limit, 0)
+        return own * MILLION // (own + others) if own > 0 else 0
+
+
+def _counts(state: BucketState) -> dict[str, int]:
+    """Return what all processes have consumed of each limit, since the bucket is there."""
+    return {each.name: state.item.get(each.consumed, 0) for each in state.limit_states}
