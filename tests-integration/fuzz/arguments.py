@@ -91,6 +91,8 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "tokens": consumption,
     "limits": limits,
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
+    "writes_per_second": st.sampled_from([1000, 0, -1, math.nan, math.inf, "5", None, True]),  # none that takes long
+    "since": times,
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
     "override_until": ends,
     "name": st.sampled_from(SPARE_NAMESPACES),
@@ -113,10 +115,11 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
 }
 SOUND_OF: dict[tuple[str, str], st.SearchStrategy[Any]] = {
     ("get_audit_events", "start"): tokens,
+    ("get_namespace_audit_events", "start"): tokens,
     ("get_audit_events", "entity_id"): entities | st.sampled_from(["$SYSTEM", "$RESOURCE:r"]),
     ("delete_many_limits", "places"): st.lists(places, max_size=3),
 }
-NEVER_JUNK = {"on_progress", "max_wait"}  # the caller's own function; a time that may be long
+NEVER_JUNK = {"on_progress", "max_wait", "writes_per_second"}  # the caller's own function; a time that may be long
 
 
 def methods() -> dict[str, type]:

@@ -56,3 +56,22 @@ async def test_an_override_is_obeyed_with_the_next_request(admin: RateLimiter, t
     until = datetime.now(UTC) + timedelta(hours=2)
     assert await admin.set_limits(ENTITY, [NONE], override_until=until) == 1
     assert not any(each.passes(ENTITY, RESOURCE) for each in two)
+
+
+async def test_a_resource_is_blocked_with_the_next_request_once_its_buckets_are_told(
+    admin: RateLimiter, two: list[AskedProcess]
+) -> None:
+    await admin.set_resource_defaults(RESOURCE, [NONE])
+    assert all(each.passes(ENTITY, RESOURCE) for each in two)  # nobody was told
+    assert (await admin.repository.count_live_buckets(RESOURCE)).writes == 1
+    assert (await admin.repository.tell_live_buckets(RESOURCE)).told == 1
+    assert not any(each.passes(ENTITY, RESOURCE) for each in two * 2)
+
+
+async def test_a_lowered_system_limit_is_obeyed_with_the_next_request_once_its_buckets_are_told(
+    admin: RateLimiter, two: list[AskedProcess]
+) -> None:
+    await admin.set_system_defaults([TWO])
+    await admin.delete_resource_defaults(RESOURCE)
+    assert (await admin.repository.tell_live_buckets()).told == 1
+    assert [each.passes(ENTITY, RESOURCE) for each in two * 2] == [True, True, False, False]

@@ -11,6 +11,7 @@ from zae_limiter import (
     EntityExistsError,
     EntityHasChildrenError,
     EntityNotFoundError,
+    LiveBuckets,
     NamespaceNotFoundError,
     NamespaceStateError,
     ProvisionerState,
@@ -48,6 +49,26 @@ async def system_and_resource_limits(api_case: ApiCase) -> None:
         limiter.set_resource_defaults("_default_", [RPM]),
         limiter.get_resource_defaults("a b"),
         limiter.delete_resource_defaults(""),
+    )
+
+
+async def live_buckets_of_a_level(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
+    await limiter.set_system_defaults([RPM])
+    await limiter.set_limits("own", [RPM], "r")
+    for entity, resource in (("e", "r"), ("own", "r"), ("e", "s")):
+        async with limiter.acquire(entity, resource, {"rpm": 1}):
+            pass
+    assert await repository.count_live_buckets("r") == LiveBuckets(1, 1, 1)
+    assert await repository.count_live_buckets() == LiveBuckets(2, 2, 1)
+    told = await repository.tell_live_buckets("r", writes_per_second=10_000)
+    assert (told.told, told.failed) == (1, {})
+    assert (await repository.tell_live_buckets()).told == 2
+    await refused(
+        ValidationError,
+        repository.count_live_buckets("a b"),
+        repository.tell_live_buckets("_default_"),
+        repository.tell_live_buckets(writes_per_second=0),
     )
 
 
@@ -213,6 +234,7 @@ async def configs_of_all_levels(api_case: ApiCase) -> None:
 
 API_CASES = (
     system_and_resource_limits,
+    live_buckets_of_a_level,
     limits_of_entities,
     which_limits_hold,
     entities,

@@ -83,6 +83,8 @@ async def audit_and_usage(api_case: ApiCase) -> None:
         ("limits_set", "ann"),
     ]
     assert (await repository.get_audit_events()).events == ()
+    of_all = await repository.get_namespace_audit_events(DAY - timedelta(days=10_000), kind="limits")
+    assert [each.entity_id for each in of_all.events] == ["e", "e"]
     hours = [UsageSnapshot("e", "r", "hourly", DAY + timedelta(hours=n), {"rpm": n}, 1, 5 * n) for n in (1, 2)]
     for hour in hours:
         api_case.harness.perform(Put(usage_item(repository.namespace_id, hour)))
@@ -98,6 +100,7 @@ async def audit_and_usage(api_case: ApiCase) -> None:
         ValidationError,
         repository.get_audit_events(" "),
         repository.get_audit_events("e", limit=0),
+        repository.get_namespace_audit_events(DAY, kind="limit"),  # type: ignore[arg-type]
         repository.get_usage_snapshots(),
         repository.get_usage_snapshots(entity_id="e", next="?"),
         repository.get_usage_summary(resource="r", start=DAY, end=DAY),
@@ -260,6 +263,9 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.reset_bucket("e", "r"),
         repository.credit_bucket("e", "r", {"rpm": 1}),
         repository.get_audit_events("e"),
+        repository.get_namespace_audit_events(DAY),
+        repository.count_live_buckets("r"),
+        repository.tell_live_buckets("r"),
         repository.get_usage_snapshots(resource="r"),
         repository.get_usage_summary(entity_id="e"),
         repository.get_top_usage("r"),

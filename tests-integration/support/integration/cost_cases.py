@@ -4,6 +4,7 @@ What never does: what they cost.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from zae_limiter import Limit, ProvisionerState, StoredConfig, VersionRecord
@@ -42,6 +43,7 @@ def stored(state: ProvisionerState, over: int = 0) -> Step:
 RAISED = [Limit.per_minute(limit.name, 2 * limit.capacity) for limit in LIMITS]
 raised = called("set_resource_defaults", MODEL, RAISED)
 WARM = (at.resource_limits, at.take)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 PLACES = {(entity, MODEL): LIMITS for entity in at.ids(1000)}
 CONFIGS = {place: StoredConfig(tuple(limits), fingerprint="0" * 32) for place, limits in PLACES.items()}
 SMALL_STATE = ProvisionerState(True, [MODEL], {KEY: [MODEL]}, owner="cli")
@@ -122,6 +124,8 @@ LIMITS_OF_LEVELS = [
         when="1,000 entities, in place of others",
         before=(called("set_many_limits", PLACES),),
     ),
+    case("count_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
+    case("tell_live_buckets", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
     case("get_system_defaults"),
     case("get_resource_defaults", MODEL),
     case("get_limits", KEY, MODEL),
@@ -151,6 +155,14 @@ ENTITIES = [
     case("delete_entity", KEY, when="1 limit, 1 bucket", before=(called("create_entity", KEY), at.own_limits, at.take)),
     case("delete_entity", KEY, when="a parent, 10 buckets", before=(at.family, at.buckets(1, 10))),
     case("get_audit_events", KEY, when="100 events", before=(at.own_limits,) * 100),
+    case("get_namespace_audit_events", LONG_AGO, when="100 events", before=(at.own_limits,) * 100),
+    case(
+        "get_namespace_audit_events",
+        LONG_AGO,
+        limit=10,
+        when="the last 10 of 1,000",
+        before=(called("set_many_limits", PLACES),),
+    ),
 ]
 NAMESPACES = [
     *(Case(method, "", at.open_again) for method in ("open", "over", "namespace")),

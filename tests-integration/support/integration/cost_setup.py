@@ -17,7 +17,7 @@ from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.attributes import bucket_attributes
-from zae_limiter.schema.items import BucketId, rule_attributes
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId, rule_attributes
 from zae_limiter.testing import ManualClock
 
 from .harness import Harness
@@ -143,7 +143,14 @@ def buckets(entities: int, resources: int) -> Step:
 
 
 def _bucket(ns: str, entity: str, resource: str) -> Item:
-    item = {**BucketId(ns, entity, resource).attributes(), "cascade": False, "shard_count": 1, "rf": 1, "cv": 1}
+    item = {
+        **BucketId(ns, entity, resource).attributes(),
+        "cascade": False,
+        "shard_count": 1,
+        "rf": 1,
+        "cv": 1,
+        WRITES: ONE_WRITE,
+    }
     for limit in LIMITS:
         names = bucket_attributes(limit.name)
         item |= {names.tokens: limit.capacity * 1000, names.consumed: 0, **rule_attributes(limit)}

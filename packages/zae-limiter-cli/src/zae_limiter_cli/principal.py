@@ -1,20 +1,37 @@
-"""The principal of a change, as the caller claims it."""
+"""The principal of a change: as the caller claims it, else as AWS knows the caller, else the user and the machine."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from .connection import Connection
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def claimed(principal: str | None) -> str:
-    """Return the name of the author: the given one, else the user and the machine."""
+def author(principal: str | None, connection: "Connection") -> str:
+    """Return the name of the author: the given one, else the caller's ARN, else the user and the machine."""
+    if principal is not None:
+        return principal
+    return _arn(connection) or user_and_machine()
+
+
+def _arn(connection: "Connection") -> str | None:
+    if connection.file is not None or connection.endpoint_url is not None:
+        return None
+    from zae_limiter.maintenance import caller_arn
+
+    return caller_arn(region=connection.region, profile=connection.profile)
+
+
+def user_and_machine() -> str:
+    """Return the user and the machine, as ``user@host``."""
     import getpass
     import socket
 
-    if principal is not None:
-        return principal
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under an id without a name
@@ -23,11 +40,15 @@ def claimed(principal: str | None) -> str:
 
 
 def principal_option(function: Function) -> Function:
-    """Add ``--principal``; the command gets ``principal``, a name."""
-    return click.option(
+    """Add ``--principal`` to a command with a connection; the command gets ``principal``, a name."""
+
+    @wraps(function)
+    def command(*args: Any, principal: str | None, **kwargs: Any) -> Any:
+        return function(*args, principal=author(principal, kwargs["connection"]), **kwargs)
+
+    return click.option(  # type: ignore[return-value]  # click hands it the rest
         "--principal",
         envvar="ZAEL_PRINCIPAL",
         show_envvar=True,
-        callback=lambda *given: claimed(given[-1]),
-        help="Name of the caller, for the audit events.  [default: user@host]",
-    )(function)
+        help="Name of the caller, for the audit events.  [default: the caller's ARN in AWS, else user@host]",
+    )(command)

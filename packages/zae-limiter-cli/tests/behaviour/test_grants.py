@@ -188,6 +188,7 @@ class Tenant:
         self.repository.create_entity("project")
         self.repository.create_entity("key-abc", parent_id="project", cascade=True)
         self.repository.set_system_defaults(RPM)
+        self.repository.tell_live_buckets("gpt-4")
         self.store.calls.clear()
         reopened = SyncRepository.over(self.store, Options(namespace="tenant-alpha", stack="my-app", register=False))
         limiter = SyncRateLimiter(repository=reopened)
@@ -208,6 +209,7 @@ class Tenant:
         self.repository.get_children("project")
         self.repository.get_resource_capacity("gpt-4")
         self.repository.list_entities_with_custom_limits("gpt-4")
+        self.repository.count_live_buckets("gpt-4")
         self.repository.get_audit_events("key-abc")
 
     def write(self) -> None:

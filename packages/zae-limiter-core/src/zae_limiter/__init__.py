@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from .values.buckets import Bucket as Bucket
     from .values.buckets import BucketLimit as BucketLimit
     from .values.buckets import LimitCapacity as LimitCapacity
+    from .values.buckets import LiveBuckets as LiveBuckets
     from .values.buckets import ResourceCapacity as ResourceCapacity
+    from .values.buckets import ToldBuckets as ToldBuckets
     from .values.entities import Entity as Entity
     from .values.explanation import BucketExplanation as BucketExplanation
     from .values.explanation import Explanation as Explanation
@@ -112,6 +114,7 @@ _HOMES = {
     "LimitExplanation": "values.explanation",
     "LimitStatus": "values.limits",
     "LimitUsage": "values.usage",
+    "LiveBuckets": "values.buckets",
     "Namespace": "values.namespaces",
     "NamespaceNotFoundError": "exceptions",
     "NamespaceStateError": "exceptions",
@@ -143,6 +146,7 @@ _HOMES = {
     "SyncRepository": "sync.repository",
     "SyncRepositoryBuilder": "sync.repository",
     "SyncStore": "engines.engine",
+    "ToldBuckets": "values.buckets",
     "UsagePage": "values.usage",
     "UsageSnapshot": "values.usage",
     "UsageSummary": "values.usage",

@@ -13,6 +13,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
+- **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
 
@@ -23,9 +24,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from .clock.system import Clock, SystemClock
+from .engines.dynamodb.aws.identity import CallerIdentity
 from .engines.dynamodb.aws.proxy_password import without_passwords
 from .engines.dynamodb.images import check_bucket, read_bucket_image
 from .engines.dynamodb.marshal import read_item
+from .engines.dynamodb.options import ClientOptions
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
 from .flows.bucket.reanchoring import reanchor
@@ -99,6 +102,7 @@ __all__ = [
     "audit_resource",
     "audit_system",
     "bucket_of",
+    "caller_arn",
     "change_version_record",
     "check_bucket",
     "consumption",
@@ -155,6 +159,11 @@ def open_store(stack: str, *, connect_timeout: float, read_timeout: float) -> Sy
     Nothing is sent yet. ``SyncRepository.over`` opens a namespace over it, and closes it with the repository.
     """
     return SyncDynamoDBStore(stack, connect_timeout=connect_timeout, read_timeout=read_timeout)
+
+
+def caller_arn(*, region: str | None = None, profile: str | None = None) -> str | None:
+    """Return the ARN of the caller of AWS; ``None`` if STS does not tell it in time, or AWS is another endpoint's."""
+    return CallerIdentity(ClientOptions(region=region, profile=profile)).arn()
 
 
 def open_upkeep(stack: str) -> Upkeep:

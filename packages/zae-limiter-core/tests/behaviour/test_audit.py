@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from support.core.worlds import World
+from support.core.wires import SyncWireStore, WireStore
+from support.core.worlds import World, take
 from zae_limiter import (
     ContentionError,
     EntityExistsError,
@@ -208,3 +209,26 @@ async def test_bad_questions_are_refused_before_any_request(world: World, asked:
     with pytest.raises(ValidationError):
         await limiter.repository.get_audit_events(**asked)
     assert wire.sent() == []
+
+
+async def test_the_store_knows_the_author_of_a_change_that_names_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def caller(_: object) -> str:
+        asked.append("asked")
+        return "arn:aws:iam::123456789012:user/ann"
+
+    async def caller_async(store: object) -> str:
+        return caller(store)
+
+    monkeypatch.setattr(WireStore, "caller", caller_async)
+    monkeypatch.setattr(SyncWireStore, "caller", caller)
+    limiter, _ = await world.process(default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=1)
+    assert asked == []
+    await limiter.set_limits("e", [RPM], "r")
+    await limiter.set_limits("e", [RPM], "r", principal="bob")
+    assert [event.principal for event in await told(limiter, "e")] == ["bob", "arn:aws:iam::123456789012:user/ann"]
+    assert asked == ["asked"]

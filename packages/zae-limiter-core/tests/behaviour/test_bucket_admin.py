@@ -222,8 +222,8 @@ async def test_without_the_store_it_says_so(world: World, method: str, arguments
 async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async_world: World) -> None:
     limiter, _ = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
-    namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
-    rivals = iter([limiter.repository._cause("rival")])
+    namespace_state, cause = limiter.repository.namespace_state, await limiter.repository._cause(None)
+    rivals = iter([await limiter.repository._cause("rival")])
     transactions = 0
 
     def perform(operation: Operation[Any]) -> Any:
@@ -243,8 +243,8 @@ async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async
 async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_write(async_world: World) -> None:
     limiter, _ = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
-    namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
-    rival = limiter.repository._cause("rival")
+    namespace_state, cause = limiter.repository.namespace_state, await limiter.repository._cause(None)
+    rival = await limiter.repository._cause("rival")
     transactions = 0
 
     def perform(operation: Operation[Any]) -> Any:
@@ -263,7 +263,7 @@ async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world
     limiter, _ = await async_world.process(default_limits=[RPM])
     for entity, giving in (("reset", reset_bucket), ("credited", partial(credit_bucket, tokens={"rpm": 1}))):
         await take(limiter, entity, "r", rpm=60)
-        namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
+        namespace_state, cause = limiter.repository.namespace_state, await limiter.repository._cause(None)
         key = Key(keys.pk_bucket(limiter.repository.namespace_id, entity, "r", 0), keys.sk_state())
 
         def perform(operation: Operation[Any], key: Key = key) -> Any:

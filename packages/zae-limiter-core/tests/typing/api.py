@@ -5,6 +5,7 @@ reports an ignore that is not needed.
 """
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import UTC, datetime
 from typing import assert_type
 
 from zae_limiter import (
@@ -20,6 +21,7 @@ from zae_limiter import (
     Lease,
     Limit,
     LimitStatus,
+    LiveBuckets,
     Namespace,
     OnUnavailable,
     Options,
@@ -34,6 +36,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
     SyncStore,
+    ToldBuckets,
     UsagePage,
     UsageSummary,
 )
@@ -45,6 +48,7 @@ from zae_limiter.observers.emf import EmbeddedMetricsObserver
 from zae_limiter.settings import InMemoryOptions, OpenOptions
 from zae_limiter.testing import ManualClock
 
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = [Limit.per_minute("rpm", 10), Limit.custom("tpm", 100, burst=200, refill_amount=50, refill_period=60)]
 
 
@@ -241,6 +245,10 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_children("project"), list[Entity])
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
+    assert_type(sync_repository.get_namespace_audit_events(AT, kind="limits"), AuditPage)
+    sync_repository.get_namespace_audit_events(AT, kind="limit")  # type: ignore[arg-type]
+    assert_type(sync_repository.count_live_buckets("api"), LiveBuckets)
+    assert_type(await repository.tell_live_buckets(writes_per_second=100), ToldBuckets)
     assert_type(sync_repository.get_audit_events("user", limit=10), AuditPage)
     assert_type(sync_repository.get_usage_snapshots(entity_id="user"), UsagePage)
     assert_type(sync_repository.get_usage_summary(entity_id="user"), UsageSummary)

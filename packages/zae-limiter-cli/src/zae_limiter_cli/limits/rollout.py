@@ -18,6 +18,7 @@ from .files import load_files
 from .provisioner import Provisioner
 from .saved import SavedPlan
 from .showing import announce, plan_of, show_outcomes
+from .telling import announce_telling, tell_changes
 
 OVERTAKEN: Final = frozenset({"stale", "different_plan"})
 ATTEMPTS: Final = 5
@@ -28,7 +29,8 @@ QUESTION: Final = "Apply?"
 class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
 
-    With ``expected_hash``, only plans with this hash may be applied; with ``namespace``, only this one.
+    With ``now``, live buckets are told of what was changed. With ``expected_hash``, only plans with this hash may be
+    applied; with ``namespace``, only this one.
     """
 
     provisioner: Provisioner
@@ -37,6 +39,7 @@ class Rollout:
     namespace: str | None
     allow_deletes: bool
     asks: bool
+    now: bool
     quiet: bool
     expected_hash: str | None
 
@@ -109,6 +112,8 @@ class Rollout:
         changing = [plan for plan in plans if plan.changes]
         if changing and (self.asks or (self.form == "text" and not self.quiet)):
             announce(changing, self.form)
+        if self.now:
+            announce_telling(self.provisioner.connection, changing)
         if changing and self.asks:
             confirmation.confirm(QUESTION)
 
@@ -140,7 +145,8 @@ class Rollout:
                     outcomes[namespace] = answer
         finally:  # whatever ends this, nobody shall have to guess what was made before
             show_outcomes(outcomes, self.form)
-        return not any(answer.errors or answer.remaining for answer in outcomes.values())
+        all_told = not self.now or tell_changes(self.provisioner.connection, outcomes)
+        return all_told and not any(answer.errors or answer.remaining for answer in outcomes.values())
 
 
 def _plans(answers: Mapping[str, Answer]) -> list[Plan]:

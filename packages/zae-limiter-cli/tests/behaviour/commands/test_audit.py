@@ -108,6 +108,39 @@ def test_more_changes_than_the_limit_are_told_beside_the_result(table: Table) ->
     assert run("--system", "--limit", "3").stderr == ""
 
 
+def test_changes_of_the_whole_namespace_are_those_of_the_last_day(table: Table) -> None:
+    limits = [Limit.per_minute("rpm", 60)]
+    table.repository.set_system_defaults(limits, principal="ann")
+    table.repository.set_resource_defaults("gpt-4", limits, principal="bob")
+    table.repository.create_entity("key-abc", principal="ann")
+    head, *told = (line.split(maxsplit=5) for line in run().stdout.splitlines())
+    assert head == ["TIME", "(UTC)", "PRINCIPAL", "ACTION", "SUBJECT", "RESOURCE  CHANGED"]
+    assert [each[1:5] for each in told] == [
+        ["ann", "entity_created", "key-abc", "-"],
+        ["bob", "limits_set", "(resource)", "gpt-4"],
+        ["ann", "limits_set", "(system)", "-"],
+    ]
+    assert [each["entity_id"] for each in rows("--by", "ann")] == ["key-abc", "$SYSTEM"]
+    assert [each["entity_id"] for each in rows("--kind", "limits", "--since", "1h")] == ["$RESOURCE:gpt-4", "$SYSTEM"]
+    assert [each["principal"] for each in rows("--kind", "limits", "--by", "bob")] == ["bob"]
+    done = run("--limit", "2")
+    assert (len(done.stdout.splitlines()), done.stderr) == (3, "There are more changes: raise --limit.\n")
+
+
+def test_changes_of_one_subject_are_chosen_alike(table: Table) -> None:
+    table.repository.create_entity("e", principal="ann")
+    table.repository.set_limits("e", [Limit.per_minute("rpm", 60)], principal="bob")
+    assert [each["action"] for each in rows("--entity", "e", "--by", "ann")] == ["entity_created"]
+    assert [each["action"] for each in rows("--entity", "e", "--kind", "limits")] == ["limits_set"]
+    assert len(rows("--entity", "e", "--since", "1h")) == 2
+    assert rows("--entity", "e", "--since", "2999-01-01") == []
+
+
+def test_no_changes_of_the_whole_namespace_are_said(table: Table) -> None:
+    assert run().stdout.startswith("No changes of any kind in namespace default since ")
+    assert rows() == []
+
+
 @pytest.mark.parametrize(
     ("args", "told"),
     [
@@ -125,9 +158,11 @@ def test_no_changes_are_said_and_are_empty_json(table: Table, args: list[str], t
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "`audit list` needs one subject: pass --entity, --resource or --system"),
-        (["--entity", "e", "--system"], "`audit list` needs one subject"),
-        (["--entity", "e", "--resource", "r"], "`audit list` needs one subject"),
+        (["--entity", "e", "--system"], "`audit list` takes one subject at most"),
+        (["--entity", "e", "--resource", "r"], "`audit list` takes one subject at most"),
+        (["--since", "yesterday"], "--since 'yesterday': must be a time like"),
+        (["--kind", "limit"], "Invalid value for '--kind'"),
+        (["--by", ""], "principal '': "),
         (["--entity", "$SYSTEM"], "--entity '$SYSTEM': "),
         (["--resource", "a b"], "--resource 'a b': "),
         (["--system", "-N", "nowhere"], "there is no namespace 'nowhere'"),

@@ -1,8 +1,10 @@
 # `just variants` writes the blocking variant of this module.
 """The async repository's methods for audit events."""
 
-from ..flows.records import audit
-from ..values.audit import AuditPage
+from datetime import datetime
+
+from ..flows.records import audit, namespace_audit
+from ..values.audit import AuditKind, AuditPage
 from .flow_runner import FlowRunner
 
 
@@ -18,3 +20,24 @@ class AuditMethods(FlowRunner):
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """
         return await self._run(audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
+
+    async def get_namespace_audit_events(
+        self,
+        since: datetime,
+        *,
+        principal: str | None = None,
+        kind: AuditKind | None = None,
+        limit: int = 100,
+        start: str | None = None,
+    ) -> AuditPage:
+        """Return up to ``limit`` (1 to 1000) changes of the whole namespace, newest first, from ``since`` on.
+
+        ``since`` is a ``datetime`` with a time zone. ``principal`` asks for the changes of one author, ``kind`` for
+        those of ``limits``, an ``override``, an ``entity`` or a ``bucket``. ``start`` is the ``next`` of the page
+        before. Reads the keys of all events of the namespace, some fifty for a read unit, and the events since then. A
+        change of the last moment may be missing. Raises ``ValidationError``.
+        """
+        asked = namespace_audit.validate_asked(since, principal, kind)
+        return await self._run(
+            namespace_audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start)
+        )

@@ -39,7 +39,7 @@ class BucketMethods(FlowRunner):
         The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
         their last seen state for up to their ``rejection_staleness``.
         """
-        reset = bucket_admin.reset_bucket(self.namespace_state, entity_id, resource, self._cause(principal))
+        reset = bucket_admin.reset_bucket(self.namespace_state, entity_id, resource, await self._cause(principal))
         return await self._run(reset)
 
     async def credit_bucket(
@@ -51,5 +51,5 @@ class BucketMethods(FlowRunner):
         ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks, or
         whose capacity is 0 there.
         """
-        cause = self._cause(principal)
+        cause = await self._cause(principal)
         return await self._run(bucket_admin.credit_bucket(self.namespace_state, entity_id, resource, tokens, cause))

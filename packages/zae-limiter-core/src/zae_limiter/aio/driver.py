@@ -83,6 +83,10 @@ class Driver:
         while (under_way := self._under_way(loop)) and (left := latest - loop.time()) > 0:
             await asyncio.wait(under_way, timeout=left)
 
+    async def caller(self) -> str | None:
+        """Return who calls, as the store knows it."""
+        return await self._store.caller()
+
     async def close(self, last: Flow[None] | None = None) -> None:
         """Refuse all work except the ``last`` flow, and the requests that wait in a queue.
 

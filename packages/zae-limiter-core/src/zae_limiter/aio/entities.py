@@ -32,7 +32,7 @@ class EntityMethods(FlowRunner):
             entities.create_entity(
                 self.namespace_state,
                 entity_id,
-                self._cause(principal),
+                await self._cause(principal),
                 name=name,
                 parent_id=parent_id,
                 cascade=cascade,
@@ -71,7 +71,7 @@ class EntityMethods(FlowRunner):
         fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
         return await self._run(
             entities.update_entity(
-                self.namespace_state, entity_id, fields, self._cause(principal), expected_version=expected_version
+                self.namespace_state, entity_id, fields, await self._cause(principal), expected_version=expected_version
             )
         )
 
@@ -82,4 +82,4 @@ class EntityMethods(FlowRunner):
         was never created. Raises ``EntityNotFoundError`` if there is nothing, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
-        await self._run(entity_deletion.delete_entity(self.namespace_state, entity_id, self._cause(principal)))
+        await self._run(entity_deletion.delete_entity(self.namespace_state, entity_id, await self._cause(principal)))

@@ -29,6 +29,11 @@ class FlowRunner:
     async def _run(self, flow: Flow[T]) -> T:
         return await self.driver.run(in_namespace(self.namespace_state, flow))
 
-    def _cause(self, principal: str | None) -> Cause:
-        """Return the cause of a change at the current time. Raises ``ValidationError``."""
+    async def _cause(self, principal: str | None) -> Cause:
+        """Return the cause of a change at the current time, by default of whom the store takes the caller for.
+
+        Raises ``ValidationError``.
+        """
+        if principal is None:
+            principal = await self.driver.caller()
         return cause_of(self._options, self._clock, principal)

@@ -1,15 +1,17 @@
 # `just variants` writes the blocking variant of this module.
 """The async repository's methods for stored limits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
 from ..flows.records import bulk_configs as bulk
+from ..flows.records import level_telling
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace
+from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.limits import BulkResult, Limit, OnUnavailable
 from ..values.overrides import Override
 from .flow_runner import FlowRunner
@@ -30,7 +32,7 @@ class LimitMethods(FlowRunner):
         With ``on_unavailable``, ``limits`` may be empty or ``None``: the stored ones stay. Raises
         ``ValidationError``.
         """
-        await self._run(stored.set_system(self.namespace_state, limits, on_unavailable, self._cause(principal)))
+        await self._run(stored.set_system(self.namespace_state, limits, on_unavailable, await self._cause(principal)))
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """Return the system's limits, and its policy for an unavailable store."""
@@ -38,13 +40,13 @@ class LimitMethods(FlowRunner):
 
     async def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """Remove the system's limits and its policy."""
-        await self._run(stored.delete_system(self.namespace_state, self._cause(principal)))
+        await self._run(stored.delete_system(self.namespace_state, await self._cause(principal)))
 
     async def set_resource_defaults(
         self, resource: str, limits: Sequence[Limit], *, principal: str | None = None
     ) -> None:
         """Replace the limits of a resource."""
-        await self._run(stored.set_resource(self.namespace_state, resource, limits, self._cause(principal)))
+        await self._run(stored.set_resource(self.namespace_state, resource, limits, await self._cause(principal)))
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
         """Return the limits of a resource; empty if none are set."""
@@ -52,7 +54,7 @@ class LimitMethods(FlowRunner):
 
     async def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """Remove the limits of a resource."""
-        await self._run(stored.delete_resource(self.namespace_state, resource, self._cause(principal)))
+        await self._run(stored.delete_resource(self.namespace_state, resource, await self._cause(principal)))
 
     async def list_resources_with_defaults(self) -> list[str]:
         """Return the resources that have limits, by name; a very recent change may be missing."""
@@ -75,7 +77,7 @@ class LimitMethods(FlowRunner):
         Tells the live buckets of the change, and returns their number: from the next request on, every process holds
         them to it. Raises an ``InfrastructureError`` if one was not told; the same call may then be made again.
         """
-        state, cause = self.namespace_state, self._cause(principal)
+        state, cause = self.namespace_state, await self._cause(principal)
         if override_until is None:
             return await self._run(stored.set_own(state, entity_id, resource, limits, cause))
         return await self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
@@ -91,7 +93,9 @@ class LimitMethods(FlowRunner):
 
         Tells the live buckets, and returns their number, like ``set_limits``.
         """
-        return await self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
+        return await self._run(
+            stored.delete_own(self.namespace_state, entity_id, resource, await self._cause(principal))
+        )
 
     async def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
         """Return the override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
@@ -105,7 +109,7 @@ class LimitMethods(FlowRunner):
         Tells the live buckets, and returns their number, like ``set_limits``.
         """
         return await self._run(
-            stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal))
+            stored.delete_override(self.namespace_state, entity_id, resource, await self._cause(principal))
         )
 
     async def list_entities_with_custom_limits(self, resource: str) -> list[str]:
@@ -131,7 +135,7 @@ class LimitMethods(FlowRunner):
         Transactions of up to 25 places each, eight at a time; live buckets are told, as by ``set_limits``. Raises
         ``ValidationError`` before any request.
         """
-        return await self._run(bulk.set_many(self.namespace_state, changes, self._cause(principal)))
+        return await self._run(bulk.set_many(self.namespace_state, changes, await self._cause(principal)))
 
     async def delete_many_limits(
         self, places: Iterable[OwnPlace], *, principal: str | None = None
@@ -140,7 +144,35 @@ class LimitMethods(FlowRunner):
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        return await self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
+        return await self._run(bulk.delete_many(self.namespace_state, places, await self._cause(principal)))
+
+    async def count_live_buckets(self, resource: str | None = None) -> LiveBuckets:
+        """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.
+
+        Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
+        """
+        return await self._run(level_telling.count_live_buckets(self.namespace_state, resource))
+
+    async def tell_live_buckets(
+        self,
+        resource: str | None = None,
+        *,
+        writes_per_second: float = 500,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> ToldBuckets:
+        """Tell the live buckets of a resource that its limits have changed, or with ``None`` those of the namespace
+        that the system's limits hold for; return how many.
+
+        From the next request on, every process holds them to the new limits, without waiting for the life of its cache.
+        Each costs a write for each shard, at most ``writes_per_second`` of them. Entities with limits of their own are
+        left alone. ``on_progress`` is called with the number of buckets that are told so far. After an interruption
+        the same call goes on: it leaves out buckets that were told since the last change. Raises ``ValidationError``.
+        """
+        return await self._run(
+            level_telling.tell_level(
+                self.namespace_state, resource, writes_per_second=writes_per_second, on_progress=on_progress
+            )
+        )
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning

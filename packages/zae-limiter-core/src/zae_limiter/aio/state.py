@@ -64,7 +64,7 @@ class StateMethods(FlowRunner):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        return await self._run(managed_configs.put_configs(self.namespace_state, configs, self._cause(principal)))
+        return await self._run(managed_configs.put_configs(self.namespace_state, configs, await self._cause(principal)))
 
     async def list_config_places(self) -> list[ConfigPlace]:
         """Return the places with limits: the system, and all resources and entities that have some.

@@ -49,6 +49,10 @@ class Store(Protocol):
     async def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
+    async def caller(self) -> str | None:
+        """Return who calls, as the store knows it: the author of changes that name none. Asked by changes alone."""
+        return None
+
     async def close(self) -> None:
         """Release what is open; no operation may follow."""
 
@@ -71,6 +75,10 @@ class SyncStore(Protocol):
 
     def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
+
+    def caller(self) -> str | None:
+        """Return who calls, as the store knows it: the author of changes that name none. Asked by changes alone."""
+        return None
 
     def close(self) -> None:
         """Release what is open; no operation may follow."""

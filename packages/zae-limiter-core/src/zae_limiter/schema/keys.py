@@ -84,6 +84,11 @@ def pk_bucket(ns: str, entity: str, resource: str, shard: int) -> str:
     return f"{ns}/BUCKET#{encode(entity)}#{encode(resource)}#{shard}"
 
 
+def pk_buckets_of_namespace(ns: str) -> str:
+    """Return what the partition keys of all buckets of a namespace begin with."""
+    return f"{ns}/BUCKET#"
+
+
 def pk_buckets(entity_pk: str) -> str:
     """Return the text that begins the partition key of each bucket of an entity, by the partition of its records."""
     return entity_pk.replace("/ENTITY#", "/BUCKET#", 1) + "#"
@@ -92,6 +97,11 @@ def pk_buckets(entity_pk: str) -> str:
 def pk_audit(ns: str, entity: str) -> str:
     """Return the partition of a subject's audit events: an entity id, ``audit_system()`` or an ``audit_resource()``."""
     return f"{ns}/AUDIT#{_encode_subject(entity)}"
+
+
+def pk_audit_of_namespace(ns: str) -> str:
+    """Return what the partition keys of all audit events of a namespace begin with."""
+    return f"{ns}/AUDIT#"
 
 
 def audit_system() -> str:

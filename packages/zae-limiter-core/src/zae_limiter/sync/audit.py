@@ -1,8 +1,10 @@
 # Generated from aio/audit.py by `just variants`: edit that one.
 """The sync repository's methods for audit events."""
 
-from ..flows.records import audit
-from ..values.audit import AuditPage
+from datetime import datetime
+
+from ..flows.records import audit, namespace_audit
+from ..values.audit import AuditKind, AuditPage
 from .flow_runner import SyncFlowRunner
 
 
@@ -16,3 +18,22 @@ class SyncAuditMethods(SyncFlowRunner):
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """
         return self._run(audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))
+
+    def get_namespace_audit_events(
+        self,
+        since: datetime,
+        *,
+        principal: str | None = None,
+        kind: AuditKind | None = None,
+        limit: int = 100,
+        start: str | None = None,
+    ) -> AuditPage:
+        """Return up to ``limit`` (1 to 1000) changes of the whole namespace, newest first, from ``since`` on.
+
+        ``since`` is a ``datetime`` with a time zone. ``principal`` asks for the changes of one author, ``kind`` for
+        those of ``limits``, an ``override``, an ``entity`` or a ``bucket``. ``start`` is the ``next`` of the page
+        before. Reads the keys of all events of the namespace, some fifty for a read unit, and the events since then. A
+        change of the last moment may be missing. Raises ``ValidationError``.
+        """
+        asked = namespace_audit.validate_asked(since, principal, kind)
+        return self._run(namespace_audit.get_namespace_events(self.namespace_state, asked, limit=limit, start=start))

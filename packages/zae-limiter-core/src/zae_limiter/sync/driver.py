@@ -101,6 +101,10 @@ class SyncDriver:
         while self._active and time.monotonic() < latest:
             time.sleep(0.005)
 
+    def caller(self) -> str | None:
+        """Return who calls, as the store knows it."""
+        return self._store.caller()
+
     def close(self, last: Flow[None] | None = None) -> None:
         """Refuse all work except the ``last`` flow, and the requests that wait in a queue; wait for the writes under
         way.

@@ -30,5 +30,10 @@ class SyncFlowRunner:
         return self.driver.run(in_namespace(self.namespace_state, flow))
 
     def _cause(self, principal: str | None) -> Cause:
-        """Return the cause of a change at the current time. Raises ``ValidationError``."""
+        """Return the cause of a change at the current time, by default of whom the store takes the caller for.
+
+        Raises ``ValidationError``.
+        """
+        if principal is None:
+            principal = self.driver.caller()
         return cause_of(self._options, self._clock, principal)

@@ -1,15 +1,17 @@
 # Generated from aio/limits.py by `just variants`: edit that one.
 """The sync repository's methods for stored limits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
 from ..flows.records import bulk_configs as bulk
+from ..flows.records import level_telling
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace
+from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.limits import BulkResult, Limit, OnUnavailable
 from ..values.overrides import Override
 from .flow_runner import SyncFlowRunner
@@ -133,6 +135,34 @@ class SyncLimitMethods(SyncFlowRunner):
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
         return self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
+
+    def count_live_buckets(self, resource: str | None = None) -> LiveBuckets:
+        """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.
+
+        Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
+        """
+        return self._run(level_telling.count_live_buckets(self.namespace_state, resource))
+
+    def tell_live_buckets(
+        self,
+        resource: str | None = None,
+        *,
+        writes_per_second: float = 500,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> ToldBuckets:
+        """Tell the live buckets of a resource that its limits have changed, or with ``None`` those of the namespace
+        that the system's limits hold for; return how many.
+
+        From the next request on, every process holds them to the new limits, without waiting for the life of its cache.
+        Each costs a write for each shard, at most ``writes_per_second`` of them. Entities with limits of their own are
+        left alone. ``on_progress`` is called with the number of buckets that are told so far. After an interruption
+        the same call goes on: it leaves out buckets that were told since the last change. Raises ``ValidationError``.
+        """
+        return self._run(
+            level_telling.tell_level(
+                self.namespace_state, resource, writes_per_second=writes_per_second, on_progress=on_progress
+            )
+        )
 
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """Return the effective limits of an entity on a resource, the policy without the store, and the winning

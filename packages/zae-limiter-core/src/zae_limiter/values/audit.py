@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 AuditAction = Literal[
     "limits_set",
@@ -16,6 +16,16 @@ AuditAction = Literal[
     "bucket_reset",
     "bucket_credited",
 ]
+
+AuditKind = Literal["limits", "override", "entity", "bucket"]
+"""What an action is about: the first word of it."""
+
+AUDIT_KINDS: Final[tuple[AuditKind, ...]] = get_args(AuditKind)
+
+
+def kind_of(action: str) -> str:
+    """Return what an action is about: ``limits`` of ``limits_set``."""
+    return action.partition("_")[0]
 
 
 def iso_instant(now_ms: int) -> str:

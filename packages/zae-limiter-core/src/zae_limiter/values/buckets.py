@@ -3,8 +3,10 @@
 The arithmetic is in ``rules``, requests are in ``flows``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from ..exceptions import InfrastructureError
 from .limits import Limit
 
 
@@ -65,3 +67,27 @@ class ResourceCapacity:
     limits: tuple[LimitCapacity, ...]
     entities: int
     """The number of entities that have a bucket of the resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBuckets:
+    """The live buckets that the limits of a resource, or of the system, hold for."""
+
+    buckets: int
+    """The number of these buckets."""
+    writes: int
+    """The writes that it takes to tell them: one for each shard, a write unit for each begun KB of it."""
+    left_alone: int
+    """The number of the other buckets, for which the limits of a level nearer to the entity hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldBuckets:
+    """The live buckets that were told of changed limits, and those that were not."""
+
+    told: int
+    """The number of buckets that this call has told."""
+    told_before: int
+    """The number of those that had been told since the last change."""
+    failed: Mapping[tuple[str, str], InfrastructureError] = field(hash=False)
+    """The error of each other bucket, by entity and resource."""

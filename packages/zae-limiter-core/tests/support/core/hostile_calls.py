@@ -127,6 +127,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "get_children": method("get_children", "parent"),
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
     "get_namespace": method("get_namespace", "other"),
+    "get_namespace_audit_events": method("get_namespace_audit_events", START),
     "get_override": method("get_override", "parent", "r"),
     "get_top_usage": method("get_top_usage", by="rpm"),
     "get_usage_snapshots": method("get_usage_snapshots", entity_id="child"),
@@ -144,6 +145,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "set_resource_defaults": method("set_resource_defaults", "r", [TPM]),
     "set_system_defaults": method("set_system_defaults", [TPM], "allow"),
     "set_version_record": method("set_version_record", VersionRecord(1, "0.1.0", "0.1.0")),
+    "tell_live_buckets": method("tell_live_buckets", "r", writes_per_second=10_000),
     "update_entity": method("update_entity", "child", name="n", metadata={"k": [1]}),
     "update_entity to a parent": method("update_entity", "parent", parent_id="alone"),
 }

@@ -1,21 +1,29 @@
 """`zae-limiter audit list`."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ...columns import say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import first_rows, open_namespace, rows_option, say_more
+from ...paging import ROWS_OF_A_PAGE, every_row, open_namespace, rows_option, say_more
+from ...times import parse_instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zae_limiter import AuditEvent
+    from zae_limiter import AuditEvent, SyncRepository
+    from zae_limiter.values.audit import AuditKind
 
     from ...connection import Connection
+
+KINDS: Final = ("limits", "override", "entity", "bucket")
+RECENT: Final = "24h"
 
 
 @click.command("list")
@@ -24,6 +32,13 @@ if TYPE_CHECKING:
 @click.option("--entity", metavar="ID", help="Changes of this entity, its limits and its buckets.")
 @click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Begin: 30m, 24h, 7d ago, or an ISO time.  [default: 24h for the whole namespace, else the oldest]",
+)
+@click.option("--by", "principal", metavar="PRINCIPAL", help="Changes of this principal.")
+@click.option("--kind", type=click.Choice(KINDS), help="Changes of limits, overrides, entities or buckets.")
 @rows_option
 @output_option
 def list_events(
@@ -33,49 +48,116 @@ def list_events(
     entity: str | None,
     resource: str | None,
     system: bool,
+    since: str | None,
+    principal: str | None,
+    kind: "AuditKind | None",
     rows: int,
     output: OutputForm,
 ) -> None:
     """List changes, newest first: time, principal, action, and the values that changed.
 
-    JSON output has all values before and after each change.
+    Without --entity, --resource or --system it lists those of the whole namespace. JSON output has all values before
+    and after each change.
     """
     subject = _subject(entity, resource, system=system)
     with open_namespace(connection, namespace) as repository:
-        found, more = first_rows(
-            lambda size, start: repository.get_audit_events(subject, limit=size, start=start), rows
-        )
+        begin = _begin(repository, since or (RECENT if subject is None else None))
+        if subject is None:
+            assert begin is not None  # there is a default
+            events = _of_namespace(repository, begin, principal, kind, rows)
+        else:
+            events = _of_subject(repository, subject, begin, principal, kind, rows)
+        found = list(islice(events, rows + 1))
+    shown = found[:rows]
     if output == "json":
-        say_json([asdict(each) for each in found])
-    elif found:
-        _show(found)
+        say_json([asdict(each) for each in shown])
+    elif shown:
+        _show(shown, whole=subject is None)
     else:
-        click.echo(f"No changes of {entity or resource or 'the system defaults'} in namespace {namespace}.")
-    if more:
+        of = entity or resource or ("the system defaults" if system else "any kind")
+        within = f" since {begin:%Y-%m-%d %H:%M} (UTC)" if begin else ""
+        click.echo(f"No changes of {of} in namespace {namespace}{within}.")
+    if len(found) > rows:
         say_more("changes")
 
 
-def _subject(entity: str | None, resource: str | None, *, system: bool) -> str:
-    """Return the subject of the change as core names it."""
+def _subject(entity: str | None, resource: str | None, *, system: bool) -> str | None:
+    """Return the subject of the changes as core names it; ``None`` for all of them."""
     from zae_limiter.maintenance import audit_resource, audit_system
     from zae_limiter.values.naming import check_identifier, check_resource
 
-    if (entity is not None) + (resource is not None) + system != 1:
-        raise CommandError("`audit list` needs one subject: pass --entity, --resource or --system")
+    if (entity is not None) + (resource is not None) + system > 1:
+        raise CommandError("`audit list` takes one subject at most: pass --entity, --resource or --system, or none")
     if entity is not None:
         return check_identifier("--entity", entity)
-    return audit_system() if resource is None else audit_resource(check_resource("--resource", resource))
+    if resource is not None:
+        return audit_resource(check_resource("--resource", resource))
+    return audit_system() if system else None
 
 
-def _show(events: "Sequence[AuditEvent]") -> None:
+def _begin(repository: "SyncRepository", since: str | None) -> datetime | None:
+    if since is None:
+        return None
+    now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
+    return parse_instant("--since", since, now)
+
+
+def _of_namespace(
+    repository: "SyncRepository", begin: datetime, principal: str | None, kind: "AuditKind | None", rows: int
+) -> "Iterator[AuditEvent]":
+    return every_row(
+        lambda size, start: repository.get_namespace_audit_events(
+            begin, principal=principal, kind=kind, limit=size, start=start
+        ),
+        min(rows + 1, ROWS_OF_A_PAGE),
+    )
+
+
+def _of_subject(
+    repository: "SyncRepository",
+    subject: str,
+    begin: datetime | None,
+    principal: str | None,
+    kind: "AuditKind | None",
+    rows: int,
+) -> "Iterator[AuditEvent]":
+    from zae_limiter.values.audit import iso_instant, kind_of
+
+    earliest = "" if begin is None else iso_instant(int(begin.timestamp() * 1000))
+    size = ROWS_OF_A_PAGE if principal or kind else min(rows + 1, ROWS_OF_A_PAGE)
+    for event in every_row(lambda size, start: repository.get_audit_events(subject, limit=size, start=start), size):
+        if event.at < earliest:
+            return
+        if principal in (None, event.principal) and kind in (None, kind_of(event.action)):
+            yield event
+
+
+def _show(events: "Sequence[AuditEvent]", *, whole: bool) -> None:
     from ...audit.changes import changes
 
+    head = ("TIME (UTC)", "PRINCIPAL", "ACTION", *(["SUBJECT"] if whole else []), "RESOURCE", "CHANGED")
     say_columns(
         [
-            ("TIME (UTC)", "PRINCIPAL", "ACTION", "RESOURCE", "CHANGED"),
+            head,
             *(
-                (each.at, each.principal or "-", each.action, each.resource or "-", ", ".join(changes(each)) or "-")
+                (
+                    each.at,
+                    each.principal or "-",
+                    each.action,
+                    *([_who(each)] if whole else []),
+                    each.resource or "-",
+                    ", ".join(changes(each)) or "-",
+                )
                 for each in events
             ),
         ]
     )
+
+
+def _who(event: "AuditEvent") -> str:
+    """Return the subject for people: an entity by its id, a resource or the system by its level."""
+    from zae_limiter.maintenance import audit_resource, audit_system
+
+    if event.entity_id == audit_system():
+        return "(system)"
+    return "(resource)" if event.entity_id.startswith(audit_resource("")) else event.entity_id

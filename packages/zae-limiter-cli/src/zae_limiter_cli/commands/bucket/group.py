@@ -13,6 +13,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "show": Entry("bucket.tokens:show", "Show the tokens that an entity has left."),
     "reset": Entry("bucket.tokens:reset", "Fill a bucket."),
     "credit": Entry("bucket.tokens:credit", "Add tokens to a bucket."),
+    "tell": Entry("bucket.telling:tell", "Tell live buckets of changed limits."),
 }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import CommandError
+from ...now import now_option
 from ...options import DocumentForm, connected, quiet_option, yes_option
 from ...principal import principal_option
 from ...progress import reporter
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--expect-hash", metavar="HASH", help="Apply only the plan with this hash, which `limits plan` prints.")
 @principal_option
 @click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Revision of the files, for the audit events.")
+@now_option
 @yes_option
 @quiet_option
 def apply(
@@ -49,6 +51,7 @@ def apply(
     expect_hash: str | None,
     principal: str,
     source: str | None,
+    now: bool,
     yes: bool,
     quiet: bool,
 ) -> None:
@@ -56,6 +59,9 @@ def apply(
 
     The command shows the plan and asks first; without a terminal it requires --yes. It reports each item that fails;
     failed items stay pending, and the next apply tries them again.
+
+    With --now, this process then tells the live buckets of changed resources and of the system: it needs the
+    permissions of a program that writes buckets.
     """
     from ...limits.files import STANDARD_INPUT
     from ...limits.provisioner import Provisioner
@@ -73,6 +79,7 @@ def apply(
         namespace,
         allow_deletes=allow_deletes,
         asks=not yes,
+        now=now,
         quiet=quiet,
         expected_hash=expect_hash,
     )

@@ -8,6 +8,7 @@ from ...confirmation import confirm
 from ...data.parsing import limits_option
 from ...data.showing import show_done, show_limits, show_names
 from ...errors import CommandError
+from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
 from ...options import (
     OutputForm,
     connected,
@@ -19,7 +20,7 @@ from ...paging import open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit
+    from zae_limiter import Limit, ToldBuckets
 
     from ...connection import Connection
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 @click.argument("resource")
 @limits_option(required=True)
 @principal_option
+@now_option
+@yes_option
 @output_option
 def set_defaults(
     *,
@@ -38,12 +41,18 @@ def set_defaults(
     resource: str,
     limits: "list[Limit]",
     principal: str,
+    now: bool,
+    yes: bool,
     output: OutputForm,
 ) -> None:
     """Replace the limits of RESOURCE."""
     with open_namespace(connection, namespace) as repository:
+        if now:
+            consent(connection, repository, resource, yes=yes, output=output)
         repository.set_resource_defaults(resource, limits, principal=principal)
-        _show(resource, repository.get_resource_defaults(resource), namespace, output)
+        told = tell(connection, repository, resource) if now else None
+        _show(resource, repository.get_resource_defaults(resource), namespace, output, told)
+        check_all_told(connection, repository, resource, told)
 
 
 @click.command()
@@ -88,7 +97,10 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
     show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {namespace}.")
 
 
-def _show(resource: str, limits: "list[Limit]", namespace: str, output: OutputForm) -> None:
-    show_limits(
-        {"resource": resource}, limits, output, none=f"Resource {resource} has no limits in namespace {namespace}."
-    )
+def _show(
+    resource: str, limits: "list[Limit]", namespace: str, output: OutputForm, told: "ToldBuckets | None" = None
+) -> None:
+    none = f"Resource {resource} has no limits in namespace {namespace}."
+    show_limits({"resource": resource, **plain_told(told)}, limits, output, none=none)
+    if told is not None:
+        show_told(told, output)

@@ -9,6 +9,7 @@ from ...confirmation import confirm
 from ...data.parsing import limits_option
 from ...data.showing import plain_limits, show_done, show_limits
 from ...errors import CommandError
+from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
 from ...options import (
     OutputForm,
     connected,
@@ -22,7 +23,7 @@ from ...principal import principal_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zae_limiter import Limit, OnUnavailable
+    from zae_limiter import Limit, OnUnavailable, ToldBuckets
 
     from ...connection import Connection
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     help="Result of an acquire while the store is unavailable.",
 )
 @principal_option
+@now_option
+@yes_option
 @output_option
 def set_defaults(
     *,
@@ -45,14 +48,22 @@ def set_defaults(
     limits: "list[Limit]",
     on_unavailable: "OnUnavailable | None",
     principal: str,
+    now: bool,
+    yes: bool,
     output: OutputForm,
 ) -> None:
     """Replace the system's limits, its on_unavailable, or both; an option that is not given keeps its value."""
     if not limits and on_unavailable is None:
         raise CommandError("nothing to set: pass --limit, --on-unavailable, or both")
+    if now and not limits:
+        raise CommandError("--now tells live buckets of changed limits: pass --limit, too")
     with open_namespace(connection, namespace) as repository:
+        if now:
+            consent(connection, repository, None, yes=yes, output=output)
         repository.set_system_defaults(limits or None, on_unavailable, principal=principal)
-        _show(*repository.get_system_defaults(), namespace, output)
+        told = tell(connection, repository, None) if now else None
+        _show(*repository.get_system_defaults(), namespace, output, told)
+        check_all_told(connection, repository, None, told)
 
 
 @click.command()
@@ -83,11 +94,17 @@ def delete_defaults(*, connection: "Connection", namespace: str, principal: str,
 
 
 def _show(
-    limits: "Sequence[Limit]", on_unavailable: "OnUnavailable | None", namespace: str, output: OutputForm
+    limits: "Sequence[Limit]",
+    on_unavailable: "OnUnavailable | None",
+    namespace: str,
+    output: OutputForm,
+    told: "ToldBuckets | None" = None,
 ) -> None:
     if output == "json":
-        say_json({"on_unavailable": on_unavailable, "limits": plain_limits(limits)})
+        say_json({"on_unavailable": on_unavailable, **plain_told(told), "limits": plain_limits(limits)})
         return
     if on_unavailable is not None:
         click.echo(f"on_unavailable: {on_unavailable}")
     show_limits({}, limits, output, none=f"The system has no limits in namespace {namespace}.")
+    if told is not None:
+        show_told(told, output)

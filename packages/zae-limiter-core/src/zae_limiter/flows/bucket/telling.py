@@ -10,6 +10,7 @@ The ``cv`` is ``CLOCKS_MS`` ahead. A process whose clock is ahead by less may ha
 than this one has now. docs/design/admission.md ("Changed limits").
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ from ...values.naming import DEFAULT_RESOURCE
 from ..index_rows import IndexRows, query_rows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost
-from ..steps import Flow, Sleep, call_all
+from ..steps import Flow, Sleep, Wait, call_all
 from ..validation import OwnPlace
 from .reading import bucket_of_row, read_whole
 from .reanchoring import reanchored
@@ -34,10 +35,11 @@ WRITES_AT_ONCE: Final = 25
 
 
 class Told(NamedTuple):
-    """The number of live buckets that were told, and why others could not be."""
+    """The number of live buckets that were told, why others could not be, and how many had a newer ``cv`` already."""
 
     buckets: int
     failed: Mapping[BucketId, StoreError]
+    before: int = 0
 
 
 def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flow[Told]:
@@ -52,12 +54,26 @@ def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flo
         else:
             buckets[BucketId(namespace_state.namespace_id, entity_id, resource)] = None
     yield from report(rows)
-    told, failed = 0, dict[BucketId, StoreError]()
-    for part in _parts(list(buckets), KEYS_PER_READ):
-        found, problems = yield from _tell(namespace_state, part)
-        told += found
-        failed |= problems
-    return Told(told, failed)
+    return (yield from tell(namespace_state, list(buckets)))
+
+
+def tell(
+    namespace_state: NamespaceState,
+    buckets: Sequence[BucketId],
+    *,
+    writes_per_second: float = math.inf,
+    newer_than_ms: float = math.inf,
+) -> Flow[Told]:
+    """Tell all shards of these buckets, at most so many a second; leave out those whose shards all have a ``cv`` that
+    is newer than ``newer_than_ms`` (epoch ms).
+    """
+    told, failed, before = 0, dict[BucketId, StoreError](), 0
+    for part in _parts(buckets, KEYS_PER_READ):
+        answer = yield from _tell(namespace_state, part, writes_per_second, newer_than_ms)
+        told += answer.buckets
+        failed |= answer.failed
+        before += answer.before
+    return Told(told, failed, before)
 
 
 def _buckets_of_entity(namespace_state: NamespaceState, entity_id: str, rows: IndexRows) -> Flow[list[BucketId]]:
@@ -67,22 +83,25 @@ def _buckets_of_entity(namespace_state: NamespaceState, entity_id: str, rows: In
     return list(dict.fromkeys(bucket.other(0) for bucket in found))
 
 
-def _tell(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[tuple[int, dict[BucketId, StoreError]]]:
-    """Return how many of the buckets exist, and why some were not told. After a lost race a bucket is read again."""
-    found, failed = set[BucketId](), dict[BucketId, StoreError]()
+def _tell(
+    namespace_state: NamespaceState, buckets: Sequence[BucketId], writes_per_second: float, newer_than_ms: float
+) -> Flow[Told]:
+    """Tell up to a hundred buckets, as ``tell`` does. After a lost race a bucket is read again."""
+    found, failed, before = set[BucketId](), dict[BucketId, StoreError](), set[BucketId]()
     left = list(buckets)
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
             yield Sleep(RACE_PAUSES[attempt])
         states = [shards for shards in (yield from read_whole(left)) if shards]
+        if not attempt:
+            before = {_home(shards[0]) for shards in states if _oldest_cv(shards) > newer_than_ms}
+            states = [shards for shards in states if _home(shards[0]) not in before]
         found.update(_home(shards[0]) for shards in states)
         now_ms = namespace_state.now()
         updates = [(state, update) for shards in states for state, update in _updates(shards, now_ms)]
         if not updates:
-            return len(found - failed.keys()), failed
-        answers: list[Item | StoreError] = []
-        for part in _parts(updates, WRITES_AT_ONCE):
-            answers += yield from call_all(update for _, update in part)
+            return Told(len(found - failed.keys()), failed, len(before))
+        answers = yield from _send([update for _, update in updates], writes_per_second)
         again = dict[BucketId, None]()
         for (state, _), answer in zip(updates, answers, strict=True):
             if not isinstance(answer, StoreError):
@@ -93,7 +112,22 @@ def _tell(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[
                 failed[_home(state)] = answer
         left = [bucket for bucket in again if bucket not in failed]
     failed |= dict.fromkeys(left, RaceLost())
-    return len(found - failed.keys()), failed
+    return Told(len(found - failed.keys()), failed, len(before))
+
+
+def _send(updates: Sequence[Update], writes_per_second: float) -> Flow[list[Item | StoreError]]:
+    """Send the updates, some at the same time, then wait until the next ones are due."""
+    at_once = WRITES_AT_ONCE if writes_per_second >= WRITES_AT_ONCE else max(1, int(writes_per_second))
+    answers: list[Item | StoreError] = []
+    for part in _parts(updates, at_once):
+        answers += yield from call_all(part)
+        if math.isfinite(writes_per_second):
+            yield Wait(len(part) / writes_per_second)
+    return answers
+
+
+def _oldest_cv(shards: Sequence[BucketState]) -> int:
+    return min(int(state.item[CONFIG_READ_AT]) for state in shards)
 
 
 def _updates(shards: Sequence[BucketState], now_ms: int) -> Iterator[tuple[BucketState, Update]]:

@@ -42,12 +42,19 @@ def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow
     """Return the entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
     resource = check_resource("resource", resource, allow_default=True)
     rows = IndexRows(namespace_state.namespace_id)
-    query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
-    found = yield from query_rows(
-        query, rows, lambda item: _checked(rows, keys.parse_entity_sk(keys.encode(resource), item[GSI3SK]), item)
-    )
+    found = yield from entity_config_rows_on(rows, resource)
     yield from report(rows)
     return sorted(address.entity_id for address in in_force(found, namespace_state))
+
+
+def entity_config_rows_on(rows: IndexRows, resource: str) -> Flow[list[EntityConfigAddress]]:
+    """Return the addresses of the entity configs on a resource, or on all (``_default_``), that the index shows."""
+    query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
+    return (
+        yield from query_rows(
+            query, rows, lambda item: _checked(rows, keys.parse_entity_sk(keys.encode(resource), item[GSI3SK]), item)
+        )
+    )
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:

@@ -12,6 +12,7 @@ from ....operations.values import Operation
 from ....runtime import forks
 from ...engine import Capabilities, Store
 from ...meter import Meter
+from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
 from ..options import ClientOptions, Transport
 from ..render import read_answer, read_date, render, render_body
@@ -55,6 +56,7 @@ class DynamoDBStore(Store):
             max_connections=max_connections,
         )
         self._opener = Opener(options)
+        self._identity = CallerIdentity(options)
         self._send: Send | None = None
         self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
         self._client: Client | None = None
@@ -95,6 +97,10 @@ class DynamoDBStore(Store):
         date = read_date(answer)
         if date is not None:
             self.clock.on_answer(date, sent * 1000, time.monotonic() * 1000)
+
+    async def caller(self) -> str | None:
+        """Return the ARN of the caller, which STS is asked for once; ``None`` where it cannot be known."""
+        return await asyncio.to_thread(self._identity.arn)
 
     async def close(self) -> None:
         """Close the client; an operation after it is ``Closed``."""

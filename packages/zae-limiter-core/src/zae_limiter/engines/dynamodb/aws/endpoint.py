@@ -59,7 +59,7 @@ def find_endpoint(session: Any, options: ClientOptions) -> Endpoint:
 
 def _found(session: Any, options: ClientOptions) -> Endpoint:
     region, fips = _plain(_region(session, options))
-    source, url = _configured(session, options)
+    source, url = configured_endpoint(session, options)
     if not source:  # FIPS and dual stack do not apply to a configured one
         fips = fips or bool(session.get_config_variable("use_fips_endpoint"))
         dual_stack = bool(session.get_config_variable("use_dualstack_endpoint"))
@@ -99,7 +99,7 @@ def _plain(region: str) -> tuple[str, bool]:
 # the URL
 
 
-def _configured(session: Any, options: ClientOptions) -> tuple[str, str]:
+def configured_endpoint(session: Any, options: ClientOptions) -> tuple[str, str]:
     """Return the URL that is configured, after the name of the setting; two empty ones if there is none."""
     if options.endpoint_url is not None:
         return "endpoint_url", options.endpoint_url

@@ -12,6 +12,7 @@ from ....runtime import forks
 from ...engine import Capabilities, SyncStore
 from ...meter import Meter
 from ...time_left import time_left
+from ..aws.identity import CallerIdentity
 from ..aws.proxy_password import raise_without_password
 from ..options import OPENING_SECONDS, ClientOptions, Transport
 from ..render import read_answer, read_date, render, render_body
@@ -55,6 +56,7 @@ class SyncDynamoDBStore(SyncStore):
             max_connections=max_connections,
         )
         self._opener = Opener(options)
+        self._identity = CallerIdentity(options)
         self._send: Send | None = None
         self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
         self._client: Client | None = None
@@ -94,6 +96,10 @@ class SyncDynamoDBStore(SyncStore):
         date = read_date(answer)
         if date is not None:
             self.clock.on_answer(date, sent * 1000, time.monotonic() * 1000)
+
+    def caller(self) -> str | None:
+        """Return the ARN of the caller, which STS is asked for once; ``None`` where it cannot be known."""
+        return self._identity.arn()
 
     def close(self) -> None:
         """Close the client; an operation after it is ``Closed``."""

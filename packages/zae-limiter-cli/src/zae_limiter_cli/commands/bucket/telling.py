@@ -1,0 +1,57 @@
+"""`zae-limiter bucket tell`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_json
+from ...errors import CommandError
+from ...now import WRITES_PER_SECOND, check_all_told, consent, plain_told, show_told
+from ...now import tell as tell_now
+from ...options import OutputForm, connected, in_namespace, output_option, yes_option
+from ...paging import open_namespace
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.option("--resource", "-r", metavar="NAME", help="Buckets of this resource.")
+@click.option("--system", is_flag=True, help="Buckets that the system's limits hold for.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=1, max=100_000),
+    default=WRITES_PER_SECOND,
+    show_default=True,
+    metavar="NUMBER",
+    help="Most writes a second.",
+)
+@yes_option
+@output_option
+def tell(
+    *,
+    connection: "Connection",
+    namespace: str,
+    resource: str | None,
+    system: bool,
+    rate: float,
+    yes: bool,
+    output: OutputForm,
+) -> None:
+    """Tell live buckets that the limits of a resource or of the system have changed.
+
+    Running processes then obey with their next request, not within the life of their config cache. The command shows
+    the number of buckets and the cost, and asks first. After an interruption it goes on: a bucket that was told since
+    the last change costs a read.
+    """
+    if (resource is None) is not system:
+        raise CommandError("pass either --resource NAME or --system")
+    with open_namespace(connection, namespace) as repository:
+        consent(connection, repository, resource, yes=yes, output=output, rate=rate)
+        told = tell_now(connection, repository, resource, rate=rate)
+        if output == "json":
+            say_json({"resource": resource, **plain_told(told)})
+        show_told(told, output)
+        check_all_told(connection, repository, resource, told)

@@ -1,0 +1,87 @@
+"""Tell live buckets what `limits apply --now` has changed, from this process and with the caller's rights.
+
+The provisioner does not do it: at a bounded rate, a million buckets take longer than a Lambda may run, and would hold
+the lock of the namespace all the time. Its principals need no permission on the table, so the command counts before it
+applies: whoever may not read the buckets learns it while nothing is changed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from zae_limiter_manifest import Answer, Change, Plan
+
+from ..connection import Connection
+from ..errors import CommandError
+from ..now import check_all_told, forecast, tell, told_line
+from ..paging import open_namespace
+
+if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
+
+
+def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
+    """Print how many live buckets the changes of each plan would be told to, and the cost."""
+    for plan in plans:
+        resources = _changed(plan.changes)
+        if not resources:
+            continue
+        with _opened(connection, plan.namespace) as repository:
+            if repository is None:
+                continue
+            for resource in resources:
+                line = forecast(connection, resource, repository.count_live_buckets(resource))
+                click.echo(f"{plan.namespace}: {line}", err=True)
+
+
+def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool:
+    """Tell the live buckets of the changes that were made; return whether all were told."""
+    problems: list[str] = []
+    for namespace, answer in outcomes.items():
+        made = _changed(answer.plan.changes) if answer.plan and answer.status != "failed" else []
+        if not made:
+            continue
+        with open_namespace(connection, namespace) as repository:
+            for resource in made:
+                told = tell(connection, repository, resource)
+                of = "system" if resource is None else f"resource {resource}"
+                click.echo(f"{namespace}: {of}: {told_line(told)}", err=True)
+                try:
+                    check_all_told(connection, repository, resource, told)
+                except CommandError as error:
+                    problems.append(f"{namespace}: {error}")
+    for problem in problems:
+        click.echo(f"Error: {problem}", err=True)
+    return not problems
+
+
+def _changed(changes: Iterable[Change]) -> list[str | None]:
+    """Return the resources whose limits are changed, and ``None`` for the system; entities are told by the apply."""
+    return [
+        change.address.resource
+        for change in changes
+        if change.address.level != "entity" and _limits(change.before) != _limits(change.after)
+    ]
+
+
+def _limits(side: object) -> object:
+    return getattr(side, "limits", {})
+
+
+@contextmanager
+def _opened(connection: Connection, namespace: str) -> "Iterator[SyncRepository | None]":
+    """Open a namespace; ``None`` if it does not exist yet, and has no buckets."""
+    from zae_limiter import NamespaceNotFoundError
+
+    if connection.could_be_made:
+        yield None
+        return
+    try:
+        repository = open_namespace(connection, namespace)
+    except NamespaceNotFoundError:
+        yield None
+        return
+    with repository:
+        yield repository

@@ -1,0 +1,118 @@
+"""`--now`: tell live buckets of changed limits, so that running processes obey at once; count and cost come first."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from .columns import counted
+from .confirmation import confirm
+from .errors import CommandError
+from .options import OutputForm
+from .progress import reporter
+
+if TYPE_CHECKING:
+    from zae_limiter import LiveBuckets, SyncRepository, ToldBuckets
+
+    from .connection import Connection
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+WRITES_PER_SECOND: Final = 500
+USD_PER_WRITE_UNIT: Final = 0.625 / 1_000_000  # on demand, us-east-1
+FAILURES_SHOWN: Final = 5
+
+
+def now_option(function: Function) -> Function:
+    """Add ``--now``; the command gets ``now``, whether live buckets are to be told."""
+    told = "Tell live buckets, so that running processes obey at once: shows their number and the cost, and asks first."
+    return click.option("--now", is_flag=True, help=told)(function)
+
+
+def consent(
+    connection: "Connection",
+    repository: "SyncRepository",
+    resource: str | None,
+    *,
+    yes: bool,
+    output: OutputForm,
+    rate: float = WRITES_PER_SECOND,
+) -> None:
+    """Show how many live buckets would be told, and the cost, beside a JSON document on standard error; ask, unless
+    ``yes``.
+    """
+    live = repository.count_live_buckets(resource)
+    click.echo(forecast(connection, resource, live, rate=rate), err=output == "json")
+    if not yes and live.buckets:
+        confirm("Tell them?")
+
+
+def forecast(
+    connection: "Connection", resource: str | None, live: "LiveBuckets", *, rate: float = WRITES_PER_SECOND
+) -> str:
+    """Return the line that says how many live buckets would be told, what that costs, and how long it takes."""
+    alone = f"; {counted(live.left_alone, 'bucket')} with other limits left alone" if live.left_alone else ""
+    cost = "" if connection.file else f", about ${live.writes * USD_PER_WRITE_UNIT:,.4f} in us-east-1"
+    writes = f"{counted(live.writes, 'write')}{cost}, {live.writes / rate:,.1f} s at {rate:g} a second"
+    return f"{counted(live.buckets, 'live bucket')} of {_of(resource)} to tell: {writes}{alone}"
+
+
+def tell(
+    connection: "Connection", repository: "SyncRepository", resource: str | None, *, rate: float = WRITES_PER_SECOND
+) -> "ToldBuckets":
+    """Tell the live buckets of a resource, or with ``None`` of the system's limits, with their number on standard
+    error.
+    """
+    report = reporter(quiet=False)
+    try:
+        return repository.tell_live_buckets(
+            resource, writes_per_second=rate, on_progress=lambda done: report(f"{counted(done, 'live bucket')} told")
+        )
+    except KeyboardInterrupt:
+        report(
+            f"the limits are changed, and not all live buckets are told: {_going_on(connection, repository, resource)}"
+        )
+        raise
+
+
+def told_line(told: "ToldBuckets") -> str:
+    """Return the line that says how many live buckets were told."""
+    before = f", {told.told_before:,} had been before" if told.told_before else ""
+    return f"{counted(told.told, 'live bucket')} {'was' if told.told == 1 else 'were'} told{before}."
+
+
+def show_told(told: "ToldBuckets", output: OutputForm) -> None:
+    """Print how many live buckets were told, for people; JSON has it in its document."""
+    if output == "table":
+        click.echo(told_line(told))
+
+
+def plain_told(told: "ToldBuckets | None") -> dict[str, Any]:
+    """Return what a JSON document has of the live buckets that were told; nothing if none were to be."""
+    if told is None:
+        return {}
+    failed = [
+        {"entity_id": entity, "resource": resource, "error": str(why)}
+        for (entity, resource), why in told.failed.items()
+    ]
+    return {"live_buckets": {"told": told.told, "told_before": told.told_before, "failed": failed}}
+
+
+def check_all_told(
+    connection: "Connection", repository: "SyncRepository", resource: str | None, told: "ToldBuckets | None"
+) -> None:
+    """Raise ``CommandError`` if some live buckets were not told."""
+    if told is None or not told.failed:
+        return
+    some = [f"{entity}/{on}: {why}" for (entity, on), why in [*told.failed.items()][:FAILURES_SHOWN]]
+    first = f"{counted(len(told.failed), 'live bucket')} not told: {_going_on(connection, repository, resource)}"
+    raise CommandError(first, *some)
+
+
+def _going_on(connection: "Connection", repository: "SyncRepository", resource: str | None) -> str:
+    which = "--system" if resource is None else f"--resource {resource}"
+    return f"`zae-limiter bucket tell {which} {connection.option} --namespace {repository.name}` goes on"
+
+
+def _of(resource: str | None) -> str:
+    return "the system's limits" if resource is None else f"resource {resource}"

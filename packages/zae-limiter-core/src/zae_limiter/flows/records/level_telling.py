@@ -1,0 +1,156 @@
+"""Tell the live buckets of a resource, or of the namespace, that its limits have changed.
+
+A change of an entity's limits tells the few buckets of that entity in the same call. A resource may have a million of
+them, so a change of its limits tells none: every process reads them within the life of its cache, at no cost. This is
+for a caller who cannot wait for that. It counts first, so that the cost is known; then it tells at a bounded rate.
+
+It goes through the buckets page by page. A call that was interrupted may be made again: a bucket with a ``cv`` newer
+than the last change of the stored limits was told already, and costs a read. A ``cv`` may be ``CLOCKS_MS`` ahead, in a
+process whose clock is ahead by as much again; so buckets told in the first seconds behind a change are told twice.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from ...exceptions import ValidationError
+from ...operations.errors import StoreError
+from ...operations.values import Item, Page, Query
+from ...schema import keys
+from ...schema.attributes import EVENT_ID, SK
+from ...schema.items import BucketId
+from ...values.buckets import LiveBuckets, ToldBuckets
+from ...values.naming import DEFAULT_RESOURCE, check_resource
+from ..bucket.reading import bucket_of_row
+from ..bucket.telling import CLOCKS_MS, tell
+from ..index_rows import IndexRows, report
+from ..process.namespace_state import NamespaceState
+from ..public_errors import public_error
+from ..retry import KEYS_PER_READ, read, with_retries
+from ..steps import Flow
+from ..validation import OwnPlace
+from .limits import resource_place, system_place
+from .listing import entity_config_rows, entity_config_rows_on, resource_rows
+
+Progress = Callable[[int], None]
+Concerns = Callable[[BucketId], bool]
+
+_AT: Final = len("2024-01-31T14:00:00.000Z")  # an event id begins with the instant of its change
+
+
+def count_live_buckets(namespace_state: NamespaceState, resource: str | None) -> Flow[LiveBuckets]:
+    """Count the buckets that ``tell_level`` would tell, by their rows in an index."""
+    rows = IndexRows(namespace_state.namespace_id)
+    query, concerns = yield from _begin(rows, resource)
+    buckets = shards = others = 0
+    while query is not None:
+        query, found = yield from _page(query, rows)
+        for bucket in found:
+            if concerns(bucket):
+                buckets += bucket.shard == 0
+                shards += 1
+            else:
+                others += bucket.shard == 0
+    yield from report(rows)
+    return LiveBuckets(buckets, shards, others)
+
+
+def tell_level(
+    namespace_state: NamespaceState,
+    resource: str | None,
+    *,
+    writes_per_second: float,
+    on_progress: Progress | None,
+) -> Flow[ToldBuckets]:
+    """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
+    _check_rate(writes_per_second)
+    rows = IndexRows(namespace_state.namespace_id)
+    query, concerns = yield from _begin(rows, resource)
+    newer_than_ms = yield from _last_change(namespace_state, resource)
+    told = before = 0
+    failed: dict[BucketId, StoreError] = {}
+    while query is not None:
+        query, found = yield from _page(query, rows)
+        for part in _parts([each for each in found if each.shard == 0 and concerns(each)]):
+            answer = yield from tell(
+                namespace_state, part, writes_per_second=writes_per_second, newer_than_ms=newer_than_ms
+            )
+            told, before, failed = told + answer.buckets, before + answer.before, failed | dict(answer.failed)
+            if on_progress is not None:
+                on_progress(told + before)
+    yield from report(rows)
+    problems: dict[OwnPlace, StoreError] = {(each.entity_id, each.resource): why for each, why in failed.items()}
+    return ToldBuckets(
+        told, before, {place: public_error(namespace_state.stack, why) for place, why in problems.items()}
+    )
+
+
+def _check_rate(writes_per_second: float) -> None:
+    number = isinstance(writes_per_second, int | float) and not isinstance(writes_per_second, bool)
+    if not number or not 1 <= writes_per_second < math.inf:
+        raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
+
+
+def _begin(rows: IndexRows, resource: str | None) -> Flow[tuple[Query | None, Concerns]]:
+    """Return the query of the buckets, and what says whether the level's limits hold for one."""
+    ns = rows.namespace_id
+    if resource is None:
+        query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns))
+        return query, (yield from _concerned_by_system(rows))
+    resource = check_resource("resource", resource)
+    query = Query(keys.gsi2_pk_resource(ns, resource), "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
+    return query, (yield from _concerned_by_resource(rows, resource))
+
+
+def _concerned_by_resource(rows: IndexRows, resource: str) -> Flow[Concerns]:
+    """Leave out entities with limits of their own. Those with nothing but an override are told, too: it ends."""
+    addresses = [
+        *(yield from entity_config_rows_on(rows, resource)),
+        *(yield from entity_config_rows_on(rows, DEFAULT_RESOURCE)),
+    ]
+    own = {each.entity_id for each in addresses if each.until_ms is None}
+    return lambda bucket: bucket.entity_id not in own
+
+
+def _concerned_by_system(rows: IndexRows) -> Flow[Concerns]:
+    """Leave out resources with limits, and entities with limits of their own."""
+    resources = set((yield from resource_rows(rows)))
+    addresses = yield from entity_config_rows(rows)
+    own = {(each.entity_id, each.resource) for each in addresses if each.until_ms is None}
+
+    def concerns(bucket: BucketId) -> bool:
+        entity_id, resource = bucket.entity_id, bucket.resource
+        return resource not in resources and own.isdisjoint(((entity_id, resource), (entity_id, DEFAULT_RESOURCE)))
+
+    return concerns
+
+
+def _page(query: Query, rows: IndexRows) -> Flow[tuple[Query | None, list[BucketId]]]:
+    page: Page = yield from with_retries(query)
+    behind = None if page.next is None else replace(query, start=page.next)
+    return behind, rows.read(page.items, _bucket)
+
+
+def _bucket(row: Item) -> BucketId:
+    if row[SK] != keys.sk_state():
+        raise ValueError("not as a bucket")
+    return bucket_of_row(row)
+
+
+def _last_change(namespace_state: NamespaceState, resource: str | None) -> Flow[float]:
+    """Return the instant (epoch ms) from which on a ``cv`` shows that a bucket was told; never, if the limits are not
+    stored or do not say when they were changed.
+    """
+    place = system_place(namespace_state) if resource is None else resource_place(namespace_state, resource)
+    item: Item | None = yield from read(place.key)
+    try:
+        changed = datetime.fromisoformat(str((item or {}).get(EVENT_ID, ""))[:_AT])
+    except ValueError:
+        return math.inf
+    return changed.timestamp() * 1000 + 2 * CLOCKS_MS
+
+
+def _parts(buckets: list[BucketId]) -> Iterator[list[BucketId]]:
+    return (buckets[start : start + KEYS_PER_READ] for start in range(0, len(buckets), KEYS_PER_READ))
