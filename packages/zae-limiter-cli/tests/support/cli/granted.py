@@ -19,7 +19,10 @@ MANIFEST = {
     "namespace": "tenant-alpha",
     "system": {"on_unavailable": "allow", "limits": {"rpm": {"capacity": 100}}},
     "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 10}}}},
-    "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
+    "entities": {
+        "key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}},
+        "key-def": {"resources": {"_default_": {"limits": {"rpm": {"capacity": 5}}}}},
+    },
 }
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 REGION = {"AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com"}
