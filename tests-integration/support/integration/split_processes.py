@@ -59,7 +59,7 @@ class MortalStore:
     """A store of a process that dies, from ``armed`` on."""
 
     def __init__(self, inner: Any, place: Place) -> None:
-        self.close = inner.close
+        self.close, self.caller = inner.close, inner.caller
         self.capabilities, self.connect = inner.capabilities, inner.connect
         self.armed = False
         self._inner = inner

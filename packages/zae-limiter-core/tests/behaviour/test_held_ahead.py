@@ -1,16 +1,30 @@
 """A process holds tokens ahead: acquires without a request, by tokens that left the table at most ``ahead`` before."""
 
 import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from support.core.shards import split_into
 from support.core.worlds import Process, World, drain, take
-from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter import (
+    Limit,
+    RateLimiter,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    SyncRateLimiter,
+    SyncRepository,
+)
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.runtime import forks
 from zae_limiter.runtime.elapsed import elapsed_ms
+from zae_limiter.runtime.reminders import THREAD_NAME
+from zae_limiter.testing import ManualClock
 
 RPM = Limit.per_minute("rpm", 6_000, ahead=1)  # 100 a second; 5,900 are usable
 TPM = Limit.per_minute("tpm", 600_000, ahead=1)
@@ -260,6 +274,8 @@ async def test_what_is_held_outlives_an_outage_by_its_own_time(world: World) -> 
     world.clock.advance(seconds=1)
     with pytest.raises(RateLimiterUnavailable):
         await take(limiter, "e", "r", rpm=1)
+    wire.repair()
+    await limiter.repository.close()
 
 
 async def test_a_change_of_the_entity_reaches_what_another_process_holds_within_that_time(world: World) -> None:
@@ -292,3 +308,91 @@ async def test_a_bucket_that_is_used_now_and_then_is_not_held(world: World) -> N
     assert held(world, limiter) == 0
     item = await item_of(world, limiter)
     assert (item["b_rpm_tc"], item["ev"]) == (14_000, 7)
+
+
+def test_a_reminder_outlives_its_event_loop() -> None:
+    world, limit = World("async"), Limit.per_minute("rpm", 6_000, ahead=0.2)
+
+    async def begin() -> Process:
+        process = await world.process(clock=None)
+        await process.limiter.set_resource_defaults("r", [limit])
+        for _ in range(40):
+            await take(process.limiter, "e", "r", rpm=1)
+        return process
+
+    async def go_on(process: Process) -> None:
+        await take(process.limiter, "another", "r", rpm=1)
+        for _ in range(100):
+            await asyncio.sleep(0.02)
+            if (await item_of(world, process.limiter))["ev"] == 40:
+                return
+        pytest.fail("the calls of the first loop were not counted")
+
+    process = asyncio.run(begin())
+    asyncio.run(go_on(process))
+
+
+def test_a_closed_repository_leaves_no_thread() -> None:
+    before = {*threading.enumerate()}
+    limiter = SyncRateLimiter(SyncRepository.in_memory())
+    limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, ahead=30)])
+    for _ in range(40):
+        with limiter.acquire("e", "r", {"rpm": 1}):
+            pass
+    [reminding] = [thread for thread in {*threading.enumerate()} - before if thread.name == THREAD_NAME]
+    limiter.close()
+    reminding.join(5)
+    assert not reminding.is_alive()
+
+
+async def test_callers_with_other_limits_in_turn_lose_no_tokens(world: World) -> None:
+    limiter, _ = await world.process()
+    some, more = Limit.per_day("rpd", 50_000, ahead=1), Limit.per_day("rpd", 51_000, ahead=1)
+    for number in range(600):
+        async with limiter.acquire("e", "r", {"rpd": 1}, limits=[more if number // 20 % 2 else some]):
+            pass
+        world.clock.advance(seconds=0.01)
+    left = (await limiter.available("e", "r", limits=[some]))["rpd"]
+    assert left >= 49_999 - 600 - 100
+
+
+def test_an_exception_of_a_signal_handler_leaves_the_hold_in_order() -> None:
+    """The exception comes at each line of a change in turn; afterwards calls go on, and no token is made."""
+    for line in range(1, 60):
+        clock = ManualClock()
+        limiter = SyncRateLimiter(SyncRepository.in_memory(clock=clock))
+        limiter.set_resource_defaults("r", [RPM])
+        for _ in range(100):
+            with limiter.acquire("e", "r", {"rpm": 1}):
+                clock.advance(seconds=0.02)
+        with suppress(InterruptedError), interrupted(line):
+            for _ in range(60):
+                with limiter.acquire("e", "r", {"rpm": 1}):
+                    clock.advance(seconds=0.02)
+        for _ in range(60):
+            with limiter.acquire("e", "r", {"rpm": 1}):
+                clock.advance(seconds=0.02)
+        assert limiter.available("e", "r")["rpm"] <= RPM.burst
+        limiter.close()
+
+
+@contextmanager
+def interrupted(line: int) -> Iterator[None]:
+    """Raise an exception before that line of code that runs in ``flows.hold``, counted from now."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith("flows/hold.py"):
+            return None
+        if event == "line" and frame.f_code.co_name != "__exit__":
+            left -= 1
+            if left == 0:
+                raise InterruptedError
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(None)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
 from random import Random
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
@@ -19,6 +19,7 @@ from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.hold import Change
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
@@ -106,7 +107,7 @@ class Process:
             copied.queue.hold = hold = copy(cached.queue.hold)
             for name in ("_blocks", "_left", "_spent"):
                 setattr(hold, name, copy(getattr(hold, name)))
-            hold.now, hold._lock = child.namespace_state.now, Lock()
+            hold.now, hold._lock, hold._change = child.namespace_state.now, RLock(), Change(hold)
 
 
 class World:

@@ -31,6 +31,7 @@ from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
 from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
+from .reminders import Reminders
 from .waiters import log_losses, settle, wake_up
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadlines: Deadlines  # of the loop
         self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each
+        self._reminders = Reminders(self.post)
         self._closed = False
         self._cut_off = False  # closed, and the time for the writes under way is over
         self.health = self._guarded.health
@@ -116,6 +118,7 @@ class Driver:
             queue.server = None
             queue.waiting.clear()
         self._active = {}
+        self._reminders.forget()
         self._guarded.forget()
 
     def begin_outage(self, error: Exception) -> None:
@@ -200,7 +203,7 @@ class Driver:
         elif isinstance(step, Settled):
             waiters.extend(step.waiters)
         else:
-            asyncio.get_running_loop().call_later(step.seconds, self.post, step.waiter)
+            self._reminders.add(asyncio.get_running_loop(), step.waiter, step.seconds)
 
     # queues
 
@@ -329,6 +332,7 @@ class Driver:
             self._leave_loop(self._loop)
         self._loop = loop
         self._deadlines = Deadlines(loop, BudgetSpent)
+        self._reminders.move_to(loop)
 
     def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""

@@ -13,9 +13,9 @@ This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Callable, Container, Mapping
+from threading import RLock
+from types import TracebackType
 from typing import Final, Literal
 
 from ..operations.values import NOTHING
@@ -28,9 +28,9 @@ from .blocks import Block, Draw, Pace, Shard, come_back
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
-PATIENCE: Final = 0.01  # seconds: a signal handler that interrupts the owner of the lock would wait for itself
 BACKWARD_MS: Final = 1000  # the most that the clock may be corrected backwards behind a block
 MOST_ENDED: Final = 16
+SETTLED_MS: Final = 1000  # after a change of the limits no block is taken, as long as this or as a block lives
 
 Purpose = Literal["renew", "count", "end"]
 
@@ -48,12 +48,14 @@ class Hold:
 
     def _begin_again(self) -> None:
         self._generation = forks.generation
-        self._lock = Lock()
+        self._lock = RLock()  # its `with` cannot be cut through by a signal
+        self._change = Change(self)
+        self.torn = False
         self.limits: tuple[Limit, ...] = ()
         self.due = False
         self.reminded = False
         self.state: BucketState | None = None
-        self._life_ms = 0
+        self._life_ms = self._changed_ms = 0
         self._blocks: list[Block] = []
         self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
         self._spent: dict[str, int] = {}
@@ -73,13 +75,12 @@ class Hold:
 
         A hold takes back no more than its blocks had. Amounts that are all 0 are no acquire.
         """
-        if self._generation != forks.generation:
-            self._begin_again()
-        if not self._left or not self._lock.acquire(timeout=PATIENCE):
+        if not self._left or self._is_cut():
             return False
-        try:
-            if not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
-                self._look(now_ms)
+        with self._lock:
+            if self.torn or not (self._from_ms <= now_ms < self._look_ms and elapsed_ms() < self._until):
+                with self._change:
+                    self._look(now_ms)
             left, low, some = self._left, self._low, 0
             for name, amount in amounts.items():
                 some = some or amount
@@ -92,14 +93,12 @@ class Hold:
             if some:
                 self._events += events
             return True
-        finally:
-            self._lock.release()
 
     def left(self, now_ms: int) -> Mapping[str, int]:
         """Return what is held, in millitokens by limit."""
-        with self._locked() as mine:
-            if not mine:
-                return NOTHING
+        if self._is_cut():
+            return NOTHING
+        with self._lock, self._change:
             self._look(now_ms)
             return self._left.copy()
 
@@ -112,15 +111,11 @@ class Hold:
 
         ``used``: what the write takes for acquires, of which it has ``events``.
         """
-        with self._locked() as mine:
-            if not mine:
-                return None
+        if self._is_cut():
+            return None
+        with self._lock, self._change:
             if config.limits != self.limits:
-                self.limits, self._life_ms = config.limits, round(min(config.ahead.values(), default=0) * 1000)
-                self._tell_blocks()
-                self._blocks.clear()
-                self._ended.clear()
-                self._look_at_blocks()
+                self._go_by(config, now_ms)
             self._look(now_ms)
             if purpose == "end":
                 self._ended.extend(self._blocks)
@@ -129,7 +124,8 @@ class Hold:
             if purpose == "count" and self._blocks:
                 return None
             self._pace.add(_sum(used, self._spent), events + self._events, now_ms, self._life_ms)
-            wanted = self._wanted(config, shard, now_ms) if purpose == "renew" else None
+            settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
+            wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
             back = come_back(ended, shard.limits, now_ms)
             paid = self._pay({name: -left for name, left in shard.left.items() if left < 0})
@@ -148,9 +144,9 @@ class Hold:
 
     def count(self, names: Container[str], now_ms: int) -> Draw | None:
         """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
-        with self._locked() as mine:
-            if not mine:
-                return None
+        if self._is_cut():
+            return None
+        with self._lock, self._change:
             self._look(now_ms)
             spent = {name: amount for name, amount in self._spent.items() if amount and name in names}
             draw = Draw(None, (), NOTHING, spent, self._events, NOTHING) if spent or self._events else None
@@ -161,26 +157,29 @@ class Hold:
         """Return whether a write needs not care for the hold, because this process has not used the bucket for the life
         of a block, and holds nothing; then note what it uses now.
         """
-        with self._locked() as mine:
-            if not mine or self.is_used or self._ended or now_ms - self._pace.at_ms < self._life_ms:
+        if self._is_cut():
+            return False
+        with self._lock, self._change:
+            if self.is_used or self._ended or now_ms - self._pace.at_ms < self._life_ms:
                 return False
             self._pace.add(used, events, now_ms, self._life_ms)
             return self._life_ms > 0
 
     def put_back(self, draw: Draw) -> None:
         """Take back what a write was to do that was not applied."""
-        with self._locked() as mine:
-            if mine:
-                self._spent = _sum(self._spent, draw.spent)
-                self._events += draw.events
-                self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
-                self._ended.extend(block for block in draw.ended if block.rules == self.limits)
+        if self._is_cut():
+            return
+        with self._lock, self._change:
+            self._spent = _sum(self._spent, draw.spent)
+            self._events += draw.events
+            self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
+            self._ended.extend(block for block in draw.ended if block.rules == self.limits)
 
     def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
         """Note what a write of the bucket showed, and that it did what was drawn, if anything was."""
-        with self._locked() as mine:
-            if not mine:
-                return
+        if self._is_cut():
+            return
+        with self._lock, self._change:
             self.state = state
             self._look(now_ms)
             if draw is not None and draw.block is not None and draw.block.rules == self.limits:
@@ -193,11 +192,12 @@ class Hold:
 
     def renews(self, now_ms: int) -> None:
         """Note that a renewal is on its way: if it brings no block, the next is due after a part of a block's life."""
-        with self._locked() as mine:
-            if mine:
-                self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
-                self._look_ms = min(self._renew_ms, self._until_ms)
-                self.due = False
+        if self._is_cut():
+            return
+        with self._lock, self._change:
+            self._low, self._renew_ms = NOTHING, now_ms + max(1, self._life_ms // EIGHTH)
+            self._look_ms = min(self._renew_ms, self._until_ms)
+            self.due = False
 
     @property
     def is_used(self) -> bool:
@@ -208,14 +208,25 @@ class Hold:
         """Return the seconds until a write of its own has to end the hold; ``None`` if it has nothing, or one is on its
         way.
         """
-        with self._locked() as mine:
-            if not mine or self.reminded or not self.is_used:
+        if self._is_cut():
+            return None
+        with self._lock, self._change:
+            if self.reminded or not self.is_used:
                 return None
             self.reminded = True
             ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
             return max(1, max(ends, default=self._life_ms)) / 1000
 
     # blocks
+
+    def _go_by(self, config: Config, now_ms: int) -> None:
+        """Drop the blocks of other limits."""
+        self._changed_ms = now_ms if self.limits else 0
+        self.limits, self._life_ms = config.limits, round(min(config.ahead.values(), default=0) * 1000)
+        self._tell_blocks()
+        self._blocks.clear()
+        self._ended.clear()
+        self._look_at_blocks()
 
     def _wanted(self, config: Config, shard: Shard, now_ms: int) -> dict[str, int] | None:
         """Return the size of the next block: what was used in the life of a block, less what is held.
@@ -289,17 +300,36 @@ class Hold:
         self._until_ms = self._look_ms = min((block.taken_ms for block in self._blocks), default=0) + self._life_ms
         self._until = min((block.until for block in self._blocks), default=0.0)
 
-    @contextmanager
-    def _locked(self) -> Iterator[bool]:
-        """Return whether the lock is this caller's for the block."""
+    def _is_cut(self) -> bool:
+        """Return whether a signal handler cuts through a call of its own thread; a child process begins again."""
         if self._generation != forks.generation:
             self._begin_again()
-        mine = self._lock.acquire(timeout=PATIENCE)
-        try:
-            yield mine
-        finally:
-            if mine:
-                self._lock.release()
+        owned: bool = self._lock._is_owned()  # type: ignore[attr-defined]
+        return owned
+
+    def drop_blocks(self) -> None:
+        """Drop what is held: a signal has cut through a change of it, so that nobody knows how much that is."""
+        self._blocks, self._left, self._taken, self._known = [], {}, NOTHING, NOTHING
+        self._ended.clear()
+        self._look_at_blocks()
+
+
+class Change:
+    """A change of a hold, in its lock. What a signal handler's exception cuts through is dropped by the next one."""
+
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+
+    def __enter__(self) -> None:
+        if self._hold.torn:
+            self._hold.drop_blocks()
+        self._hold.torn = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._hold.torn = False
 
 
 def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

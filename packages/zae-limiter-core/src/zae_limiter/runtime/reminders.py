@@ -44,6 +44,12 @@ class Reminders(Generic[T]):
             except RuntimeError:
                 self._runs = False
 
+    def stop(self) -> None:
+        """Call nothing any more, and end the thread."""
+        with self._lock:
+            self._due.clear()
+            self._sooner.set()
+
     def _run(self) -> None:
         while True:
             with self._lock:

@@ -110,6 +110,7 @@ class SyncDriver:
         way.
         """
         self._closed = True
+        self._reminders.stop()
         self._guarded.close()
         with self._lock:
             settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
