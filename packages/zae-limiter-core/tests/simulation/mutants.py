@@ -39,10 +39,9 @@ from zae_limiter.values.resolution import Config
 
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
-from .override_faults import MADE_AGAIN, OVERRIDE_FAULTS
+from .override_faults import OVERRIDE_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
 from .tampers import (
-    count_for_nobody,
     dropped_unasked,
     give_back_to_nobody,
     limit_readded_full,
@@ -289,7 +288,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "batch with an adjust and no lower bound",
         fault=_patched(patch.object(ConsumeWrite, "_take", _taking_beside_adjust(ConsumeWrite._take))),
-        found_by=1237,
+        found_by=180,
     ),
     Mutant("give-back without the existence condition", give_back_to_nobody),
     Mutant(
@@ -311,7 +310,7 @@ MUTANTS: tuple[Mutant, ...] = (
             patch.object(prolonging, "expires_at", _expiry),
             patch.object(UpdateDraft, "expire", _expire_blindly),
         ),
-        found_by=728,
+        found_by=1179,
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(plans, "expires_at", _expiry_of_shards(plans.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
@@ -332,7 +331,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "refusals counted again after a lost answer",
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
-    Mutant("refusals counted where there is no bucket", count_for_nobody),
     Mutant(
         "refusals by a parent that nobody counts",
         fault=_patched(patch.object(counting, "_by_ancestors", lambda *_: ())),
@@ -375,7 +373,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(
             patch.object(WaitingLine, "blocker", lambda *_: None), patch.object(WaitingLine, "up_to", own_amounts)
         ),
-        found_by=180,
+        found_by=266,
     ),
     Mutant(
         "a crowd that takes fractions from shards",
@@ -403,7 +401,6 @@ MUTANTS: tuple[Mutant, ...] = (
         Mutant(name, fault=made, found_by=seed, scenario=scenario)
         for name, (made, seed, scenario) in HOLDING_FAULTS.items()
     ),
-    Mutant("a config made again, taken for that which was read", fault=_patched(MADE_AGAIN), found_by=18951),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

@@ -7,7 +7,6 @@ from unittest.mock import patch
 from zae_limiter.flows.process import config_cache
 from zae_limiter.flows.process.config_cache import ConfigItems
 from zae_limiter.flows.records import limits as stored
-from zae_limiter.operations.values import Conditions, Item
 from zae_limiter.schema import configs
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.overrides import Override
@@ -40,12 +39,6 @@ def _heeding_one_place(real: Callable[..., list[Level]]) -> Callable[..., list[L
     return levels
 
 
-def _by_version_alone(item: Item, version: str, *_: str) -> Conditions:
-    """A config that was deleted and made again is taken for the one that was read."""
-    return Conditions(equals={version: item[version]})
-
-
-MADE_AGAIN: Final = patch.object(stored, "as_read", _by_version_alone)
 OVERRIDE_FAULTS: Final[Mapping[str, Any]] = {
     "an override that never ends": patch.object(configs, "read_override", _endless),
     "an override that the cache outlives": patch.object(ConfigItems, "override_ends", _no_ends),

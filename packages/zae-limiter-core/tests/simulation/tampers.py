@@ -6,8 +6,7 @@ Lives here: an operation that becomes another one. Never: which of them are to b
 from collections.abc import Mapping
 from typing import Any
 
-from zae_limiter.operations.values import NOTHING, Conditions, Operation, Transact, Update
-from zae_limiter.schema.attributes import refusals_of
+from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
 
 
 def _tokens(amounts: Mapping[str, Any]) -> list[str]:
@@ -85,12 +84,4 @@ def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
     if isinstance(operation, Transact) and isinstance(update, Update) and "shard_count" in update.set:
         unasked = update._replace(when=update.when._replace(equals=NOTHING))
         return Transact((unasked, *operation.writes[1:]), operation.request_token)
-    return operation
-
-
-def count_for_nobody(operation: Operation[Any]) -> Operation[Any]:
-    """A write for the sake of refusals does not ask whether the bucket is still there."""
-    refused = refusals_of(operation.add) if isinstance(operation, Update) and not operation.set else NOTHING
-    if isinstance(operation, Update) and refused and operation.add.keys() == {*refused, "b_wcu_tc"}:
-        return operation._replace(when=Conditions())
     return operation
