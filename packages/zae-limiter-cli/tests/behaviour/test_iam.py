@@ -21,6 +21,7 @@ OWN_ITEMS: Final = frozenset(label for label in ITEMS if label.startswith("own")
 BUCKETS: Final = frozenset(label for label in ITEMS if label.endswith("bucket"))
 ENTITIES: Final = frozenset(label for label in ITEMS if label.endswith("entity"))
 OWN_ROWS: Final = frozenset(label for label in ROWS if label.startswith("own") and "GSI4" not in label)
+OF_GSI3: Final = frozenset(label for label in ROWS if "GSI3" in label)
 OF_GSI4: Final = frozenset(label for label in ROWS if "GSI4" in label)
 
 
@@ -54,7 +55,7 @@ MAY: Final[Mapping[str, Decided]] = {
     "InvokeProvisionerPolicy": on(["my-app-limits-planner", "my-app-limits-provisioner"], "lambda:InvokeFunction"),
     "Provisioner": KEY_OF_TABLE
     | on(ITEMS, *READ)
-    | on(OF_GSI4, "Query")
+    | on(OF_GSI3 | OF_GSI4, "Query")
     | WRITTEN
     | log_of("limits-provisioner")
     | TRACES,
