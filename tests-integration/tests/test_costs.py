@@ -82,7 +82,7 @@ async def test_an_anchor_that_moved_costs_a_second_write(harness: Harness, clock
     await take(other)
     harness.meter.reset()
     await take(limiter)
-    assert costs(harness, write=2, UpdateItem=2)
+    assert costs(harness, write=2, UpdateItem=2, BatchGetItem=1)
 
 
 async def test_tokens_that_others_took_cost_the_refused_one_write(harness: Harness, clock: ManualClock) -> None:
