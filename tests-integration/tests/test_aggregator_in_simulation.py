@@ -40,7 +40,8 @@ def acquires_that_do_not_count(operation: Operation[Any]) -> Operation[Any]:
 
 
 @pytest.mark.parametrize(
-    ("tamper", "told"), [(anchors_that_lose, "a new anchor alone lost 1 "), (acquires_that_do_not_count, "were admitted")]
+    ("tamper", "told"),
+    [(anchors_that_lose, "a new anchor alone lost 1 "), (acquires_that_do_not_count, "were admitted")],
 )
 def test_a_deliberate_fault_is_found(tamper: Tamper, told: str) -> None:
     with pytest.raises(Violation, match=told):
