@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from ..operations.errors import StoreError
-from ..operations.values import NOTHING
+from ..operations.values import NOTHING, sums
 from ..schema.items import BucketState
 from ..values.resolution import Config
 from .hold import Hold, Purpose
@@ -175,9 +175,9 @@ class BucketRequest(Waiter):
 
     def merged(self, other: "BucketRequest") -> "BucketRequest":
         """Return one give-back that does the work of two."""
-        given = _sum(self.given, other.given)
+        given = sums(self.given, other.given)
         both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
-        both.count_only, both.shadows = _sum(self.count_only, other.count_only), self.shadows + other.shadows
+        both.count_only, both.shadows = sums(self.count_only, other.count_only), self.shadows + other.shadows
         return both
 
     @property
@@ -205,7 +205,7 @@ class BucketRequest(Waiter):
     def net(self) -> dict[str, int]:
         """What it adds to the count of consumed tokens if it is a correction."""
         back = {name: -amount for name, amount in self.given.items()}
-        return dict(_sum(_sum(self.unchecked, back), self.count_only))
+        return dict(sums(sums(self.unchecked, back), self.count_only))
 
     @property
     def corrected(self) -> set[str]:
@@ -215,10 +215,6 @@ class BucketRequest(Waiter):
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
         return [self.give_back(events=-self.events)] if self.admitted and any(self.amounts.values()) else ()
-
-
-def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
 
 
 class RefusalCount(BucketRequest):

@@ -18,7 +18,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Final, Literal
 
-from ..operations.values import NOTHING
+from ..operations.values import NOTHING, sums
 from ..runtime import forks
 from ..runtime.elapsed import elapsed_ms
 from ..schema.items import BucketState
@@ -123,7 +123,7 @@ class Hold:
                 self._look_at_blocks()
             if purpose == "count" and self._blocks:
                 return None
-            self._pace.add(_sum(used, self._spent), events + self._events, now_ms, self._life_ms)
+            self._pace.add(sums(used, self._spent), events + self._events, now_ms, self._life_ms)
             settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
@@ -170,7 +170,7 @@ class Hold:
         if self._is_cut():
             return
         with self._lock, self._change:
-            self._spent = _sum(self._spent, draw.spent)
+            self._spent = sums(self._spent, draw.spent)
             self._events += draw.events
             self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
             self._ended.extend(block for block in draw.ended if block.rules == self.limits)
@@ -293,8 +293,8 @@ class Hold:
         """Sum up the blocks."""
         self._left, self._taken = {}, {}
         for block in self._blocks:
-            self._left = _sum(self._left, block.left)
-            self._taken = _sum(self._taken, block.taken)
+            self._left = sums(self._left, block.left)
+            self._taken = sums(self._taken, block.taken)
         self._known = dict(self._left)
         self._from_ms = max((block.taken_ms for block in self._blocks), default=0) - BACKWARD_MS
         self._until_ms = self._look_ms = min((block.taken_ms for block in self._blocks), default=0) + self._life_ms
@@ -309,7 +309,7 @@ class Hold:
 
     def drop_blocks(self) -> None:
         """Drop what is held: a signal has cut through a change of it, so that nobody knows how much that is."""
-        self._blocks, self._left, self._taken, self._known = [], {}, NOTHING, NOTHING
+        self._blocks.clear()
         self._ended.clear()
         self._look_at_blocks()
 
@@ -330,7 +330,3 @@ class Change:
     ) -> None:
         if kind is None:
             self._hold.torn = False
-
-
-def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}

@@ -11,6 +11,11 @@ Item = dict[str, Value]
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
+def sums(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of the amounts of two mappings, by name."""
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
+
+
 class Key(NamedTuple):
     """Partition key and sort key of one item."""
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
+from ...operations.values import sums
 from ...values.limits import MILLI, LimitStatus, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
@@ -59,8 +60,8 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
             if held + amount < 0:
                 problem = f"the lease holds {held // MILLI}: no more can go back"
                 raise ValidationError(field, f"{name}={amount // MILLI}", problem)
-        grant.consumed = _sum(grant.consumed, milli)
-        grant.corrections = _sum(grant.corrections, milli)
+        grant.consumed = sums(grant.consumed, milli)
+        grant.corrections = sums(grant.corrections, milli)
 
 
 def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
@@ -71,8 +72,8 @@ def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
     with grant.lock:
         check_open(grant)
         change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
-        grant.consumed = _sum(grant.consumed, change)
-        grant.corrections = _sum(grant.corrections, change)
+        grant.consumed = sums(grant.consumed, change)
+        grant.corrections = sums(grant.corrections, change)
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
@@ -152,9 +153,9 @@ def _go_uncounted(
     with grant.lock:
         if grant.open:
             grant.unavailable = error
-            grant.consumed = _sum(grant.consumed, amounts)
-            grant.uncounted = _sum(grant.uncounted, amounts)
-            grant.shared = _sum(grant.shared, amounts) if policy == "share" else grant.shared
+            grant.consumed = sums(grant.consumed, amounts)
+            grant.uncounted = sums(grant.uncounted, amounts)
+            grant.shared = sums(grant.shared, amounts) if policy == "share" else grant.shared
             return
     if policy == "share":
         give_to_share(namespace_state, grant, amounts)
@@ -167,7 +168,7 @@ def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: 
         if grant.open:
             for claim, part in zip(mine, more, strict=True):
                 claim.requests += part.last
-            grant.consumed = _sum(grant.consumed, amounts)
+            grant.consumed = sums(grant.consumed, amounts)
         return grant.open
 
 
@@ -184,7 +185,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
     owed: dict[BucketQueue, Mapping[str, int]] = {}
     for made in _corrections(namespace_state, claim, corrections) if corrections else ():
         amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
-        owed[made.queue] = _sum(owed.get(made.queue, {}), amounts)
+        owed[made.queue] = sums(owed.get(made.queue, {}), amounts)
     return owed
 
 
@@ -331,7 +332,3 @@ def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
 def _first_error(bucket_requests: Iterable[BucketRequest]) -> StoreError | None:
     outcomes = (bucket_request.outcome for bucket_request in bucket_requests)
     return next((outcome.error for outcome in outcomes if outcome is not None and outcome.error is not None), None)
-
-
-def _sum(totals: Mapping[str, int], amounts: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: totals.get(name, 0) + amounts.get(name, 0) for name in {**totals, **amounts}}

@@ -8,7 +8,7 @@ from itertools import islice
 from threading import Lock
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from ...operations.values import NOTHING
+from ...operations.values import NOTHING, sums
 from ...runtime import forks
 from ...schema.attributes import REFUSED
 
@@ -56,7 +56,7 @@ class PendingRefusals(Generic[B]):
         with self._lock:
             counts, since_ms = self.counts.get(cached, (NOTHING, now_ms))
             due = abs(now_ms - since_ms) >= QUIET_MS
-            self._keep(cached, _sum(counts, dict.fromkeys(attributes, 1)), now_ms if due else since_ms)
+            self._keep(cached, sums(counts, dict.fromkeys(attributes, 1)), now_ms if due else since_ms)
             return due
 
     def take(self, cached: B) -> Mapping[str, int]:
@@ -78,13 +78,9 @@ class PendingRefusals(Generic[B]):
         """
         with self._lock:
             later = self.counts.get(cached)
-            self._keep(cached, _sum(counts, later.counts if later else NOTHING), cached.refused_since_ms)
+            self._keep(cached, sums(counts, later.counts if later else NOTHING), cached.refused_since_ms)
 
     def _keep(self, cached: B, counts: Mapping[str, int], since_ms: int) -> None:
         self.counts[cached] = _Pending(counts, since_ms)
         if len(self.counts) > self._size:
             del self.counts[next(iter(self.counts))]
-
-
-def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
