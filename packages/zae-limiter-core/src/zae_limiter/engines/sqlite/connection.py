@@ -28,6 +28,8 @@ _TABLES: Final = (
     # The request tokens of the last minutes.
     "CREATE TABLE tokens (token TEXT PRIMARY KEY, digest BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX tokens_by_use ON tokens (used)",
+    # One row: by it a process knows the file again, where a new one has the inode of a deleted one.
+    "CREATE TABLE file AS SELECT randomblob(16) AS id",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -37,8 +39,8 @@ _MARKS: Final = """SELECT application_id, user_version, (SELECT count(*) FROM sq
     FROM pragma_application_id, pragma_user_version"""
 
 
-def connect(path: Path, patiently: Callable[[Callable[[], object]], object]) -> sqlite3.Connection:
-    """Return a connection to a file, which is made if it is missing. Raises ``StoreError``.
+def connect(path: Path, patiently: Callable[[Callable[[], bytes]], bytes]) -> tuple[sqlite3.Connection, bytes]:
+    """Return a connection to a file, which is made if it is missing, and the file's id. Raises ``StoreError``.
 
     ``patiently`` calls a function again for as long as another process holds the lock.
     """
@@ -50,17 +52,18 @@ def connect(path: Path, patiently: Callable[[Callable[[], object]], object]) -> 
     except sqlite3.Error as error:
         raise fault_of(error, path) from error
     try:
-        patiently(lambda: _prepare(connection, path))
+        file_id = patiently(lambda: _prepare(connection, path))
     except sqlite3.Error as error:
         connection.close()
         raise fault_of(error, path) from error
     except BaseException:
         connection.close()
         raise
-    return connection
+    return connection, file_id
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
+    """Make the tables if they are missing, and return the file's id, which was drawn with them."""
     _check_ours(connection, path)
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
@@ -70,6 +73,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     if not has_version(connection):
         _make_tables(connection)
+    (file_id,) = connection.execute("SELECT id FROM file").fetchone()
+    return bytes(file_id)
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:

@@ -12,9 +12,9 @@ wrong, for any new connection to the same file, too (https://www.sqlite.org/howt
 is closed before each fork, and the next operations of parent and child open new ones.
 
 A file that is deleted or replaced lives on without a name, for the processes that have it open: they would share limits
-with nobody. So each batch asks for the inode behind the path, but a busy process not for each of its batches. Opening
-the new file instead would not do: what a repository has read from the old one, such as the id of its namespace, is not
-in it.
+with nobody. So each batch asks for the inode behind the path, but a busy process not for each of its batches; and a new
+connection asks for the id in the file, because the inode of a deleted file is given away again. Using the new file
+instead would not do: what a repository has read from the old one, such as the id of its namespace, is not in it.
 """
 
 import random
@@ -82,6 +82,7 @@ class SQLiteFile:
         self._connection: Connection | None = None
         self._table: SQLiteTable  # of the connection
         self._inode: tuple[int, int] | None = None  # of the file that was opened first
+        self._id: bytes | None = None  # its own
         self._look_at = 0.0  # the instant of the next look at it
         self._batches, self._sweep_at = 0, REST
         self._closed = self._held_for_fork = self._carried_over = False
@@ -157,8 +158,9 @@ class SQLiteFile:
         if self._connection is None or time.monotonic() >= self._look_at:
             self._check_inode()
         if self._connection is None:
-            connection = connect(self.path, lambda call: self._patiently(call, until))
+            connection, file_id = connect(self.path, lambda call: self._patiently(call, until))
             try:
+                self._check_id(file_id)
                 self._inode = _inode(self.path)
                 self._table = SQLiteTable(connection, self._clock, self._meter)
                 self._connection = connection  # last: a signal may come before
@@ -173,6 +175,12 @@ class SQLiteFile:
             self._disconnect()
             raise gone(self.path)
         self._look_at = time.monotonic() + LOOK_SECONDS
+
+    def _check_id(self, found: bytes) -> None:
+        """Raise ``Unreachable`` if a new connection opened another file than the first one did."""
+        if self._id not in (None, found):
+            raise gone(self.path)
+        self._id = found
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.sqlite import file
 from zae_limiter.engines.sqlite.aio import SQLiteStore
 from zae_limiter.engines.sqlite.connection import VERSION
 from zae_limiter.engines.sqlite.file import LOOK_SECONDS
@@ -158,6 +159,20 @@ def test_a_connection_that_broke_makes_no_new_file(store: SyncSQLiteStore, path:
     with pytest.raises(Unreachable, match="deleted or replaced"):
         store.perform(ADD)
     assert not path.exists()
+
+
+def test_a_new_file_with_the_inode_of_the_deleted_one_is_another_file(
+    store: SyncSQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "_inode", lambda path: (1, 1) if path.exists() else None)
+    store.perform(ADD)
+    delete_all(path)
+    time.sleep(LOOK_SECONDS)
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="deleted or replaced"):
+            store.perform(ADD)
+        with closing(SyncSQLiteStore(path)) as other:
+            other.perform(ADD)
 
 
 @pytest.mark.parametrize("lose", [delete, delete_all])
