@@ -72,7 +72,9 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iter
     for write in writes:
         held[write.pk] = write.changes[name].state.rule
         rules.append(max(held.values(), key=Rule.rate))
+    by_rate = sorted({*rules}, key=Rule.rate)
+    ranks = [by_rate.index(rule) for rule in rules]
     at = [write.applied_ms for write in writes]
     for begin_ms, end_ms in pairwise([*at, at[-1]]):
         first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
-        yield max(rules[first : bisect_right(at, end_ms + allowance_ms)], key=Rule.rate)
+        yield by_rate[max(ranks[first : bisect_right(at, end_ms + allowance_ms)])]
