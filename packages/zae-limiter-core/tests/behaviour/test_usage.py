@@ -211,7 +211,6 @@ async def test_a_summary_reads_to_the_end(world: World) -> None:
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({}, "entity_id"),
         ({"entity_id": "a b"}, "entity_id"),
         ({"resource": "_default_"}, "resource"),
         ({"entity_id": "a", "window": "weekly"}, "window"),
