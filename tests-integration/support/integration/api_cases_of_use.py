@@ -107,7 +107,6 @@ async def audit_and_usage(api_case: ApiCase) -> None:
         repository.get_audit_events(" "),
         repository.get_audit_events("e", limit=0),
         repository.get_namespace_audit_events(DAY, kind="limit"),  # type: ignore[arg-type]
-        repository.get_usage_snapshots(),
         repository.get_usage_snapshots(entity_id="e", next="?"),
         repository.get_usage_summary(resource="r", start=DAY, end=DAY),
         repository.get_top_usage("r", by="wcu"),

@@ -105,6 +105,18 @@ def connected_to_stack(function: Function) -> Function:
     return debug_option(_aws_options(_store_option(command, hidden=True)))  # type: ignore[return-value]  # as above
 
 
+def chosen_connection(context: click.Context) -> Connection:
+    """Return the connection that a shell's unfinished command line names."""
+    with context.scope(cleanup=False):
+        return _connection()
+
+
+def chosen_namespace(context: click.Context) -> str:
+    """Return the namespace that a shell's unfinished command line names; ``default`` for a command that has none."""
+    with context.scope(cleanup=False):
+        return str(_value("namespace")) if _key("namespace") in context.meta else DEFAULT_NAMESPACE
+
+
 def _connection() -> Connection:
     """Return the connection that the options name. Raises ``CommandError`` if they name both a stack and a file."""
     if (url := _value("store")) is None:

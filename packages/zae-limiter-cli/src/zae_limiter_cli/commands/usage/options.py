@@ -16,7 +16,9 @@ def query_options(function: Function) -> Function:
     """Add the options of a query; the command gets ``query``, a `UsageQuery`."""
     return _asking(
         function,
-        click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
+        click.option(
+            "--entity", "-e", metavar="ID", help="Usage of this entity; with --resource, on that resource only."
+        ),
         click.option("--resource", "-r", metavar="NAME", help="Usage of this resource by all entities."),
     )
 
