@@ -114,7 +114,7 @@ def _shown(error: Exception) -> click.ClickException | None:
         return _Mistakes(str(error))
     if isinstance(error, CommandError):
         return click.ClickException(str(error))
-    message = _message(error)
+    message = message_of(error)
     return None if message is None else click.ClickException(one_line(_without_passwords(message)))
 
 
@@ -134,7 +134,7 @@ def _without_passwords(text: str) -> str:
     return without_passwords(text)
 
 
-def _message(error: Exception) -> str | None:
+def message_of(error: Exception) -> str | None:
     from zae_limiter import ZAELimiterError
 
     if isinstance(error, ZAELimiterError):

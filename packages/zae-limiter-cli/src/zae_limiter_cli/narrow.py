@@ -19,21 +19,33 @@ def say_narrow(rows: Rows, *, width: int, indent: int = 0) -> None:
     each behind the name of its column.
     """
     console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    words = [max(_longest_word(cell) for cell in column) for column in zip(*rows, strict=True)]
-    if len(words) <= 2 or indent + sum(words) + GAP * (len(words) - 1) <= width:
-        _say(console, rows, words, indent)
+    if len(rows[0]) <= 2 or sum(_words(rows)) <= _room(rows, width - indent):
+        _say(console, rows, indent)
         return
-    head = rows[0]
     for number, row in enumerate(rows[1:]):
         if number:
             console.print()
-        _say(console, [*zip(head, row, strict=True)], [max(map(len, head)), 1], indent)
+        _say(console, [*zip(rows[0], row, strict=True)], indent)
 
 
-def _say(console: Console, rows: Rows, least: Sequence[int], indent: int) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAP, 0, 0), collapse_padding=True)
-    for size in least:
-        table.add_column(min_width=size, overflow="fold")
+def widths_of(rows: Rows, room: int) -> list[int]:
+    """Return the width of each column: what its longest word takes, and of the rest of the room as much as it has use
+    for, those first that need least.
+    """
+    widths = _words(rows)
+    whole = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    wanting = sorted(range(len(widths)), key=lambda place: whole[place] - widths[place])
+    for done, place in enumerate(wanting):
+        share = max(0, room - sum(widths)) // (len(wanting) - done)
+        widths[place] = min(whole[place], widths[place] + share)
+    return widths
+
+
+def _say(console: Console, rows: Rows, indent: int) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAP, 0, 0))
+    *widths, last = widths_of(rows, _room(rows, console.width - indent))
+    for size in (*widths, max(1, min(last, _room(rows, console.width - indent) - sum(widths)))):
+        table.add_column(width=size, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     with console.capture() as captured:
@@ -42,5 +54,11 @@ def _say(console: Console, rows: Rows, least: Sequence[int], indent: int) -> Non
         console.out(line.rstrip(), highlight=False)
 
 
-def _longest_word(cell: str) -> int:
-    return max(map(len, cell.split()), default=0)
+def _room(rows: Rows, width: int) -> int:
+    """Return the columns of a terminal that the cells of a row have, without the gaps between them."""
+    return width - GAP * (len(rows[0]) - 1)
+
+
+def _words(rows: Rows) -> list[int]:
+    """Return the length of the longest word of each column."""
+    return [max(len(word) for cell in column for word in cell.split() or ("",)) for column in zip(*rows, strict=True)]
