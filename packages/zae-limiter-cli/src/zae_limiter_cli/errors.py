@@ -135,6 +135,7 @@ def _without_passwords(text: str) -> str:
 
 
 def message_of(error: Exception) -> str | None:
+    """Return what an error says to people, and what to do; ``None`` for a mistake in our code."""
     from zae_limiter import ZAELimiterError
 
     if isinstance(error, ZAELimiterError):

@@ -15,7 +15,13 @@ READ_SECONDS: Final = 5
 
 NO_CREDENTIALS: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass --profile"
 REFUSED: Final = frozenset(
-    ("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException")
+    (
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    )
 )
 
 

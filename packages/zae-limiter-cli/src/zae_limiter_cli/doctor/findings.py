@@ -26,7 +26,7 @@ class Finding:
 
 
 class Checks:
-    """Makes checks one after the other. A check that raises is ``unknown``, with the reason.
+    """Makes checks one after the other. One that raises is ``unknown``, with the reason; one without an answer fails.
 
     In an outage each request costs its whole time-out, so after two requests without an answer no check of AWS is made.
     """
@@ -41,7 +41,9 @@ class Checks:
         try:
             return look()
         except Exception as error:  # noqa: BLE001  a check that breaks must not hide what the others find
-            self._silences += _is_silence(error)
+            if _is_silence(error):
+                self._silences += 1
+                return Finding(check, "fail", _reason(error), "check the network, --region and --endpoint-url")
             return Finding(check, "unknown", _reason(error), fix if _is_refusal(error) else "")
 
 

@@ -12,7 +12,7 @@ from ..connection import Connection
 from .caller import Caller, client
 from .findings import Finding, refused
 
-TABLE, INDEXES, PLANNER, PROVISIONER, ANY = "table", "indexes", "planner", "provisioner", "*"
+TABLE, OF_INDEXES, PLANNER, PROVISIONER, ANY = "table", "indexes", "planner", "provisioner", "*"
 
 READ: Final = ("GetItem", "BatchGetItem")
 DENIED: Final = frozenset(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"))
@@ -35,14 +35,14 @@ NEEDS: Final = (
     Need("acquire, in applications", {TABLE: _dynamodb(*READ, "PutItem", "UpdateItem")}, "AcquirePolicy"),
     Need(
         "why, usage, audit, and each show and list",
-        {TABLE: _dynamodb(*READ, "Query"), INDEXES: _dynamodb("Query")},
+        {TABLE: _dynamodb(*READ, "Query"), OF_INDEXES: _dynamodb("Query")},
         "ReadPolicy",
     ),
     Need(
         "block, lift, and all that changes system, resource, entity, bucket",
         {
             TABLE: _dynamodb(*READ, "Query", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"),
-            INDEXES: _dynamodb("Query"),
+            OF_INDEXES: _dynamodb("Query"),
         },
         "FullPolicy",
     ),
@@ -80,11 +80,11 @@ NEEDS: Final = (
 )
 
 
-def check_rights(connection: Connection, caller: Caller, account: str) -> list[Finding]:
+def check_rights(connection: Connection, caller: Caller) -> list[Finding]:
     """Return a finding for each need."""
     if caller.arn.endswith(":root"):
         return [Finding(_name(need), "ok", "the account's root may do everything") for need in NEEDS]
-    arns = _arns(connection, account)
+    arns = _arns(connection, caller.account)
     source = _policy_source(connection, caller.arn)
     iam = client(connection, "iam")
     found = []
@@ -128,7 +128,7 @@ def _by_reading(connection: Connection, need: Need) -> Finding:
     if denied:
         fix = f"if you need it: attach {need.policy} of the stack" if need.policy else "if you need it: allow it"
         return Finding(_name(need), "warn", f"AWS refuses {', '.join(denied)}", fix, details)
-    unknown = [action for action in actions if action not in probes]
+    unknown = [action for action in actions if action not in probes and action not in SHOWN_ELSEWHERE]
     if not unknown:
         return Finding(_name(need), "ok", "allowed, as reads show", details=details)
     so_far = "its reads are allowed, " if probes else ""
@@ -153,6 +153,7 @@ def _is_unparsed(error: Exception) -> bool:
     return isinstance(error, ResponseParserError)
 
 
+SHOWN_ELSEWHERE: Final = ("sqs:GetQueueAttributes", "sns:ListSubscriptionsByTopic")  # by `dead letters`, `alarms`
 NO_KEY: Final = {"PK": {"S": "_/DOCTOR#"}, "SK": {"S": "#NOTHING"}}
 
 
@@ -194,7 +195,7 @@ def _arns(connection: Connection, account: str) -> dict[str, list[str]]:
     function = f"arn:{partition}:lambda:{region}:{account}:function:{connection.name}-limits-"
     return {
         TABLE: [table],
-        INDEXES: [f"{table}/index/{name}" for name in INDEXES],
+        OF_INDEXES: [f"{table}/index/{name}" for name in INDEXES],
         PLANNER: [f"{function}planner"],
         PROVISIONER: [f"{function}provisioner"],
         ANY: ["*"],
