@@ -6,6 +6,7 @@ where it fails nothing is shown. Click's own completion does the rest; it gets t
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -80,6 +81,7 @@ def _in_time(read: Callable[[], list[str]]) -> list[str]:
         except Exception:  # noqa: BLE001  an error must not be written between the words of a command line
             found.clear()
 
+    import_module("zae_limiter")  # the time is the table's
     logging.disable()  # a log line would stand there, too
     thread = Thread(target=ask, daemon=True)
     thread.start()
