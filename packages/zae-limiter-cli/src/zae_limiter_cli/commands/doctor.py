@@ -40,7 +40,7 @@ def doctor(*, connection: "Connection", output: OutputForm) -> None:
             _say(finding)
     counts = Counter(each.state for each in found)
     if output == "json":
-        say_json({"ok": not counts["fail"], "checks": [_plain(each) for each in found]})
+        say_json({"ok": not counts["fail"], "checks": [asdict(each) for each in found]})
     else:
         click.echo("\n" + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]))
     if counts["fail"]:
@@ -56,8 +56,3 @@ def _say(finding: "Finding") -> None:
     if finding.fix:
         rows.append(("", "", f"-> {finding.fix}"))
     say_wrapped(rows, width=width)
-
-
-def _plain(finding: "Finding") -> dict[str, object]:
-    plain = asdict(finding)
-    return {**{name: plain[name] for name in ("check", "state", "message", "fix")}, **plain["details"]}

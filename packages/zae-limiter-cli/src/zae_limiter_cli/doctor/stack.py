@@ -23,6 +23,7 @@ SIZE_WARNS: Final = 0.5
 SIZE_FAILS: Final = 0.9
 SAMPLE: Final = 1000
 
+SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
 RUNBOOKS: Final = "docs/operate/runbooks"
 
 
@@ -39,6 +40,9 @@ def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
         return _of_status(status.check_stack(found[0]), way_out(found[0]))
 
     yield checks.make("stack", stack, fix="allow cloudformation:DescribeStacks")
+    if found == [None]:
+        yield from _without_stack(connection, checks)
+        return
     described = found[0] if found else None
     yield checks.make("table", lambda: _table(connection), fix="allow dynamodb:DescribeTable")
     on = _lambdas(connection, described)
@@ -54,7 +58,18 @@ def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
     )
     yield checks.make("version", lambda: _version(connection), fix="attach ReadPolicy of the stack")
     yield checks.make("alarms", lambda: _alarms(connection), fix="allow cloudwatch:DescribeAlarms")
-    yield checks.make("sizes", lambda: _sizes(connection), fix="allow dynamodb:Scan, which reads a sample of the items")
+    yield checks.make("sizes", lambda: _sizes(connection), fix=SCAN)
+
+
+def _without_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
+    """Yield what there is to say about a table that the library may have made by itself."""
+    table = checks.make("table", partial(_table, connection), fix="allow dynamodb:DescribeTable")
+    yield table
+    for part in (*LAMBDAS, "stream", "dead letters", "alarms"):
+        yield Finding(part, "n/a", "there is no stack")
+    if table.state == "ok":
+        yield checks.make("version", partial(_version, connection), fix="attach a policy that reads the table")
+        yield checks.make("sizes", partial(_sizes, connection), fix=SCAN)
 
 
 def _of_status(check: status.Check, fix: str = "") -> Finding:
