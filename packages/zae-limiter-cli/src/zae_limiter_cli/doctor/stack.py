@@ -144,7 +144,9 @@ def _alarms(connection: Connection) -> Finding:
         return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {RUNBOOKS}", details)
     if deaf := [each["AlarmName"] for each in alarms if not each.get("AlarmActions")]:
         way = f"`zae-limiter deploy --name {connection.name} --alarm-topic-arn ARN`"
-        return Finding("alarms", "warn", f"{counted(len(deaf), 'alarm')} of {len(alarms)} tell nobody", way, details)
+        return Finding(
+            "alarms", "warn", f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without anybody to tell", way, details
+        )
     topics = sorted({action for each in alarms for action in each["AlarmActions"] if ":sns:" in action})
     if silent := [topic for topic in topics if not _subscribed(connection, topic)]:
         way = (
