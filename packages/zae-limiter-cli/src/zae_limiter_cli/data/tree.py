@@ -32,14 +32,19 @@ class Node:
     below: tuple["Node", ...] = ()
 
 
-def read_forest(repository: "SyncRepository") -> list[Node]:
-    """Return the entities without a parent, by id, each with those below it. All records are in memory."""
+def every_record(repository: "SyncRepository") -> Iterator["Entity"]:
+    """Yield the record of every entity of the namespace; a page of them at a time is in memory."""
 
     def fetch(size: int, behind: str | None) -> tuple[list["Entity"], str | None]:
         page = repository.list_entities(limit=size, next=behind)
         return [each.record for each in page.entities if each.record is not None], page.next
 
-    entities = sorted(every_row(fetch), key=lambda each: each.entity_id)
+    return every_row(fetch)
+
+
+def read_forest(repository: "SyncRepository") -> list[Node]:
+    """Return the entities without a parent, by id, each with those below it. All records are in memory."""
+    entities = sorted(every_record(repository), key=lambda each: each.entity_id)
     known = {each.entity_id for each in entities}
     children: dict[str | None, list[Entity]] = {}
     for each in entities:  # a parent that was deleted meanwhile hides nobody
