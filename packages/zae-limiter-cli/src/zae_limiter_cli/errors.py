@@ -138,6 +138,8 @@ def message_of(error: Exception) -> str | None:
     """Return what an error says to people, and what to do; ``None`` for a mistake in our code."""
     from zae_limiter import ZAELimiterError
 
+    if isinstance(error, CommandError):
+        return str(error)
     if isinstance(error, ZAELimiterError):
         return _core_message(error)
     if "botocore" in sys.modules and (told := _aws_message(error)) is not None:

@@ -4,8 +4,7 @@ A rate is the difference of two looks at a bucket. So all buckets are read once,
 are close once more; nothing depends on the aggregator.
 """
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,21 +46,21 @@ class Near:
         return self.available / net if net > 0 else None
 
 
-def nearest(buckets: Iterable["Bucket"], percent: float, most: int) -> list[tuple[Near, Look]]:
+def nearest(looks: Iterable[Look], percent: float, most: int) -> list[tuple[Near, Look]]:
     """Return the limits of which at least this part is gone, the closest first, at most ``most``, each with the look at
     its bucket. A capacity of 0 blocks, and is not near.
     """
-    found = ((near, Look(bucket, time.monotonic())) for bucket in buckets for near in _near(bucket, percent))
+    found = ((near, look) for look in looks for near in _near(look.bucket, percent))
     return nlargest(most, found, key=lambda each: each[0].percent)
 
 
-def after(near: Near, before: Look, look: Callable[[str, str], "Bucket | None"]) -> Near:
+def after(near: Near, before: Look, behind: Look | None) -> Near:
     """Return a limit as a second look shows it, with the rate between the two."""
-    bucket = look(near.entity_id, near.resource)
-    seconds = time.monotonic() - before.at
-    first = _limit_of(before.bucket, near.limit.name)
-    second = None if bucket is None else _limit_of(bucket, near.limit.name)
-    if first is None or second is None or seconds <= 0:  # the bucket has expired, or other limits hold
+    if behind is None or behind.at <= before.at:
+        return near
+    seconds = behind.at - before.at
+    first, second = (_limit_of(look.bucket, near.limit.name) for look in (before, behind))
+    if first is None or second is None:  # other limits hold now
         return near
     used = max(0, second.consumed - first.consumed) / seconds
     return Near(near.entity_id, near.resource, near.limit, second.available, used)

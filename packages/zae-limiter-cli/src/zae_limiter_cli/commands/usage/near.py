@@ -14,10 +14,10 @@ from ...paging import every_row, open_namespace, rows_option
 from ...rates import rate
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket
+    from zae_limiter import Bucket, SyncRepository
 
     from ...connection import Connection
-    from ...usage.near import Near
+    from ...usage.near import Look, Near
 
 
 @click.command()
@@ -55,7 +55,7 @@ def near(
     It reads every bucket, and after --seconds once more those that it lists: that gives the rate. A bucket that refills
     as fast as it is used is not near. `why` shows whether a limit is a shadow limit, which refuses nobody.
     """
-    from ...usage.near import after, nearest
+    from ...usage.near import Look, after, nearest
 
     with open_namespace(connection, namespace) as repository:
 
@@ -63,10 +63,10 @@ def near(
             page = repository.list_buckets(resource, limit=size, next=behind)
             return page.buckets, page.next
 
-        found = nearest(every_row(fetch), percent, rows)
+        found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
         if found and seconds:
             time.sleep(seconds)
-            shown = [after(each, look, repository.get_bucket) for each, look in found]
+            shown = [after(each, look, _look(repository, each)) for each, look in found]
         else:
             shown = [each for each, _ in found]
     if output == "json":
@@ -78,6 +78,13 @@ def near(
     else:
         of = "" if resource is None else f" on {resource}"
         click.echo(f"Nobody has used {percent:g} % of a burst{of} in namespace {namespace}.")
+
+
+def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
+    from ...usage.near import Look
+
+    bucket = repository.get_bucket(each.entity_id, each.resource)
+    return None if bucket is None else Look(bucket, time.monotonic())
 
 
 def _cells(each: "Near") -> tuple[str, ...]:
