@@ -73,8 +73,8 @@ def export(
     with open_namespace(connection, namespace) as repository:
         snapshots = every_row(snapshots_of(repository, entity, resource, window, chosen))
         if out is None:
-            number = write(output, namespace, snapshots, sys.stdout.buffer)
-        else:
-            with writing(out) as file:
-                number = write(output, namespace, snapshots, file)
-    click.echo(f"{counted(number, f'{window} window')} of {chosen}{f' written to {out}' if out else ''}.", err=True)
+            write(output, namespace, snapshots, sys.stdout.buffer)
+            return
+        with writing(out) as file:
+            number = write(output, namespace, snapshots, file)
+    click.echo(f"{counted(number, f'{window} window')} of {chosen} written to {out}.")
