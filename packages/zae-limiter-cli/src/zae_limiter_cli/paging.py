@@ -30,24 +30,10 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
     return SyncRepository.open(namespace, register=False, **connection.store_options())
 
 
-class _Renamed(click.Option):
-    """An option whose earlier name, the last one, still works, and is not shown."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the line of help without the earlier name."""
-        record = super().get_help_record(ctx)
-        return record and (record[0].replace(f", {self.opts[-1]}", ""), record[1])
-
-
 def rows_option(function: Function, *, default: int = ROWS, most: int | None = None, noun: str = "rows") -> Function:
-    """Add ``--rows``; the command gets ``rows``, how many to show at most. Its earlier name ``--limit`` still works:
-    elsewhere that is a limit.
-    """
+    """Add ``--rows``; the command gets ``rows``, how many to show at most."""
     option = click.option(
         "--rows",
-        "--limit",
-        "rows",
-        cls=_Renamed,
         type=click.IntRange(min=1, max=most),
         default=default,
         show_default=True,

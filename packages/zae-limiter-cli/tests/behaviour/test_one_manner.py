@@ -157,11 +157,3 @@ def test_nothing_is_guessed_for_a_word_that_is_like_none() -> None:
 
 def test_a_mistyped_option_gets_the_one_that_may_be_meant() -> None:
     assert "--resource" in run("bucket", "show", "e", "--resuorce", "r").stderr
-
-
-def test_rows_were_once_called_limit(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'limits.db'}"
-    run("namespace", "register", "default", "--store", url)
-    done = run("usage", "top", "--limit", "3", "--store", url)
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert "--limit" not in run("usage", "top", "--help").stdout

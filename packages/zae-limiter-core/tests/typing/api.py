@@ -11,8 +11,8 @@ from typing import assert_type
 from zae_limiter import (
     AuditPage,
     Bucket,
-    BucketPage,
     BucketExplanation,
+    BucketPage,
     BulkResult,
     CacheStats,
     Clock,

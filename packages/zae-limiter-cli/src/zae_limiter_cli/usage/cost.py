@@ -34,17 +34,6 @@ class Load:
     batch_window: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a stack; ``None`` for what is not, and ``unknown`` says why."""
-
-    table_bytes: int | None = None
-    backups: bool = False
-    aggregator: bool | None = None
-    alarms: int | None = None
-    unknown: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class Units:
     """What a tenant used: acquires as counted, units as estimated."""
@@ -87,14 +76,22 @@ def sum_of(tenants: Iterable[Units]) -> Units:
     return total
 
 
-def fixed_costs(facts: Facts, prices: Prices, elapsed: float) -> dict[str, float]:
+def fixed_costs(
+    prices: Prices,
+    elapsed: float,
+    *,
+    table_bytes: int | None,
+    backups: bool,
+    aggregator: bool | None,
+    alarms: int | None,
+) -> dict[str, float]:
     """Return the dollars that a stack costs whoever uses it, for the elapsed part of a month, as far as it is known."""
     costs = {}
-    if facts.aggregator:
+    if aggregator:
         costs["lambda"] = AGGREGATOR_GB * MONTH_SECONDS * prices.gb_second * elapsed
-    if facts.alarms is not None:
-        costs["alarms"] = facts.alarms * prices.alarm_month * elapsed
-    if facts.table_bytes is not None:
-        per_gb = prices.gb_month_stored + (prices.gb_month_backed_up if facts.backups else 0)
-        costs["storage"] = facts.table_bytes / 1024**3 * per_gb * elapsed
+    if alarms is not None:
+        costs["alarms"] = alarms * prices.alarm_month * elapsed
+    if table_bytes is not None:
+        per_gb = prices.gb_month_stored + (prices.gb_month_backed_up if backups else 0)
+        costs["storage"] = table_bytes / 1024**3 * per_gb * elapsed
     return costs

@@ -63,7 +63,7 @@ def check_parquet() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise CommandError(
-            "-o parquet needs pyarrow, which is not installed: `pip install 'zae-limiter-cli[export]'`, or pass -o csv"
+            "-o parquet needs pyarrow, which is missing: install the extra `export` of zae-limiter-cli, or pass -o csv"
         ) from None
 
 

@@ -17,7 +17,7 @@ from support.cli.tables import Table
 from zae_limiter import Bucket, BucketLimit, Limit, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.stores import SyncSQLiteStore
 from zae_limiter_cli.main import main
-from zae_limiter_cli.usage.cost import Facts, Load, Units, fixed_costs
+from zae_limiter_cli.usage.cost import Load, Units, fixed_costs
 from zae_limiter_cli.usage.export import rows_of
 from zae_limiter_cli.usage.month import Month
 from zae_limiter_cli.usage.near import Look, Near, after, nearest
@@ -151,7 +151,7 @@ def test_without_pyarrow_parquet_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run("export", "-o", "parquet", "--out", str(tmp_path / "month.parquet"))
     assert done.exit_code == 1
-    assert "pip install 'zae-limiter-cli[export]'" in done.stderr
+    assert "install the extra `export` of zae-limiter-cli" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -240,8 +240,9 @@ def test_units_of_a_busy_day_are_bounded_by_batches_and_minutes() -> None:
 
 
 def test_what_is_not_known_of_a_stack_costs_nothing() -> None:
-    assert fixed_costs(Facts(), KNOWN, 1.0) == {}
-    known = fixed_costs(Facts(1024**3, backups=True, aggregator=True, alarms=8), KNOWN, 0.5)
+    nothing = fixed_costs(KNOWN, 1.0, table_bytes=None, backups=False, aggregator=None, alarms=None)
+    assert nothing == {}
+    known = fixed_costs(KNOWN, 0.5, table_bytes=1024**3, backups=True, aggregator=True, alarms=8)
     assert known == {"lambda": pytest.approx(5.475, abs=0.01), "alarms": 0.4, "storage": pytest.approx(0.225)}
 
 

@@ -157,7 +157,7 @@ def test_where_no_limit_is_known_any_name_may_be_one_but_not_a_mistyped_count(ta
         (["--resource", "a b"], "--resource 'a b': "),
         ([*PAST, "--by", "a b"], "--by 'a b': "),
         ([*PAST, "--by", "wcu"], "--by 'wcu': is reserved"),
-        ([*PAST, "--rows", "1001"], "Invalid value for '--rows' / '--limit': 1001 is not in the range 1<=x<=1000."),
+        ([*PAST, "--rows", "1001"], "Invalid value for '--rows': 1001 is not in the range 1<=x<=1000."),
         ([*PAST, "--since", "yesterday"], None),
     ],
     ids=str,

@@ -66,9 +66,9 @@ def cost(
     Acquires are counted. Units are estimated from them, and prices are those of us-east-1 unless --prices names a file.
     It reads the daily usage of everybody, and with --by parent all records.
     """
+    from ...stack.facts import facts_of
     from ...usage.cost import Load, fixed_costs
     from ...usage.cost_showing import Bill
-    from ...usage.facts import facts_of
     from ...usage.month import Month
     from ...usage.prices import KNOWN, Prices
 
@@ -79,7 +79,15 @@ def cost(
     with open_namespace(connection, namespace) as repository:
         tenants = _tenants(repository, by, chosen, load)
     facts = facts_of(connection)
-    bill = Bill(str(chosen), by, tenants, fixed_costs(facts, prices, chosen.elapsed), facts.unknown, prices, load)
+    fixed = fixed_costs(
+        prices,
+        chosen.elapsed,
+        table_bytes=facts.table_bytes,
+        backups=facts.backups,
+        aggregator=facts.aggregator,
+        alarms=facts.alarms,
+    )
+    bill = Bill(str(chosen), by, tenants, fixed, facts.unknown, prices, load)
     bill.show(output, rows)
     if output == "table" and len(tenants) > rows:
         say_more("tenants")
