@@ -69,7 +69,6 @@ NEEDS: Final = (
         {
             ANY: (
                 "cloudformation:CreateChangeSet",
-                "cloudformation:DescribeChangeSet",
                 "cloudformation:ExecuteChangeSet",
                 "cloudformation:DeleteStack",
                 "lambda:UpdateFunctionCode",

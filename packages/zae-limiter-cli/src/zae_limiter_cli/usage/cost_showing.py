@@ -54,7 +54,7 @@ class Bill:
         whole = sum(self.fixed.values()) + sum_of(self.tenants.values()).dollars(self.prices)
         notes = [
             f"{COUNTED}, in {self.month}.",
-            f"estimated, as an upper bound of what this load takes: {self._assumed()}.",
+            f"estimated: {self._assumed()}.",
             f"prices of {self.prices.of}, as of {self.prices.as_of}; --prices FILE takes others.",
         ]
         if fixed:
@@ -64,8 +64,8 @@ class Bill:
     def _assumed(self) -> str:
         load = self.load
         return (
-            f"{load.writes_per_acquire:g} writes for an admitted acquire and none for a refused one; those of the"
-            f" aggregator, once in {max(1, load.batch_window)} s for each bucket in use; reads of limits, once a minute"
+            f"write units for an admitted acquire {load.writes_per_acquire:g}, for a refused one 0; at most those of"
+            f" the aggregator, once in {max(1, load.batch_window)} s for each bucket in use; reads of limits, once a minute"
             f" and bucket for each of {load.processes} process{'' if load.processes == 1 else 'es'}"
         )
 

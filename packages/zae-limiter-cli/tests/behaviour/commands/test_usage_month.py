@@ -205,7 +205,7 @@ def test_people_see_the_dearest_first_the_total_and_the_date_of_the_prices(used:
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["PARENT", "acme", "total"]
     assert "counted: admitted and refused acquires" in done.stdout
-    assert "2 writes for an admitted acquire" in " ".join(done.stdout.split())
+    assert "write units for an admitted acquire 2, for a refused one 0" in " ".join(done.stdout.split())
     assert "as of 2026-11" in " ".join(done.stdout.split())
     assert done.stderr == "There are more tenants: raise --rows.\n"
 
