@@ -63,10 +63,11 @@ class Bill:
 
     def _assumed(self) -> str:
         load = self.load
+        processes = f"{load.processes} process{'' if load.processes == 1 else 'es'}"
         return (
             f"write units for an admitted acquire {load.writes_per_acquire:g}, for a refused one 0; at most those of"
-            f" the aggregator, once in {max(1, load.batch_window)} s for each bucket in use; reads of limits, once a minute"
-            f" and bucket for each of {load.processes} process{'' if load.processes == 1 else 'es'}"
+            f" the aggregator, once in {max(1, load.batch_window)} s for each bucket in use; reads of limits, once a"
+            f" minute and bucket for each of {processes}"
         )
 
     def _plain(self) -> dict[str, Any]:
