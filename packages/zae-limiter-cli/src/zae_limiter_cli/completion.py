@@ -1,12 +1,15 @@
 """Complete the names of entities, resources and namespaces in a shell, which are read from the table meanwhile.
 
 Whoever presses TAB waits for the answer, and reads it between two words that they type. So it has a short time, and
-where it fails nothing is shown. Click's own completion does the rest; it gets these types by the names of parameters.
+where it fails nothing is shown. A shell puts a name into the command line as it is, and a name may be what somebody
+else chose, such as `a;reboot`: only names that mean themselves to every shell are offered. Click's own completion does
+the rest; it gets these types by the names of parameters.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from shlex import quote
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +33,7 @@ class StoredName(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  click's signature
         """Return the names that begin so; none if the table does not answer in time."""
-        return [CompletionItem(name) for name in _in_time(lambda: self._names(ctx, incomplete))]
+        return [CompletionItem(name) for name in _in_time(lambda: self._names(ctx, incomplete)) if quote(name) == name]
 
     def _names(self, ctx: click.Context, incomplete: str) -> list[str]:
         from zae_limiter import SyncRepository

@@ -69,6 +69,13 @@ def test_names_are_completed_from_the_table(file: str, words: str, names: list[s
     assert complete(words, ZAEL_STORE=file) == [f"plain,{name}" for name in names]
 
 
+def test_a_name_that_a_shell_would_obey_is_not_offered(file: str) -> None:
+    with SyncRepository.open(store=file) as repository:
+        for entity in ("x;reboot", "x`reboot`", "x|reboot", "x&reboot", "x>limits", "x'y", "x-1"):
+            repository.create_entity(entity)
+    assert complete("zae-limiter entity show x", ZAEL_STORE=file) == ["plain,x-1"]
+
+
 def test_zsh_and_fish_get_their_own_form(file: str) -> None:
     assert complete("zae-limiter entity show b", "zsh", ZAEL_STORE=file) == ["plain", "beta", "_"]
     assert complete("zae-limiter entity show b", "fish", ZAEL_STORE=file) == ["plain,beta"]

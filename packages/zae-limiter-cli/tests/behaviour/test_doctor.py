@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -243,6 +243,12 @@ def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:
     junk.write_bytes(b"no database at all" * 1000)
     code, checks = found("--store", f"sqlite:///{junk}")
     assert (code, checks["content"]["state"]) == (1, "fail")
+    busy = tmp_path / "busy.db"
+    with closing(sqlite3.connect(busy)) as database:
+        database.execute("CREATE TABLE t (x)")
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("BEGIN EXCLUSIVE")
+        assert found("--store", f"sqlite:///{busy}")[1]["content"]["state"] == "unknown"
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as database:
         database.execute("CREATE TABLE t (x)")

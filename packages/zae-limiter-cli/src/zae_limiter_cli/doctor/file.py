@@ -57,6 +57,8 @@ def _content(path: Path) -> Finding:
         with sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=WAIT_SECONDS) as database:
             (first,) = database.execute("PRAGMA quick_check(1)").fetchone()
         database.close()
+    except sqlite3.OperationalError as error:  # such as a lock that another program holds
+        return Finding("content", "unknown", f"SQLite could not look: {error}", "run it again while no program writes")
     except sqlite3.DatabaseError as error:
         return Finding("content", "fail", f"SQLite cannot read it: {error}", "restore a copy of the file")
     if first != "ok":

@@ -82,12 +82,13 @@ class _Counted:
 
 def _csv(namespace: str, snapshots: Iterable["UsageSnapshot"], to: BinaryIO) -> None:
     text = io.TextIOWrapper(to, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text)
-    writer.writerow(Row._fields)
-    for snapshot in snapshots:
-        writer.writerows(rows_of(namespace, snapshot))
-    text.flush()
-    text.detach()  # who opened the stream closes it
+    try:
+        writer = csv.writer(text)
+        writer.writerow(Row._fields)
+        for snapshot in snapshots:
+            writer.writerows(rows_of(namespace, snapshot))
+    finally:
+        text.detach()  # who opened the stream closes it
 
 
 def _json(namespace: str, snapshots: Iterable["UsageSnapshot"], to: BinaryIO) -> None:
