@@ -5,6 +5,7 @@ An option of a group holds for its commands, too, unless the command has it behi
 
 from collections.abc import Callable
 from functools import wraps
+from math import isfinite
 from typing import Any, Final, Literal, TypeVar
 
 import click
@@ -29,6 +30,17 @@ _STACK: Final[dict[str, Any]] = {
     "help": "Stack, and its table.",
     **_SHOWN,
 }
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds, and no `nan`, which click lets through any bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number. Raises ``click.BadParameter``."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def stack_option(function: Function) -> Function:

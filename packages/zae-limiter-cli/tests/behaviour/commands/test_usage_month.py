@@ -135,6 +135,9 @@ def test_more_than_a_page_is_written(tmp_path: Path) -> None:
         (["export", *MONTH, "-e", "a b"], "entity_id 'a b': must be"),
         (["cost", *MONTH, "--prices", "missing.json"], "missing.json: No such file or directory"),
         (["near", "--percent", "0"], "0.0 is not in the range"),
+        (["near", "--seconds", "nan"], "'nan' is not a number"),
+        (["near", "--percent", "inf"], "inf is not in the range"),
+        (["cost", "--writes-per-acquire", "nan"], "'nan' is not a number"),
     ],
     ids=" ".join,
 )

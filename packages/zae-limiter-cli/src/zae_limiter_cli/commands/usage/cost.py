@@ -9,7 +9,7 @@ import click
 
 from ...data.tree import every_record
 from ...errors import CommandError
-from ...options import OutputForm, connected, in_namespace, output_option
+from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
 from ...paging import every_row, open_namespace, rows_option, say_more
 from .options import month_option, snapshots_of
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--writes-per-acquire",
-    type=click.FloatRange(min=0, max=100),
+    type=FiniteRange(min=0, max=100),
     default=1.0,
     show_default=True,
     help="Writes of an acquire: 2 if calls settle, less than 1 if calls share writes.",

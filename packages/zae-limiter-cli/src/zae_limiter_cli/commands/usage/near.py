@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...columns import say_columns, say_json
-from ...options import OutputForm, connected, in_namespace, output_option
+from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
 from ...paging import every_row, open_namespace, rows_option
 from ...rates import rate
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")
 @click.option(
     "--percent",
-    type=click.FloatRange(min=1, max=100),
+    type=FiniteRange(min=1, max=100),
     default=80.0,
     show_default=True,
     help="Least part of the burst that is gone.",
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, max=60),
+    type=FiniteRange(min=0, max=60),
     default=2.0,
     show_default=True,
     help="Time between two looks, which give the rate; 0 looks once.",
