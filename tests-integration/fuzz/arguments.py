@@ -106,6 +106,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "end": times,
     "window": st.sampled_from(["hourly", "daily"]),
     "next": tokens,
+    "begins_with": st.sampled_from(["", "e", "key", "auth0|"]),
     "namespace_id": st.sampled_from([*Known, "nobody"]),
     "on_progress": st.none(),
     "record": st.builds(VersionRecord, st.integers(0, 3), st.just("0.1.0"), st.sampled_from(["0.1.0", "9.9.9"])),

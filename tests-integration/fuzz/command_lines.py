@@ -101,7 +101,8 @@ def _value(parameter: click.Parameter) -> st.SearchStrategy[str]:
     return st.sampled_from(FITTING.get(str(parameter.name), WORDS))
 
 
-LEFT_OUT = {"endpoint_url", "profile", "region", "debug"}  # the surface says where AWS is; --debug shows tracebacks
+# the surface says where AWS is; --debug shows tracebacks; --seconds waits for so long
+LEFT_OUT = {"endpoint_url", "profile", "region", "debug", "seconds"}
 FITTING = {
     "entity_id": ["e", "p", "user-1"],
     "entity": ["e", "p", "user-1"],

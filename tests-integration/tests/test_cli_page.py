@@ -33,7 +33,7 @@ TOLD_ONCE = {
     "debug",
     "help",
 }
-BY_HAND = ("system", "resource", "entity", "bucket", "namespace")
+BY_HAND = ("system", "resource", "entity", "bucket", "usage", "namespace")
 
 
 def run(line: str, namespace_id: str = "") -> str:
@@ -100,7 +100,9 @@ def test_every_command_is_listed_with_its_options(name: str) -> None:
     assert dict(LIST.findall(PAGE))[name] == commands_of(name)
 
 
-@pytest.mark.parametrize(("block", "names"), [("why", ["why"]), ("on_call", ["block", "unblock", "lift"])])
+@pytest.mark.parametrize(
+    ("block", "names"), [("why", ["why"]), ("on_call", ["block", "unblock", "lift"]), ("doctor", ["doctor"])]
+)
 def test_the_commands_for_incidents_are_listed_with_their_options(block: str, names: list[str]) -> None:
     commands = [main.get_command(click.Context(main), name) for name in names]
     assert dict(LIST.findall(PAGE))[block] == _rows(commands)

@@ -50,6 +50,10 @@ async def buckets(api_case: ApiCase) -> None:
     assert bucket is not None
     assert (bucket.available, await repository.get_buckets("a")) == ({"rpm": 0, "tpm": 1000}, [bucket])
     assert (await repository.get_bucket("nobody", "r"), await repository.get_buckets("nobody")) == (None, [])
+    first = await repository.list_buckets(limit=1)
+    assert (first.buckets, (await repository.list_buckets("r", next=first.next)).next) == ((bucket,), None)
+    known = await repository.list_entities(begins_with="b")
+    assert [(each.entity_id, each.record, each.has_buckets) for each in known.entities] == [("b", None, True)]
     capacity = await repository.get_resource_capacity("r")
     assert [(each.limit_name, each.capacity, each.available) for each in capacity.limits] == [
         ("rpm", 120, 40),
@@ -66,6 +70,8 @@ async def buckets(api_case: ApiCase) -> None:
         repository.get_bucket("a", "r "),
         repository.get_buckets(" "),
         repository.get_resource_capacity(""),
+        repository.list_buckets(limit=0),
+        repository.list_entities(next=" "),
         repository.reset_bucket("a", "r", principal=""),
         repository.credit_bucket("a", "r", {"rpm": -1}),
         repository.credit_bucket("a", "r", {"unknown": 1}),
@@ -101,7 +107,6 @@ async def audit_and_usage(api_case: ApiCase) -> None:
         repository.get_audit_events(" "),
         repository.get_audit_events("e", limit=0),
         repository.get_namespace_audit_events(DAY, kind="limit"),  # type: ignore[arg-type]
-        repository.get_usage_snapshots(),
         repository.get_usage_snapshots(entity_id="e", next="?"),
         repository.get_usage_summary(resource="r", start=DAY, end=DAY),
         repository.get_top_usage("r", by="wcu"),
@@ -260,6 +265,8 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.get_bucket("e", "r"),
         repository.get_buckets("e"),
         repository.get_resource_capacity("r"),
+        repository.list_buckets(),
+        repository.list_entities(),
         repository.reset_bucket("e", "r"),
         repository.credit_bucket("e", "r", {"rpm": 1}),
         repository.get_audit_events("e"),

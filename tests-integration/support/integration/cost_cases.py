@@ -94,6 +94,7 @@ BUCKETS = [
     case("get_buckets", KEY, MODEL, when="of one resource", before=WARM),
     case("get_buckets", KEY, when="10 resources", before=(at.buckets(1, 10),)),
     case("get_resource_capacity", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
+    case("list_buckets", when="a page of 100, of 1,000", before=(at.buckets(1000, 1),)),
     case("reset_bucket", KEY, MODEL, before=WARM),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, before=WARM),
     case("reset_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
@@ -101,6 +102,7 @@ BUCKETS = [
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="no bucket"),
     case("get_usage_snapshots", entity_id=KEY, when="of an entity, 24 hours", before=(at.usage(1, 24),)),
     case("get_usage_snapshots", resource=MODEL, when="of a resource, 100 entities", before=(at.usage(100, 1),)),
+    case("get_usage_snapshots", when="of the namespace, 100 entities", before=(at.usage(100, 1),)),
     case("get_usage_summary", entity_id=KEY, when="of an entity, 31 days by the hour", before=(at.usage(1, 744),)),
     case(
         "get_usage_summary", resource=MODEL, when="of a resource, 100 entities, 10 hours", before=(at.usage(100, 10),)
@@ -148,6 +150,8 @@ ENTITIES = [
     case("create_entity", KEY, parent_id=PROJECT, when="with a parent", before=(called("create_entity", PROJECT),)),
     case("get_entity", KEY, before=(at.family,)),
     case("get_children", PROJECT, when="100 children", before=(at.children(100),)),
+    case("list_entities", when="a page of 100 records", before=(at.children(150),)),
+    case("list_entities", when="a page of 100, of 1,000 with buckets", before=(at.buckets(1000, 1),)),
     case("update_entity", KEY, name="A key", before=(at.family,)),
     case("update_entity", KEY, name="A key", expected_version=1, when="of one version", before=(at.family,)),
     case("update_entity", KEY, name=None, when="nothing changes", before=(at.family,)),

@@ -1,7 +1,9 @@
 """Print rows as aligned columns, and values as JSON."""
 
 import json
+import sys
 from collections.abc import Sequence
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -17,7 +19,11 @@ def counted(number: int, noun: str) -> str:
 
 
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
-    """Print rows, each column as wide as its widest cell; do not pad the last one.
+    """Print rows, each column as wide as its widest cell; do not pad the last one. Of more than two columns, the first
+    row is the head.
+
+    On a terminal that is too narrow, cells break between words; where even their words are too wide, each row becomes a
+    list of its cells. Without a terminal a row is one line, for grep.
 
     A cell may be stored text that anybody wrote: it begins no line of its own, and no terminal obeys it.
     """
@@ -25,6 +31,12 @@ def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
 
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    room = _room()
+    if room is not None and len(indent) + sum(widths) + len(GAP) * (len(widths) - 1) > room:
+        from .narrow import say_narrow
+
+        say_narrow(shown, width=room, indent=len(indent))
+        return
     for row in shown:
         cells = [*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
         click.echo(f"{indent}{GAP.join(cells)}".rstrip())
@@ -52,6 +64,11 @@ def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", 
         click.echo((head + (lines[0] if lines else "")).rstrip())
         for line in lines[1:]:
             click.echo(" " * hanging + line)
+
+
+def _room() -> int | None:
+    """Return the columns of the terminal that shows standard output; ``None`` if there is none."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def say_json(value: Any) -> None:

@@ -59,6 +59,19 @@ class Commands(click.Group):
         with _code_one():
             return super().make_context(*args, **extra)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command as a group does; an error about a name that there is none of says which one may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from .meant import meant
+
+            if self.get_command(ctx, args[0]) is None and (close := meant(ctx, args[0])):
+                raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close}?", ctx) from None
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run as a group does, but without a traceback for errors that people can correct."""
         try:
@@ -85,7 +98,8 @@ def _code_one() -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = f"{one_line(' '.join(error.format_message().split())).removesuffix('.')}."
+        told = one_line(" ".join(error.format_message().split()))
+        told = told if told.endswith(("?", ".")) else f"{told}."
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error
 
@@ -100,7 +114,7 @@ def _shown(error: Exception) -> click.ClickException | None:
         return _Mistakes(str(error))
     if isinstance(error, CommandError):
         return click.ClickException(str(error))
-    message = _message(error)
+    message = message_of(error)
     return None if message is None else click.ClickException(one_line(_without_passwords(message)))
 
 
@@ -120,9 +134,12 @@ def _without_passwords(text: str) -> str:
     return without_passwords(text)
 
 
-def _message(error: Exception) -> str | None:
+def message_of(error: Exception) -> str | None:
+    """Return what an error says to people, and what to do; ``None`` for a mistake in our code."""
     from zae_limiter import ZAELimiterError
 
+    if isinstance(error, CommandError):
+        return str(error)
     if isinstance(error, ZAELimiterError):
         return _core_message(error)
     if "botocore" in sys.modules and (told := _aws_message(error)) is not None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from .completion import complete_names
 from .errors import Commands
 
 
@@ -34,6 +35,7 @@ class LazyCommands(Commands):
         module, name = self.entries[cmd_name].where.split(":")
         command: click.Command = getattr(import_module(f".commands.{module}", __package__), name)
         command.short_help = self.entries[cmd_name].help
+        complete_names(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above

@@ -18,6 +18,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "resource": Entry("resource.group:resource", "Manage the limits of a resource."),
     "entity": Entry("entity.group:entity", "Manage entities and their own limits."),
     "why": Entry("why:why", "Show why an entity is refused, by which limit, and until when."),
+    "doctor": Entry(
+        "doctor:doctor", "Look for what is wrong with a stack, a file or the caller, and say how to mend it."
+    ),
     "block": Entry("on_call:block", "Refuse every acquire of an entity, at once."),
     "unblock": Entry("on_call:unblock", "End a block at once."),
     "lift": Entry("on_call:lift", "Give an entity other limits for a time, at once."),

@@ -5,6 +5,7 @@ An option of a group holds for its commands, too, unless the command has it behi
 
 from collections.abc import Callable
 from functools import wraps
+from math import isfinite
 from typing import Any, Final, Literal, TypeVar
 
 import click
@@ -29,6 +30,17 @@ _STACK: Final[dict[str, Any]] = {
     "help": "Stack, and its table.",
     **_SHOWN,
 }
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds, and no `nan`, which click lets through any bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number. Raises ``click.BadParameter``."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def stack_option(function: Function) -> Function:
@@ -103,6 +115,18 @@ def connected_to_stack(function: Function) -> Function:
         return function(*args, connection=_stack(), **kwargs)
 
     return debug_option(_aws_options(_store_option(command, hidden=True)))  # type: ignore[return-value]  # as above
+
+
+def chosen_connection(context: click.Context) -> Connection:
+    """Return the connection that a shell's unfinished command line names."""
+    with context.scope(cleanup=False):
+        return _connection()
+
+
+def chosen_namespace(context: click.Context) -> str:
+    """Return the namespace that a shell's unfinished command line names; ``default`` for a command that has none."""
+    with context.scope(cleanup=False):
+        return str(_value("namespace")) if _key("namespace") in context.meta else DEFAULT_NAMESPACE
 
 
 def _connection() -> Connection:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -29,18 +30,30 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
     return SyncRepository.open(namespace, register=False, **connection.store_options())
 
 
-def rows_option(function: Function) -> Function:
-    """Add ``--limit``; the command gets ``rows``, how many to show at most."""
+def rows_option(function: Function, *, default: int = ROWS, most: int | None = None, noun: str = "rows") -> Function:
+    """Add ``--rows``; the command gets ``rows``, how many to show at most."""
+    option = click.option(
+        "--rows",
+        type=click.IntRange(min=1, max=most),
+        default=default,
+        show_default=True,
+        help=f"Maximum number of {noun}.",
+    )
+    return option(function)
+
+
+def following_option(function: Function) -> Function:
+    """Add ``--next``; the command gets ``following``, behind what to begin."""
     return click.option(
-        "--limit", "rows", type=click.IntRange(min=1), default=ROWS, show_default=True, help="Maximum number of rows."
+        "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
     )(function)
 
 
-def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE) -> Iterator[Row]:
-    """Yield the rows of all pages; ``fetch`` gets the size of a page and the ``next`` of the one before, and returns
-    rows and ``next``.
+def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE, behind: str | None = None) -> Iterator[Row]:
+    """Yield the rows of all pages after ``behind``; ``fetch`` gets the size of a page and the ``next`` of the one
+    before, and returns rows and ``next``.
     """
-    found, following = fetch(size, None)
+    found, following = fetch(size, behind)
     yield from found
     while following is not None:
         found, following = fetch(size, following)
@@ -53,6 +66,22 @@ def first_rows(fetch: FetchPage[Row], most: int) -> tuple[list[Row], bool]:
     return found[:most], len(found) > most
 
 
+def some_rows(fetch: FetchPage[Row], most: int, behind: str | None) -> tuple[list[Row], str | None]:
+    """Return the first rows after ``behind``, and the ``next`` that gives the rest; ``None`` at the end."""
+    found: list[Row] = []
+    while True:
+        page, behind = fetch(min(most - len(found), ROWS_OF_A_PAGE), behind)
+        found += page
+        if behind is None or len(found) >= most:
+            return found, behind
+
+
+def say_following(behind: str | None) -> None:
+    """Print, beside the result, how to list the rest of it, if there is more."""
+    if behind is not None:
+        click.echo(f"There are more: pass --next {quote(behind)}, or raise --rows.", err=True)
+
+
 def say_more(rest: str) -> None:
     """Print, beside the result, that there is more of it."""
-    click.echo(f"There are more {rest}: raise --limit.", err=True)
+    click.echo(f"There are more {rest}: raise --rows.", err=True)

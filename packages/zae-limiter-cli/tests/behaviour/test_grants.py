@@ -27,6 +27,7 @@ from zae_limiter.schema.items import BucketId
 from zae_limiter.testing import ManualClock
 from zae_limiter_aggregator.handler import LOGGERS
 from zae_limiter_aggregator.handler import on_event as aggregate
+from zae_limiter_cli.doctor.rights import NEEDS, OF_INDEXES, TABLE, Need
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.template.grants import NAMESPACE_TAG
 from zae_limiter_provisioner import handler
@@ -363,10 +364,22 @@ def test_a_copy_needs_the_full_and_the_purge_policy_of_the_target_and_a_scan_of_
 def test_the_index_of_whole_namespaces_is_for_the_whole_table_only(resources: Mapping[str, Any]) -> None:
     tenant = Tenant()
     tenant.repository.list_resources_with_defaults()
+    tenant.repository.list_entities()
+    tenant.repository.list_buckets()
+    tenant.repository.get_usage_snapshots()
     assert {call.resource for call in tenant.store.calls} == {"my-app/index/GSI4"}
     for use in ("Read", "Full"):
         assert refused(resources, f"{use}Policy", tenant.store.calls, {}) == []
         assert refused(resources, f"{use}OwnPolicy", tenant.store.calls, tenant.tags) == tenant.store.calls
+
+
+@pytest.mark.parametrize("need", [need for need in NEEDS if need.policy and need.actions.keys() <= {TABLE, OF_INDEXES}])
+def test_the_doctor_asks_for_what_the_policy_that_it_names_allows(resources: Mapping[str, Any], need: Need) -> None:
+    places = {TABLE: ["my-app"], OF_INDEXES: [f"my-app/index/{name}" for name in maintenance.INDEXES]}
+    calls = [
+        Call(action, place) for kind, actions in need.actions.items() for action in actions for place in places[kind]
+    ]
+    assert refused(resources, need.policy, calls, {}) == []
 
 
 @pytest.mark.parametrize("does", [SyncRepository.list_namespaces, SyncRepository.list_orphan_namespaces])

@@ -23,7 +23,7 @@ def test_help_and_version_import_neither_a_client_nor_the_library() -> None:
     ask = (
         "import sys; from zae_limiter_cli.main import main\n"
         "main(sys.argv[1:], standalone_mode=False)\n"
-        "slow = {'boto3', 'botocore', 'aioboto3', 'yaml', 'asyncio', 'sqlite3', 'zae_limiter'}\n"
+        "slow = {'boto3', 'botocore', 'aioboto3', 'yaml', 'asyncio', 'sqlite3', 'zae_limiter', 'rich', 'pyarrow'}\n"
         "print((slow | {'zae_limiter_provisioner'}) & set(sys.modules))"
     )
     environment = {**os.environ, "ZAEL_STORE": "sqlite:///limits.db"}

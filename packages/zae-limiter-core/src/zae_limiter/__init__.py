@@ -53,11 +53,14 @@ if TYPE_CHECKING:
     from .values.audit import AuditPage as AuditPage
     from .values.buckets import Bucket as Bucket
     from .values.buckets import BucketLimit as BucketLimit
+    from .values.buckets import BucketPage as BucketPage
     from .values.buckets import LimitCapacity as LimitCapacity
     from .values.buckets import LiveBuckets as LiveBuckets
     from .values.buckets import ResourceCapacity as ResourceCapacity
     from .values.buckets import ToldBuckets as ToldBuckets
     from .values.entities import Entity as Entity
+    from .values.entities import EntityPage as EntityPage
+    from .values.entities import KnownEntity as KnownEntity
     from .values.explanation import BucketExplanation as BucketExplanation
     from .values.explanation import Explanation as Explanation
     from .values.explanation import LimitExplanation as LimitExplanation
@@ -88,6 +91,7 @@ _HOMES = {
     "Bucket": "values.buckets",
     "BucketExplanation": "values.explanation",
     "BucketLimit": "values.buckets",
+    "BucketPage": "values.buckets",
     "BulkResult": "values.limits",
     "CacheStats": "values.stats",
     "CertificateError": "exceptions",
@@ -95,6 +99,8 @@ _HOMES = {
     "Clock": "clock.system",
     "ContentionError": "exceptions",
     "Entity": "values.entities",
+    "EntityPage": "values.entities",
+    "KnownEntity": "values.entities",
     "EntityError": "exceptions",
     "EntityExistsError": "exceptions",
     "EntityHasChildrenError": "exceptions",

@@ -119,6 +119,28 @@ def expected(asked: dict[str, Any]) -> list[UsageSnapshot]:
     return sorted(found, key=lambda s: (s.resource if by_entity else "", s.window_start, s.entity_id))
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("window", ["hourly", "daily"])
+async def test_pages_of_a_namespace_hold_everybody_on_every_resource(
+    process: Process, size: int, window: Window
+) -> None:
+    found: list[UsageSnapshot] = []
+    following: str | None = None
+    while True:
+        page = await process.repository.get_usage_snapshots(
+            window=window, start=hour(24), end=hour(48), limit=size, next=following
+        )
+        found += page.snapshots
+        if (following := page.next) is None:
+            break
+    per_place = 10 if window == "hourly" else 1
+    assert len(found) == len({(each.window_start, each.entity_id, each.resource) for each in found}) == 3 * per_place
+    assert [each.window_start for each in found] == sorted(each.window_start for each in found)
+    assert sum(each.consumed["tpm"] for each in found) == 3 * 45
+    summary = await process.repository.get_usage_summary(window=window, start=hour(24), end=hour(48))
+    assert summary.limits[0].total == 3 * 45
+
+
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 async def test_pages_of_any_size_hold_what_was_asked_for_once_and_in_order(
     process: Process, asked: dict[str, Any]
@@ -211,7 +233,6 @@ async def test_a_summary_reads_to_the_end(world: World) -> None:
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({}, "entity_id"),
         ({"entity_id": "a b"}, "entity_id"),
         ({"resource": "_default_"}, "resource"),
         ({"entity_id": "a", "window": "weekly"}, "window"),

@@ -12,10 +12,12 @@ from zae_limiter import (
     AuditPage,
     Bucket,
     BucketExplanation,
+    BucketPage,
     BulkResult,
     CacheStats,
     Clock,
     Entity,
+    EntityPage,
     EntityUsage,
     Explanation,
     Lease,
@@ -243,6 +245,8 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_entity("user"), Entity | None)
     assert_type(await repository.update_entity("user", name="User", expected_version=1), Entity)
     assert_type(sync_repository.get_children("project"), list[Entity])
+    assert_type(sync_repository.list_entities(begins_with="user"), EntityPage)
+    assert_type(await repository.list_buckets("api", limit=10), BucketPage)
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
     assert_type(sync_repository.get_namespace_audit_events(AT, kind="limits"), AuditPage)

@@ -14,7 +14,7 @@ from ..rates import rate
 from ..times import iso, shown
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Entity, Limit, Namespace, Override
+    from zae_limiter import Bucket, BucketLimit, Entity, Limit, Namespace, Override
 
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
 
@@ -105,6 +105,15 @@ def show_namespaces(namespaces: Sequence["Namespace"], output: OutputForm, *, no
         click.echo(none)
 
 
+def say_all_buckets(buckets: Sequence["Bucket"]) -> None:
+    """Print a row for each limit of each bucket, with whose it is."""
+    head = ("ENTITY", "RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "SHARDS")
+    cells = (
+        (bucket.entity_id, bucket.resource, bucket.shard_count, each) for bucket in buckets for each in bucket.limits
+    )
+    say_columns([head, *((entity, on, *_left(each), str(shards)) for entity, on, shards, each in cells)])
+
+
 def say_buckets(buckets: Sequence["Bucket"]) -> None:
     """Print a row for each limit of each bucket."""
     head = ("RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHADOWED", "SHARDS", "EXPIRES (UTC)")
@@ -154,10 +163,7 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
     return [
         (
             bucket.resource,
-            _name(each.limit),
-            f"{each.available:,}",
-            _burst(each.limit),
-            rate(each.limit),
+            *_left(each),
             f"{each.consumed:,}",
             f"{bucket.shadowed:,}",
             str(bucket.shard_count),
@@ -165,6 +171,10 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
         )
         for each in bucket.limits
     ]
+
+
+def _left(each: "BucketLimit") -> tuple[str, ...]:
+    return _name(each.limit), f"{each.available:,}", _burst(each.limit), rate(each.limit)
 
 
 def _name(limit: "Limit") -> str:

@@ -41,8 +41,8 @@ def checks(connection: Connection) -> Iterator[Check]:
         way = f"there is none: `zae-limiter deploy --name {connection.name}` creates it"
         yield Check("stack", False, way, {})
         return
-    yield _stack(stack)
-    yield _looked("table", _table, connection)
+    yield check_stack(stack)
+    yield _looked("table", check_table, connection)
     on: Sequence[LambdaName] = LAMBDAS
     template = cloudformation.template_of(client, connection.name)
     try:
@@ -55,13 +55,13 @@ def checks(connection: Connection) -> Iterator[Check]:
         elif _comes_with_an_upgrade(name, template):
             yield Check(name, None, f"not there yet: `zae-limiter upgrade --name {connection.name}` adds it", {})
         else:
-            yield _looked(name, _lambda, connection, name)
+            yield _looked(name, check_lambda, connection, name)
     if "aggregator" in on:
-        yield _looked("stream", _stream, connection)
-        yield _looked("dead letters", _dead_letters, connection, stack)
+        yield _looked("stream", check_stream, connection)
+        yield _looked("dead letters", check_dead_letters, connection, stack)
     with connection.open_table() as table:
-        yield _looked("version", _version, table, connection.name)
-        yield _looked("latency", _latency, table)
+        yield _looked("version", check_version, table, connection.name)
+        yield _looked("latency", check_latency, table)
 
 
 def _comes_with_an_upgrade(name: LambdaName, template: Mapping[str, Any]) -> bool:
@@ -80,12 +80,14 @@ def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwar
         return Check(part, False, " ".join(str(error).split()), {})
 
 
-def _stack(stack: Stack) -> Check:
+def check_stack(stack: Stack) -> Check:
+    """Return what CloudFormation says of the stack."""
     message = stack.status if stack.well else f"{stack.status}: {one_line(stack.reason) or way_out(stack)}"
     return Check("stack", stack.usable, message, {"status": stack.status, "changed_at": stack.changed_at})
 
 
-def _table(connection: Connection) -> Check:
+def check_table(connection: Connection) -> Check:
+    """Return the status of the table and of its indexes."""
     client = connection.client("dynamodb")
     try:
         table = client.describe_table(TableName=connection.name)["Table"]
@@ -99,7 +101,8 @@ def _table(connection: Connection) -> Check:
     return Check("table", ok, message, {"status": status, "indexes": indexes, "items": items})
 
 
-def _version(table: SyncRepository, stack: str) -> Check:
+def check_version(table: SyncRepository, stack: str) -> Check:
+    """Return what the version record says."""
     found = record.read_record(table)
     if found is None:
         way = f"the table has no version record: `zae-limiter deploy --name {stack}` writes it"
@@ -108,7 +111,8 @@ def _version(table: SyncRepository, stack: str) -> Check:
     return Check("version", True, message, asdict(found))
 
 
-def _lambda(connection: Connection, name: LambdaName) -> Check:
+def check_lambda(connection: Connection, name: LambdaName) -> Check:
+    """Return the state of a Lambda, and the version of its code."""
     function = find_function(connection.client("lambda"), function_name(connection.name, name))
     if function is None:
         return Check(name, False, f"there is no Lambda {function_name(connection.name, name)}", {})
@@ -120,7 +124,8 @@ def _lambda(connection: Connection, name: LambdaName) -> Check:
     return Check(name, function.state in {"Active", "Inactive"}, f"{function.state}, {function.version}", details)
 
 
-def _stream(connection: Connection) -> Check:
+def check_stream(connection: Connection) -> Check:
+    """Return the state of the mapping that feeds the aggregator."""
     client = connection.client("lambda")
     function = function_name(connection.name, "aggregator")
     mappings = client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
@@ -145,7 +150,8 @@ def _is_of_an_earlier_table(connection: Connection, stream: str) -> bool:
     return not has_stream or table.get("LatestStreamArn") != stream
 
 
-def _dead_letters(connection: Connection, stack: Stack) -> Check:
+def check_dead_letters(connection: Connection, stack: Stack) -> Check:
+    """Return how many batches the aggregator could not process."""
     client, name = connection.client("sqs"), "ApproximateNumberOfMessages"
     url = stack.outputs.get("DeadLettersUrl")
     if url is None:
@@ -159,7 +165,8 @@ def _dead_letters(connection: Connection, stack: Stack) -> Check:
     return Check("dead letters", not count, message, {"count": count})
 
 
-def _latency(table: SyncRepository) -> Check:
+def check_latency(table: SyncRepository) -> Check:
+    """Return how long a read takes."""
     taken = record.read_seconds(table, PINGS)
     if taken is None:
         return Check("latency", False, "the table does not answer a read", {})

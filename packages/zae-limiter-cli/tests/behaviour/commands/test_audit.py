@@ -102,10 +102,10 @@ def test_a_credit_tells_what_was_given_and_a_reset_what_is_available_now(table: 
 def test_more_changes_than_the_limit_are_told_beside_the_result(table: Table) -> None:
     for amount in (1, 2, 3):
         table.repository.set_system_defaults([Limit.per_minute("rpm", amount)])
-    done = run("--system", "--limit", "2", "-o", "json")
+    done = run("--system", "--rows", "2", "-o", "json")
     assert [each["after"]["limits"]["rpm"]["capacity"] for each in json.loads(done.stdout)] == [3, 2]
-    assert done.stderr == "There are more changes: raise --limit.\n"
-    assert run("--system", "--limit", "3").stderr == ""
+    assert done.stderr == "There are more changes: raise --rows.\n"
+    assert run("--system", "--rows", "3").stderr == ""
 
 
 def test_changes_of_the_whole_namespace_are_those_of_the_last_day(table: Table) -> None:
@@ -123,8 +123,8 @@ def test_changes_of_the_whole_namespace_are_those_of_the_last_day(table: Table) 
     assert [each["entity_id"] for each in rows("--by", "ann")] == ["key-abc", "$SYSTEM"]
     assert [each["entity_id"] for each in rows("--kind", "limits", "--since", "1h")] == ["$RESOURCE:gpt-4", "$SYSTEM"]
     assert [each["principal"] for each in rows("--kind", "limits", "--by", "bob")] == ["bob"]
-    done = run("--limit", "2")
-    assert (len(done.stdout.splitlines()), done.stderr) == (3, "There are more changes: raise --limit.\n")
+    done = run("--rows", "2")
+    assert (len(done.stdout.splitlines()), done.stderr) == (3, "There are more changes: raise --rows.\n")
 
 
 def test_changes_of_one_subject_are_chosen_alike(table: Table) -> None:

@@ -75,16 +75,6 @@ def test_no_limits_at_all_are_said(table: Table) -> None:
     assert (got["source"], got["limits"], got["on_unavailable"]) == (None, {}, None)
 
 
-def test_entities_with_limits_of_their_own_are_listed(table: Table) -> None:
-    assert run("entity", "list").stdout == "No entity has limits of its own in namespace default.\n"
-    assert run("entity", "list", "-r", "x").stdout == "No entity has limits of its own on x in namespace default.\n"
-    assert document("entity", "list") == []
-    for entity, resource in (("b", "gpt-4"), ("a", "gpt-4"), ("a", "_default_")):
-        table.repository.set_limits(entity, limit(1), resource)
-    assert told("entity", "list") == [["ENTITY", "RESOURCE"], ["a", "_default_"], ["a", "gpt-4"], ["b", "gpt-4"]]
-    assert document("entity", "list", "-r", "_default_") == [{"entity_id": "a", "resource": "_default_"}]
-
-
 def test_resources_with_limits_of_entities_are_listed(table: Table) -> None:
     assert run("entity", "list-resources").stdout == "No entity has limits of its own in namespace default.\n"
     table.repository.set_limits("a", limit(1), "gpt-4")

@@ -138,8 +138,9 @@ def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> 
     assert document("entity", "show", "--", entity) == made
     assert document("entity", "children", "team|1") == [made]
     run("entity", "set-limits", "-l", "rpm:5", "-r", "/v1/chat", "--", entity)
-    assert document("entity", "list", "-r", "/v1/chat") == [{"entity_id": name, "resource": "/v1/chat"}]
-    assert told("entity", "list", "-r", "/v1/chat")[1] == [name, "/v1/chat"]
+    (listed,) = document("entity", "list", "-r", "/v1/chat")["entities"]
+    assert (listed["entity_id"], listed["has_limits"]) == (name, True)
+    assert told("entity", "list", "-r", "/v1/chat")[1][0] == name
     events = document("audit", "list", f"--entity={entity}")
     assert {event["entity_id"] for event in events} == {name}
     run("entity", "delete", "--yes", "--", entity)

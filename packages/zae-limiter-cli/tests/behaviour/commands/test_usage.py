@@ -130,10 +130,10 @@ def test_without_until_it_goes_to_now(table: Table) -> None:
 def test_more_rows_than_the_limit_are_told_beside_the_result(table: Table) -> None:
     for hour in range(4):
         table.used("e", "r", DAY + timedelta(hours=hour), rpm=hour)
-    done = run("list", "--entity", "e", *PAST, "--limit", "3", "-o", "json")
+    done = run("list", "--entity", "e", *PAST, "--rows", "3", "-o", "json")
     assert [each["consumed"]["rpm"] for each in json.loads(done.stdout)] == [0, 1, 2]
-    assert done.stderr == "There are more windows: raise --limit.\n"
-    assert run("list", "--entity", "e", *PAST, "--limit", "4").stderr == ""
+    assert done.stderr == "There are more windows: raise --rows.\n"
+    assert run("list", "--entity", "e", *PAST, "--rows", "4").stderr == ""
 
 
 def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> None:

@@ -50,6 +50,13 @@ def test_the_guide_on_shadow_limits_shows_whom_a_limit_would_hit(table: Table) -
     assert (found.entity_id, found.total_shadowed) == ("spared", 3)
 
 
+def test_the_page_on_costs_shows_what_a_month_has_cost(table: Table) -> None:
+    used(table)
+    text, document = shown("operate/cost.md").values()
+    assert text.splitlines()[0].split() == ["PARENT", "ADMITTED", "REFUSED", "WRITES", "READS", "USD"]
+    assert json.loads(document)["by"] == "namespace"
+
+
 def test_the_commands_of_the_page_on_the_aggregator_run(table: Table) -> None:
     used(table)
     shown_by = [text for line, text in shown("aggregator.md").items() if line.startswith("usage top")]

@@ -50,7 +50,7 @@ def test_each_entity_is_a_row_and_who_was_refused_most_is_first(used: Table) -> 
 
 def test_without_a_resource_it_is_of_the_namespace(used: Table) -> None:
     used.used("key-9", "gpt-4", DAY, events=0, refused=60, refused_by={("acme", "rpm"): 56})
-    done = run("--since", "2024-01-01", "--limit", "3")
+    done = run("--since", "2024-01-01", "--rows", "3")
     assert (done.exit_code, done.stderr) == (0, "")
     assert table_of(done.stdout) == [
         ["ENTITY", "RESOURCE", "ADMITTED", "REFUSED", "SHADOWED", "BY", "acme/rpm", "tpm"],
@@ -76,7 +76,7 @@ def test_an_order_that_no_resource_knows_is_refused(used: Table) -> None:
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (["--by", "refused", "--limit", "1"], ["key-1"]),
+        (["--by", "refused", "--rows", "1"], ["key-1"]),
         (["--by", "shadowed"], ["key-2"]),
         (["--by", "admitted"], ["key-3", "key-1", "key-2"]),
         (["--by", "total_refused"], ["key-1", "key-3"]),
@@ -93,7 +93,7 @@ def test_it_is_by_what_was_asked_for(used: Table, args: list[str], expected: lis
 
 
 def test_json_says_what_it_is_the_top_of(used: Table) -> None:
-    done = run(*PAST, "--by", "tpm", "--limit", "1", "-o", "json")
+    done = run(*PAST, "--by", "tpm", "--rows", "1", "-o", "json")
     assert json.loads(done.stdout) == {
         "resource": "gpt-4",
         "window": "hourly",
@@ -157,7 +157,7 @@ def test_where_no_limit_is_known_any_name_may_be_one_but_not_a_mistyped_count(ta
         (["--resource", "a b"], "--resource 'a b': "),
         ([*PAST, "--by", "a b"], "--by 'a b': "),
         ([*PAST, "--by", "wcu"], "--by 'wcu': is reserved"),
-        ([*PAST, "--limit", "1001"], "Invalid value for '--limit': 1001 is not in the range 1<=x<=1000."),
+        ([*PAST, "--rows", "1001"], "Invalid value for '--rows': 1001 is not in the range 1<=x<=1000."),
         ([*PAST, "--since", "yesterday"], None),
     ],
     ids=str,

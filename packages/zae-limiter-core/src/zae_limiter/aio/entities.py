@@ -3,8 +3,8 @@
 
 from collections.abc import Mapping
 
-from ..flows.records import entities, entity_deletion
-from ..values.entities import UNCHANGED, Entity, Json, Unchanged
+from ..flows.records import directory, entities, entity_deletion
+from ..values.entities import UNCHANGED, Entity, EntityPage, Json, Unchanged
 from .flow_runner import FlowRunner
 
 
@@ -48,6 +48,22 @@ class EntityMethods(FlowRunner):
     async def get_children(self, parent_id: str) -> list[Entity]:
         """Return the children of an entity, by id."""
         return await self._run(entities.get_children(self.namespace_state, parent_id))
+
+    async def list_entities(
+        self,
+        *,
+        begins_with: str = "",
+        limit: int = 100,
+        next: str | None = None,  # noqa: A002 - what the page before calls it
+    ) -> EntityPage:
+        """Return up to ``limit`` (at most 1000) entities that have a record, limits of their own, or a bucket, in the
+        order of their keys; only those whose id begins so.
+
+        ``next`` is that of the page before. A change of the last second may be missing. Raises ``ValidationError``.
+        """
+        return await self._run(
+            directory.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
+        )
 
     async def update_entity(
         self,

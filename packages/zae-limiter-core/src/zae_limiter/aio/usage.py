@@ -22,7 +22,8 @@ class UsageMethods(FlowRunner):
         limit: int = 100,
         next: str | None = None,  # noqa: A002 - what the page before calls it
     ) -> UsagePage:
-        """Return up to ``limit`` (at most 1000) snapshots of an entity, of a resource, or of an entity on a resource.
+        """Return up to ``limit`` (at most 1000) snapshots of an entity, of a resource, of an entity on a resource, or
+        with neither of the whole namespace.
 
         The windows begin at or after ``start`` and before ``end``; the oldest is first. For an entity on all resources,
         one resource follows the other. ``next`` is that of the page before. Raises ``ValidationError``.
@@ -39,7 +40,8 @@ class UsageMethods(FlowRunner):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> UsageSummary:
-        """Return the snapshots of an entity, of a resource, or of an entity on a resource, summed by limit.
+        """Return the snapshots of an entity, of a resource, of an entity on a resource, or with neither of the whole
+        namespace, summed by limit.
 
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """

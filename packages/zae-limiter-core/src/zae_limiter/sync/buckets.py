@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 
 from ..flows.bucket import reading as buckets
-from ..flows.records import bucket_admin
-from ..values.buckets import Bucket, ResourceCapacity
+from ..flows.records import bucket_admin, directory
+from ..values.buckets import Bucket, BucketPage, ResourceCapacity
 from .flow_runner import SyncFlowRunner
 
 
@@ -25,6 +25,19 @@ class SyncBucketMethods(SyncFlowRunner):
         A new bucket may take a moment to be listed.
         """
         return self._run(buckets.get_buckets(self.namespace_state, entity_id, resource))
+
+    def list_buckets(
+        self,
+        resource: str | None = None,
+        *,
+        limit: int = 100,
+        next: str | None = None,  # noqa: A002 - what the page before calls it
+    ) -> BucketPage:
+        """Return up to ``limit`` (at most 1000) buckets of the namespace, or of a resource, in the order of their keys.
+
+        ``next`` is that of the page before. A new bucket may take a moment to be listed. Raises ``ValidationError``.
+        """
+        return self._run(directory.list_buckets(self.namespace_state, resource, limit=limit, behind=next))
 
     def get_resource_capacity(self, resource: str) -> ResourceCapacity:
         """Return the total capacity of all entities' buckets of a resource, and the available part of it.

@@ -47,6 +47,14 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketPage:
+    """A page of buckets; pass ``next`` to get the following page; ``None`` at the end."""
+
+    buckets: tuple[Bucket, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitCapacity:
     """The sums of one limit over the buckets of a resource that have it, in whole tokens."""
 

@@ -35,3 +35,22 @@ class Entity:
     metadata: Mapping[str, Any] = field(hash=False)
     created_at: str
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntity:
+    """An entity of a namespace: one that has a record, limits of its own, or a bucket."""
+
+    entity_id: str
+    record: Entity | None
+    has_limits: bool
+    """Whether it has limits of its own, or an override in force."""
+    has_buckets: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPage:
+    """A page of entities; pass ``next`` to get the following page; ``None`` at the end."""
+
+    entities: tuple[KnownEntity, ...]
+    next: str | None

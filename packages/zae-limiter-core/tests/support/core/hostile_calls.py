@@ -132,6 +132,8 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "get_top_usage": method("get_top_usage", by="rpm"),
     "get_usage_snapshots": method("get_usage_snapshots", entity_id="child"),
     "get_usage_summary": method("get_usage_summary", resource="r"),
+    "list_buckets of a resource": method("list_buckets", "r"),
+    "list_entities that begin so": method("list_entities", begins_with="c", limit=2),
     "namespace": method("namespace", "other"),
     "note_applied": method("note_applied", expected_serial=1),
     "purge_namespace": method("purge_namespace", "gone-id"),

@@ -29,7 +29,7 @@ RECENT: Final = "24h"
 @click.command("list")
 @connected
 @in_namespace
-@click.option("--entity", metavar="ID", help="Changes of this entity, its limits and its buckets.")
+@click.option("--entity", "-e", metavar="ID", help="Changes of this entity, its limits and its buckets.")
 @click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @click.option(

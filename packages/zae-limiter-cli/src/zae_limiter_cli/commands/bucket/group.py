@@ -10,6 +10,7 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "list": Entry("bucket.listing:list_buckets", "List the buckets of all entities, and what is left in each."),
     "show": Entry("bucket.tokens:show", "Show the tokens that an entity has left."),
     "reset": Entry("bucket.tokens:reset", "Fill a bucket."),
     "credit": Entry("bucket.tokens:credit", "Add tokens to a bucket."),

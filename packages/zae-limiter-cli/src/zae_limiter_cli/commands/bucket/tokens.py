@@ -1,13 +1,12 @@
 """`zae-limiter bucket show`, `reset` and `credit`."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from ...columns import say_json
 from ...confirmation import confirm
+from ...data.declared import as_declared
 from ...data.parsing import tokens_option
 from ...data.showing import plain_bucket, say_buckets
 from ...errors import CommandError
@@ -22,7 +21,7 @@ from ...paging import open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Limit, SyncRepository
+    from zae_limiter import Bucket, SyncRepository
 
     from ...connection import Connection
 
@@ -44,7 +43,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
     second.
     """
     with open_namespace(connection, namespace) as repository:
-        found = [_marked(repository, each) for each in repository.get_buckets(entity_id, resource)]
+        found = [as_declared(repository, each) for each in repository.get_buckets(entity_id, resource)]
         if output == "json":
             say_json([plain_bucket(each) for each in found])
         elif found:
@@ -120,23 +119,6 @@ def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucke
     return found
 
 
-def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
-    """Return the bucket with the limits that apply to it as they are declared, where it follows them.
-
-    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark only.
-    """
-    limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
-    declared = {limit.name: limit for limit in limits}
-    return replace(
-        bucket, limits=tuple(replace(each, limit=_as_declared(each.limit, declared)) for each in bucket.limits)
-    )
-
-
-def _as_declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
-    wanted = declared.get(limit.name, limit)
-    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow)
-
-
 def _no_bucket(repository: "SyncRepository", entity_id: str, resource: str) -> CommandError:
     left = _left_without_bucket(repository, entity_id, resource)
     return CommandError(f"there is no bucket of {entity_id} on {resource}: {left}, and nothing was written")
@@ -149,7 +131,7 @@ def _left_without_bucket(repository: "SyncRepository", entity_id: str, resource:
 
 
 def _show_after(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
-    after = _marked(repository, _find(repository, entity_id, resource))
+    after = as_declared(repository, _find(repository, entity_id, resource))
     if output == "json":
         say_json(plain_bucket(after))
     else:

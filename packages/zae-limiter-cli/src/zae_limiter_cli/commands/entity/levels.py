@@ -1,6 +1,6 @@
-"""`zae-limiter entity effective`, `list` and `list-resources`."""
+"""`zae-limiter entity effective` and `list-resources`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +11,6 @@ from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import open_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
     from zae_limiter.values.resolution import Level
@@ -70,32 +69,6 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     )
 
 
-@click.command("list")
-@connected
-@in_namespace
-@click.option(
-    "--resource",
-    "-r",
-    metavar="NAME",
-    help="Only limits on this resource; _default_ means all resources.  [default: any]",
-)
-@output_option
-def list_entities(*, connection: "Connection", namespace: str, resource: str | None, output: OutputForm) -> None:
-    """List the entities that have limits of their own, resource by resource. `children` lists those of a parent.
-
-    The list may miss a change of the last second.
-    """
-    with open_namespace(connection, namespace) as repository:
-        found = list(_own_limits(repository, resource))
-    if output == "json":
-        say_json([{"entity_id": entity_id, "resource": on} for entity_id, on in found])
-    elif found:
-        say_columns([("ENTITY", "RESOURCE"), *found])
-    else:
-        of = "" if resource is None else f" on {resource}"
-        click.echo(f"No entity has limits of its own{of} in namespace {namespace}.")
-
-
 @click.command()
 @connected
 @in_namespace
@@ -131,10 +104,3 @@ def _say(place: str, levels: Sequence["Level"], won: "Level | None") -> None:
 def _cells(level: "Level", wins: str) -> list[tuple[str, ...]]:
     limits = [limit_cells(each) for each in level.limits] or [("-", "-", "-", "-")]
     return [(level.source, wins, *cells) for cells in limits]
-
-
-def _own_limits(repository: "SyncRepository", resource: str | None) -> Iterator[tuple[str, str]]:
-    resources = repository.list_resources_with_entity_configs() if resource is None else [resource]
-    for each in resources:
-        for entity_id in repository.list_entities_with_custom_limits(each):
-            yield entity_id, each

@@ -52,7 +52,6 @@ def status(name: str | None, output: OutputForm) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they come.")
 @click.option(
     "--lines",
-    "-l",
     type=click.IntRange(0),
     default=LINES_SHOWN,
     show_default=True,

@@ -12,6 +12,9 @@ from ...options import connection_options, namespace_options
 ENTRIES: Final[Mapping[str, Entry]] = {
     "list": Entry("usage.windows:list_usage", "List the consumption of each window."),
     "summary": Entry("usage.windows:summary", "Sum up the consumption by limit."),
+    "export": Entry("usage.export:export", "Write the usage of a month as CSV, JSON or Parquet."),
+    "cost": Entry("usage.cost:cost", "Estimate what the limiter itself costs, by tenant."),
+    "near": Entry("usage.near:near", "List who is close to a limit, and how long it lasts at this rate."),
     "top": Entry("usage.top:top", "List the entities with the most refusals or consumption."),
 }
 

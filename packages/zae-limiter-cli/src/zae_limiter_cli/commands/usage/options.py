@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from zae_limiter import SyncRepository, UsageSnapshot
     from zae_limiter.values.usage import Window
+
+    from ...paging import FetchPage
+    from ...usage.month import Month
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -16,7 +20,9 @@ def query_options(function: Function) -> Function:
     """Add the options of a query; the command gets ``query``, a `UsageQuery`."""
     return _asking(
         function,
-        click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
+        click.option(
+            "--entity", "-e", metavar="ID", help="Usage of this entity; with --resource, on that resource only."
+        ),
         click.option("--resource", "-r", metavar="NAME", help="Usage of this resource by all entities."),
     )
 
@@ -25,6 +31,32 @@ def resource_options(function: Function) -> Function:
     """Add the options of a query about all entities, on a resource or in the namespace; the command gets ``query``."""
     resource = click.option("--resource", "-r", metavar="NAME", help="On this resource only.  [default: all]")
     return _asking(function, resource, whole_namespace=True)
+
+
+def month_option(function: Function) -> Function:
+    """Add ``--month``; the command gets ``month``, a text or ``None``."""
+    told = "Month in UTC, such as 2026-11.  [default: this month]"
+    return click.option("--month", metavar="MONTH", help=told)(function)
+
+
+def snapshots_of(
+    repository: "SyncRepository", entity: str | None, resource: str | None, window: "Window", month: "Month"
+) -> "FetchPage[UsageSnapshot]":
+    """Return what fetches a page of the snapshots of a month."""
+
+    def fetch(size: int, following: str | None) -> tuple[tuple["UsageSnapshot", ...], str | None]:
+        page = repository.get_usage_snapshots(
+            entity_id=entity,
+            resource=resource,
+            window=window,
+            start=month.start,
+            end=month.end,
+            limit=size,
+            next=following,
+        )
+        return page.snapshots, page.next
+
+    return fetch
 
 
 def _asking(function: Function, *subject: Callable[[Any], Any], whole_namespace: bool = False) -> Function:

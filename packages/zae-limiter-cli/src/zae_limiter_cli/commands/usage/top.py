@@ -1,6 +1,7 @@
 """`zae-limiter usage top`."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -8,7 +9,7 @@ import click
 from ...columns import say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import ROWS_OF_A_PAGE, open_namespace
+from ...paging import ROWS_OF_A_PAGE, open_namespace, rows_option
 from .options import resource_options
 
 if TYPE_CHECKING:
@@ -35,14 +36,7 @@ COUNTS: Final[Mapping[str, str]] = {
     show_default=True,
     help="The order: refused, shadowed or admitted acquires, or the consumption of this limit.",
 )
-@click.option(
-    "--limit",
-    "rows",
-    type=click.IntRange(min=1, max=ROWS_OF_A_PAGE),
-    default=10,
-    show_default=True,
-    help="Maximum number of entities.",
-)
+@partial(rows_option, default=10, most=ROWS_OF_A_PAGE, noun="entities")
 @output_option
 def top(
     *, connection: "Connection", namespace: str, query: "UsageQuery", by: str, rows: int, output: OutputForm

@@ -124,11 +124,11 @@ def _states_of_page(
     behind = None if page.next is None else replace(query, start=page.next)
     now_ms = namespace_state.now()
     return behind, rows.read(
-        (found[place] for place in places if place in found), lambda item: _checked_state(item, now_ms)
+        (found[place] for place in places if place in found), lambda item: checked_state(item, now_ms)
     )
 
 
-def _checked_state(item: Item, now_ms: int) -> BucketState:
+def checked_state(item: Item, now_ms: int) -> BucketState:
     """Return the state of a bucket item with all amounts checked. Raises an error of ``UNREADABLE`` for a damaged
     item.
     """

@@ -1,6 +1,6 @@
 """List the resources and entities that have limits, by indexes that may be a moment behind the table."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...operations.values import Item, Key, Page, Query
@@ -50,11 +50,12 @@ def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow
 def entity_config_rows_on(rows: IndexRows, resource: str) -> Flow[list[EntityConfigAddress]]:
     """Return the addresses of the entity configs on a resource, or on all (``_default_``), that the index shows."""
     query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
-    return (
-        yield from query_rows(
-            query, rows, lambda item: _checked(rows, keys.parse_entity_sk(keys.encode(resource), item[GSI3SK]), item)
-        )
-    )
+    return (yield from query_rows(query, rows, config_row_reader(rows, resource)))
+
+
+def config_row_reader(rows: IndexRows, resource: str) -> Callable[[Item], EntityConfigAddress]:
+    """Return the reader of the entity configs on a resource. It raises ``ValueError`` for any other row."""
+    return lambda item: _checked(rows, keys.parse_entity_sk(keys.encode(resource), item[GSI3SK]), item)
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:

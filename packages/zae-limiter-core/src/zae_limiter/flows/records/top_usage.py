@@ -12,7 +12,7 @@ from ...values.usage import EntityUsage
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_page_size
-from .usage import Asked, Snapshot, Sums, every_snapshot, validate_any_usage
+from .usage import Asked, Snapshot, Sums, every_snapshot, validate_usage
 
 
 class Place(NamedTuple):
@@ -29,7 +29,7 @@ def validate_top(
     if not isinstance(by, str) or by not in TOTALS.values():
         check_limit_name("by", by)
     validate_page_size(limit)
-    return validate_any_usage(None, resource, window, start, end)
+    return validate_usage(None, resource, window, start, end)
 
 
 def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: int) -> Flow[tuple[EntityUsage, ...]]:

@@ -36,7 +36,7 @@ from ..validation import LARGEST_PAGE, validate_page_size
 
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
-_NEXT: Final = re.compile(r"[^#\s]{1,512}#[^#\s]{1,512}")
+_NEXT: Final = re.compile(r"[^#\s]{1,512}(#[^#\s]{1,512}){1,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,6 @@ class Asked:
 
 
 def validate_usage(
-    entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
-) -> Asked:
-    """Return the checked request of an entity, a resource, or both. Raises ``ValidationError``."""
-    if entity_id is None and resource is None:
-        raise ValidationError("entity_id", None, "give an entity_id, a resource, or both")
-    return validate_any_usage(entity_id, resource, window, start, end)
-
-
-def validate_any_usage(
     entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
 ) -> Asked:
     """Return the checked request; that of a namespace without entity and resource. Raises ``ValidationError``."""

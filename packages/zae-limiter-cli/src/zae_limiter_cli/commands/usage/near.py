@@ -1,0 +1,125 @@
+"""`zae-limiter usage near`."""
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...columns import say_columns, say_json
+from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
+from ...paging import every_row, open_namespace, rows_option
+from ...rates import rate
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, SyncRepository
+
+    from ...connection import Connection
+    from ...usage.near import Look, Near
+
+
+@click.command()
+@connected
+@in_namespace
+@click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")
+@click.option(
+    "--percent",
+    type=FiniteRange(min=1, max=100),
+    default=80.0,
+    show_default=True,
+    help="Least part of the burst that is gone.",
+)
+@click.option(
+    "--seconds",
+    type=FiniteRange(min=0, max=60),
+    default=2.0,
+    show_default=True,
+    help="Time between two looks, which give the rate; 0 looks once.",
+)
+@partial(rows_option, default=20, most=1000)
+@output_option
+def near(
+    *,
+    connection: "Connection",
+    namespace: str,
+    resource: str | None,
+    percent: float,
+    seconds: float,
+    rows: int,
+    output: OutputForm,
+) -> None:
+    """List who is close to a limit, the closest first: how much of the burst is gone, and how long the rest lasts.
+
+    It reads every bucket, and after --seconds once more those that it lists: that gives the rate. A bucket that refills
+    as fast as it is used is not near. `why` shows whether a limit is a shadow limit, which refuses nobody.
+    """
+    from ...usage.near import Look, after, nearest
+
+    with open_namespace(connection, namespace) as repository:
+
+        def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
+            page = repository.list_buckets(resource, limit=size, next=behind)
+            return page.buckets, page.next
+
+        found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
+        if found and seconds:
+            time.sleep(seconds)
+            shown = [after(each, look, _look(repository, each)) for each, look in found]
+        else:
+            shown = [each for each, _ in found]
+    if output == "json":
+        say_json([_plain(each) for each in shown])
+    elif shown:
+        say_columns(
+            [("ENTITY", "RESOURCE", "LIMIT", "GONE", "AVAILABLE", "USED", "REFILL", "LASTS"), *map(_cells, shown)]
+        )
+    else:
+        of = "" if resource is None else f" on {resource}"
+        click.echo(f"Nobody has used {percent:g} % of a burst{of} in namespace {namespace}.")
+
+
+def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
+    from ...usage.near import Look
+
+    bucket = repository.get_bucket(each.entity_id, each.resource)
+    return None if bucket is None else Look(bucket, time.monotonic())
+
+
+def _cells(each: "Near") -> tuple[str, ...]:
+    used = "-" if each.used_per_second is None else f"{60 * each.used_per_second:,.0f}/min"
+    gone = f"{each.percent:.0f} %"
+    return (
+        each.entity_id,
+        each.resource,
+        each.limit.name,
+        gone,
+        f"{each.available:,}",
+        used,
+        rate(each.limit),
+        _lasts(each),
+    )
+
+
+def _lasts(each: "Near") -> str:
+    if each.used_per_second is None:
+        return "-"
+    if each.seconds_left is None:
+        return "refills faster"
+    if each.seconds_left == 0:
+        return "empty"
+    return f"{each.seconds_left:.0f} s" if each.seconds_left < 120 else str(timedelta(seconds=round(each.seconds_left)))
+
+
+def _plain(each: "Near") -> dict[str, Any]:
+    return {
+        "entity_id": each.entity_id,
+        "resource": each.resource,
+        "limit_name": each.limit.name,
+        "percent": round(each.percent, 1),
+        "available": each.available,
+        "burst": each.limit.burst,
+        "used_per_second": each.used_per_second,
+        "seconds_left": each.seconds_left,
+    }

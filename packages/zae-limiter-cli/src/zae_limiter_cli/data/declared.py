@@ -1,0 +1,23 @@
+"""The limits of a bucket as they are declared, which a bucket does not know."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, Limit, SyncRepository
+
+
+def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
+    """Return the bucket with the limits that apply to it as they are declared, where it follows them.
+
+    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark only.
+    """
+    limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
+    declared = {limit.name: limit for limit in limits}
+    return replace(bucket, limits=tuple(replace(each, limit=_declared(each.limit, declared)) for each in bucket.limits))
+
+
+def _declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
+    wanted = declared.get(limit.name, limit)
+    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow)

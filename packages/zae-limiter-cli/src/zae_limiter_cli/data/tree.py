@@ -1,0 +1,85 @@
+"""The tree of entities: parents, and the entities below them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ..paging import every_row
+
+if TYPE_CHECKING:
+    from zae_limiter import Entity, SyncRepository
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What leads to an entity: to one that others follow, to the last one, past those that follow, below the last."""
+
+    branch: str
+    last: str
+    along: str
+    below: str = "   "
+
+
+DRAWN: Final = Lines("├─ ", "└─ ", "│  ")
+IN_ASCII: Final = Lines("|- ", "`- ", "|  ")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity with the entities below it, by id."""
+
+    entity: "Entity"
+    below: tuple["Node", ...] = ()
+
+
+def every_record(repository: "SyncRepository") -> Iterator["Entity"]:
+    """Yield the record of every entity of the namespace; a page of them at a time is in memory."""
+
+    def fetch(size: int, behind: str | None) -> tuple[list["Entity"], str | None]:
+        page = repository.list_entities(limit=size, next=behind)
+        return [each.record for each in page.entities if each.record is not None], page.next
+
+    return every_row(fetch)
+
+
+def read_forest(repository: "SyncRepository") -> list[Node]:
+    """Return the entities without a parent, by id, each with those below it. All records are in memory."""
+    entities = sorted(every_record(repository), key=lambda each: each.entity_id)
+    known = {each.entity_id for each in entities}
+    children: dict[str | None, list[Entity]] = {}
+    for each in entities:  # a parent that was deleted meanwhile hides nobody
+        children.setdefault(each.parent_id if each.parent_id in known else None, []).append(each)
+
+    def node(entity: "Entity") -> Node:
+        return Node(entity, tuple(map(node, children.get(entity.entity_id, ()))))
+
+    return [*map(node, children.get(None, ()))]
+
+
+def read_below(repository: "SyncRepository", entity_id: str) -> Node:
+    """Return an entity with those below it: a query for each level. Raises ``EntityNotFoundError``."""
+    from zae_limiter import EntityNotFoundError
+
+    if (entity := repository.get_entity(entity_id)) is None:
+        raise EntityNotFoundError(entity_id)
+    below = repository.get_children(entity_id) if entity.parent_id is None else []  # the tree has two levels
+    return Node(entity, tuple(map(Node, below)))
+
+
+def walk(roots: Sequence[Node], *, symbols: bool) -> Iterator[tuple[str, Node]]:
+    """Yield each node, the parents first, with the lines that lead to it. ``symbols``: draw more than ASCII."""
+    for root in roots:
+        yield "", root
+        yield from _below(root, "", DRAWN if symbols else IN_ASCII)
+
+
+def _below(node: Node, lead: str, lines: Lines) -> Iterator[tuple[str, Node]]:
+    for child in node.below:
+        last = child is node.below[-1]
+        yield lead + (lines.last if last else lines.branch), child
+        yield from _below(child, lead + (lines.below if last else lines.along), lines)
+
+
+def plain(node: Node) -> dict[str, Any]:
+    """Return a node as plain values: the fields of the entity, and ``children``."""
+    return {**asdict(node.entity), "children": [plain(each) for each in node.below]}

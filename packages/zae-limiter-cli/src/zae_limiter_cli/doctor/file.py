@@ -1,0 +1,93 @@
+"""Check a file of SQLite."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from ..connection import Connection
+from .findings import Checks, Finding
+
+ABSENT: Final = (
+    "region",
+    "credentials",
+    "clock",
+    "rights",
+    "stack",
+    "aggregator",
+    "provisioner",
+    "planner",
+    "stream",
+    "dead letters",
+    "alarms",
+)
+FREE_WARNS: Final = 100 * 1024 * 1024  # bytes
+WAIT_SECONDS: Final = 5.0
+
+
+def check_file(connection: Connection, checks: Checks) -> Iterator[Finding]:
+    """Yield what there is to say about a file, and what does not apply to it."""
+    path = connection.file
+    assert path is not None  # of a connection to a file
+    if not path.exists():
+        fix = "check --store; a program that opens it makes it, and so does `zae-limiter limits apply`"
+        yield Finding("file", "fail", f"there is no file {path}", fix)
+    else:
+        yield checks.make("file", lambda: _file(path))
+        yield checks.make("content", lambda: _content(path))
+        yield checks.make("version", lambda: _version(connection))
+        yield checks.make("sizes", lambda: _sizes(path))
+    yield from (Finding(check, "n/a", "a file has none: it needs no AWS") for check in ABSENT)
+
+
+def _file(path: Path) -> Finding:
+    if not os.access(path, os.R_OK | os.W_OK):
+        return Finding("file", "fail", f"this user may not read and write {path}", "change its owner or its mode")
+    if not os.access(path.absolute().parent, os.W_OK):  # SQLite keeps a journal beside it
+        return Finding("file", "fail", f"this user may not write in {path.absolute().parent}", "change its mode")
+    return Finding("file", "ok", str(path))
+
+
+def _content(path: Path) -> Finding:
+    """Return whether SQLite finds the file whole. It reads all of it, and changes nothing."""
+    try:
+        with sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=WAIT_SECONDS) as database:
+            (first,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        database.close()
+    except sqlite3.OperationalError as error:  # such as a lock that another program holds
+        return Finding("content", "unknown", f"SQLite could not look: {error}", "run it again while no program writes")
+    except sqlite3.DatabaseError as error:
+        return Finding("content", "fail", f"SQLite cannot read it: {error}", "restore a copy of the file")
+    if first != "ok":
+        return Finding("content", "fail", f"it is damaged: {first}", "restore a copy of the file")
+    return Finding("content", "ok", "SQLite finds the file whole")
+
+
+def _version(connection: Connection) -> Finding:
+    from zae_limiter.values.versions import check_compatible, core_version
+
+    from ..errors import message_of
+
+    try:
+        with connection.open_table() as table:
+            found = table.get_version_record()
+        if found is None:
+            return Finding("version", "ok", "no version is recorded: every release of this schema may use it")
+        check_compatible(found, stack=connection.name, client_version=core_version())
+    except Exception as error:
+        if message_of(error) is None:
+            raise
+        return Finding("version", "fail", str(message_of(error)), "install the release that the message names")
+    return Finding("version", "ok", f"schema {found.schema_version}, set up by core {found.core_version}")
+
+
+def _sizes(path: Path) -> Finding:
+    size, free = path.stat().st_size, shutil.disk_usage(path.absolute().parent).free
+    details = {"bytes": size, "free_bytes": free}
+    told = f"{size / 1024 / 1024:,.1f} MB, {free / 1024 / 1024:,.0f} MB free on the disk"
+    if free < max(FREE_WARNS, size):
+        return Finding("sizes", "warn", told, "make room: without it, every acquire that writes fails", details)
+    return Finding("sizes", "ok", told, details=details)

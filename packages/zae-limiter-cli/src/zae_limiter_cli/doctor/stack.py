@@ -1,0 +1,196 @@
+"""Check the parts of a stack: what `status` checks, and beside it the versions of the code, alarms and sizes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Final
+
+from ..artifacts.builder import LAMBDAS, LambdaName, distribution_name
+from ..columns import counted
+from ..connection import Connection
+from ..errors import CommandError
+from ..stack import cloudformation, status
+from ..stack.cloudformation import Stack
+from ..stack.deploy import earlier_options, lambdas_of
+from ..stack.events import way_out
+from ..stack.template.alarms import alarms as template_alarms
+from .caller import client
+from .findings import Checks, Finding, State
+
+ITEM_LIMIT: Final = 400 * 1024  # bytes, of DynamoDB
+ONE_WRITE: Final = 1024
+SIZE_WARNS: Final = 0.5
+SIZE_FAILS: Final = 0.9
+SAMPLE: Final = 1000
+
+SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
+RUNBOOKS: Final = "docs/operate/runbooks"
+
+
+def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
+    """Yield what there is to say about each part of the stack."""
+    found: list[Stack | None] = []
+
+    def stack() -> Finding:
+        found.append(cloudformation.find(client(connection, "cloudformation"), connection.name))
+        if found[0] is None:
+            where = f"there is none of this name in {connection.session.region_name}"
+            way = f"check --name and --region (`zae-limiter list`), or `zae-limiter deploy --name {connection.name}`"
+            return Finding("stack", "fail", where, way)
+        return _of_status(status.check_stack(found[0]), way_out(found[0]))
+
+    yield checks.make("stack", stack, fix="allow cloudformation:DescribeStacks")
+    if found == [None]:
+        yield from _without_stack(connection, checks)
+        return
+    described = found[0] if found else None
+    yield checks.make("table", lambda: _table(connection), fix="allow dynamodb:DescribeTable")
+    on = _lambdas(connection, described)
+    for name in LAMBDAS:
+        yield checks.make(name, partial(_lambda, connection, name, on), fix="allow lambda:GetFunction")
+    yield checks.make(
+        "stream",
+        lambda: _with_aggregator("stream", on, lambda: _stream(connection)),
+        fix="allow lambda:ListEventSourceMappings",
+    )
+    yield checks.make(
+        "dead letters", lambda: _dead_letters(connection, described, on), fix="allow sqs:GetQueueAttributes"
+    )
+    yield checks.make("version", lambda: _version(connection), fix="attach ReadPolicy of the stack")
+    yield checks.make("alarms", lambda: _alarms(connection), fix="allow cloudwatch:DescribeAlarms")
+    yield checks.make("sizes", lambda: _sizes(connection), fix=SCAN)
+
+
+def _without_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
+    """Yield what there is to say about a table that the library may have made by itself."""
+    table = checks.make("table", partial(_table, connection), fix="allow dynamodb:DescribeTable")
+    yield table
+    for part in (*LAMBDAS, "stream", "dead letters", "alarms"):
+        yield Finding(part, "n/a", "there is no stack")
+    if table.state == "ok":
+        yield checks.make("version", partial(_version, connection), fix="attach a policy that reads the table")
+        yield checks.make("sizes", partial(_sizes, connection), fix=SCAN)
+
+
+def _of_status(check: status.Check, fix: str = "") -> Finding:
+    state: State = "n/a" if check.ok is None else "ok" if check.ok else "fail"
+    return Finding(check.part, state, check.message, "" if state in {"ok", "n/a"} else fix, check.details)
+
+
+def _table(connection: Connection) -> Finding:
+    return _of_status(
+        status.check_table(connection), f"`zae-limiter deploy --name {connection.name}` creates the table"
+    )
+
+
+def _lambdas(connection: Connection, stack: Stack | None) -> Sequence[LambdaName]:
+    """Return the Lambdas that the stack is meant to have; all where CloudFormation does not say it."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    if stack is None:
+        return LAMBDAS
+    try:
+        return lambdas_of(
+            earlier_options(cloudformation.template_of(client(connection, "cloudformation"), stack.name), stack)
+        )
+    except (CommandError, BotoCoreError, ClientError):
+        return LAMBDAS
+
+
+def _lambda(connection: Connection, name: LambdaName, on: Sequence[LambdaName]) -> Finding:
+    if name not in on:
+        return Finding(name, "n/a", "switched off in this stack")
+    check = status.check_lambda(connection, name)
+    if not check.ok:
+        return _of_status(check, f"`zae-limiter deploy --name {connection.name}`")
+    here = version(distribution_name(name))
+    if check.details["version"] != here:
+        fix = f"`zae-limiter upgrade --name {connection.name}`, or install the stack's release here"
+        return Finding(name, "warn", f"{check.message}, and the release here is {here}", fix, check.details)
+    return _of_status(check)
+
+
+def _with_aggregator(check: str, on: Sequence[LambdaName], look: Callable[[], Finding]) -> Finding:
+    return look() if "aggregator" in on else Finding(check, "n/a", "the stack has no aggregator")
+
+
+def _stream(connection: Connection) -> Finding:
+    way = "enable the mapping (`aws lambda update-event-source-mapping --enabled`)"
+    return _of_status(status.check_stream(connection), f"{way}, or see {RUNBOOKS}/aggregator-errors.md")
+
+
+def _dead_letters(connection: Connection, stack: Stack | None, on: Sequence[LambdaName]) -> Finding:
+    if "aggregator" not in on:
+        return Finding("dead letters", "n/a", "the stack has no aggregator")
+    if stack is None:
+        return Finding("dead letters", "unknown", "the queue's address is an output of the stack, which is not known")
+    return _of_status(status.check_dead_letters(connection, stack), f"see {RUNBOOKS}/dead-letters.md")
+
+
+def _version(connection: Connection) -> Finding:
+    with connection.open_table() as table:
+        return _of_status(
+            status.check_version(table, connection.name), f"`zae-limiter deploy --name {connection.name}`"
+        )
+
+
+def _alarms(connection: Connection) -> Finding:
+    alarms = _described(connection)
+    if not alarms:
+        way = f"`zae-limiter deploy --name {connection.name} --alarms --alarm-topic-arn ARN`"
+        return Finding("alarms", "warn", "there is none: nobody is told when the aggregator fails", way)
+    details = {"alarms": {each["AlarmName"]: each["StateValue"] for each in alarms}}
+    if ringing := [each["AlarmName"] for each in alarms if each["StateValue"] == "ALARM"]:
+        return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {RUNBOOKS}", details)
+    if deaf := [each["AlarmName"] for each in alarms if not each.get("AlarmActions")]:
+        way = f"`zae-limiter deploy --name {connection.name} --alarm-topic-arn ARN`"
+        return Finding(
+            "alarms", "warn", f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without anybody to tell", way, details
+        )
+    topics = sorted({action for each in alarms for action in each["AlarmActions"] if ":sns:" in action})
+    if silent := [topic for topic in topics if not _subscribed(connection, topic)]:
+        way = (
+            f"`aws sns subscribe --topic-arn {silent[0]} --protocol email --notification-endpoint YOU`, and confirm it"
+        )
+        return Finding("alarms", "warn", f"nobody has confirmed a subscription to {', '.join(silent)}", way, details)
+    return Finding(
+        "alarms", "ok", f"{counted(len(alarms), 'alarm')}, none ringing, each with a subscriber", details=details
+    )
+
+
+def _described(connection: Connection) -> list[dict[str, Any]]:
+    """Return the alarms of this stack, and not those of another one whose name begins with its name."""
+    prefix = f"{connection.name}-"
+    pages = client(connection, "cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
+    own = tuple(prefix + logical_id for logical_id in template_alarms())
+    return [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(own)]
+
+
+def _subscribed(connection: Connection, topic: str) -> bool:
+    pages = client(connection, "sns").get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
+    return any(each["SubscriptionArn"].startswith("arn:") for page in pages for each in page["Subscriptions"])
+
+
+def _sizes(connection: Connection) -> Finding:
+    """Return the largest items of a sample beside the limits on them."""
+    from zae_limiter.maintenance import read_item
+    from zae_limiter.stores import item_size
+
+    page = client(connection, "dynamodb").scan(TableName=connection.name, Limit=SAMPLE)
+    sizes = [(item_size(item), item) for item in map(read_item, page["Items"])]
+    if not sizes:
+        return Finding("sizes", "ok", "the table has no items")
+    largest, item = max(sizes, key=lambda each: each[0])
+    wide = sum(1 for size, each in sizes if size > ONE_WRITE and each["SK"] == "#STATE")
+    of = "" if page.get("LastEvaluatedKey") is None else f" of the first {len(sizes):,}"
+    told = f"the largest item{of} has {largest:,} of {ITEM_LIMIT:,} bytes; {counted(wide, 'bucket')} above 1 KB"
+    details = {"items": len(sizes), "largest_bytes": largest, "largest_pk": item["PK"], "buckets_above_1_kb": wide}
+    if largest >= SIZE_WARNS * ITEM_LIMIT:
+        state: State = "fail" if largest >= SIZE_FAILS * ITEM_LIMIT else "warn"
+        return Finding(
+            "sizes", state, f"{told}: {item['PK']} {item['SK']}", "shorten its metadata or its limits", details
+        )
+    if wide:
+        way = "a write of a wider bucket costs two units: shorten ids, or use fewer limits (docs/limiter.md)"
+        return Finding("sizes", "warn", told, way, details)
+    return Finding("sizes", "ok", told, details=details)

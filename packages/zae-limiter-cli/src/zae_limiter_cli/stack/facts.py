@@ -1,0 +1,54 @@
+"""Ask AWS what a stack has that costs money whoever uses it; what it does not say is left out, with the reason."""
+
+from dataclasses import dataclass, replace
+
+from ..connection import Connection
+from ..errors import CommandError, message_of
+from . import cloudformation
+from .deploy import earlier_options
+from .template.alarms import alarms as template_alarms
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a stack; ``None`` for what is not, and ``unknown`` says why."""
+
+    table_bytes: int | None = None
+    backups: bool = False
+    aggregator: bool | None = None
+    alarms: int | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def facts_of(connection: Connection) -> Facts:
+    """Return what is known of a stack. It raises nothing: the costs of the tenants do not depend on it."""
+    facts = Facts()
+    for what, ask in (("storage", _table), ("lambda and alarms", _stack)):
+        try:
+            facts = ask(connection, facts)
+        except Exception as error:
+            if (told := message_of(error)) is None:
+                raise
+            facts = replace(facts, unknown=(*facts.unknown, f"{what}: {' '.join(told.split())}"))
+    return facts
+
+
+def _table(connection: Connection, facts: Facts) -> Facts:
+    client = connection.client("dynamodb")
+    table = client.describe_table(TableName=connection.name)["Table"]
+    return replace(facts, table_bytes=int(table.get("TableSizeBytes", 0)))
+
+
+def _stack(connection: Connection, facts: Facts) -> Facts:
+    client = connection.client("cloudformation")
+    stack = cloudformation.find(client, connection.name)
+    if stack is None:
+        raise CommandError("there is no stack of this name")
+    options = earlier_options(cloudformation.template_of(client, connection.name), stack)
+    own = [name for name in template_alarms() if options.aggregator or name.startswith("Provisioner")]
+    return replace(
+        facts,
+        aggregator=options.aggregator,
+        alarms=len(own) if options.alarms else 0,
+        backups=options.point_in_time_recovery,
+    )

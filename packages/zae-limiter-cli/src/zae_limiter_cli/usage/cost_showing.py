@@ -1,0 +1,91 @@
+"""Show what the limiter costs, and what of it is counted and what estimated."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from shutil import get_terminal_size
+from typing import Any, Final
+
+import click
+
+from ..columns import say_columns, say_json, say_wrapped
+from ..options import OutputForm
+from .cost import Load, Units, sum_of
+from .prices import Prices
+
+HEAD: Final = ("ADMITTED", "REFUSED", "WRITES", "READS", "USD")
+COUNTED: Final = "counted: admitted and refused acquires, as far as the aggregator has counted"
+LEAST_WIDTH: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """A month's units by tenant, and the dollars that belong to no tenant."""
+
+    month: str
+    by: str
+    tenants: Mapping[str, Units]
+    fixed: Mapping[str, float]
+    unknown: tuple[str, ...]
+    prices: Prices
+    load: Load
+
+    def show(self, output: OutputForm, rows: int) -> None:
+        """Print the dearest tenants, the total of all, and how it was found."""
+        if output == "json":
+            say_json(self._plain())
+            return
+        cells = [(name, *self._cells(units)) for name, units in self._dearest()[:rows]]
+        total = ("total", *self._cells(sum_of(self.tenants.values())))
+        say_columns([(self.by.upper(), *HEAD), *cells, total])
+        click.echo()
+        for line in self._notes():
+            say_wrapped([("-", line)], width=max(LEAST_WIDTH, get_terminal_size().columns))
+
+    def _dearest(self) -> list[tuple[str, Units]]:
+        return sorted(self.tenants.items(), key=lambda each: (-each[1].dollars(self.prices), each[0]))
+
+    def _cells(self, units: Units) -> tuple[str, ...]:
+        writes = units.decision_writes + units.usage_writes
+        counts = (units.admitted, units.refused, writes, units.limit_reads)
+        return *(f"{count:,.0f}" for count in counts), f"{units.dollars(self.prices):,.4f}"
+
+    def _notes(self) -> list[str]:
+        fixed = ", ".join(f"{name} {dollars:,.2f}" for name, dollars in self.fixed.items())
+        whole = sum(self.fixed.values()) + sum_of(self.tenants.values()).dollars(self.prices)
+        notes = [
+            f"{COUNTED}, in {self.month}.",
+            f"estimated: {self._assumed()}.",
+            f"prices of {self.prices.of}, as of {self.prices.as_of}; --prices FILE takes others.",
+        ]
+        if fixed:
+            notes.append(f"beside that, of no tenant, so far in the month: {fixed}. All together: ${whole:,.2f}.")
+        return [*notes, *(f"not known: {why}" for why in self.unknown)]
+
+    def _assumed(self) -> str:
+        load = self.load
+        processes = f"{load.processes} process{'' if load.processes == 1 else 'es'}"
+        return (
+            f"write units for an admitted acquire {load.writes_per_acquire:g}, for a refused one 0; at most those of"
+            f" the aggregator, once in {max(1, load.batch_window)} s for each bucket in use; reads of limits, once a"
+            f" minute and bucket for each of {processes}"
+        )
+
+    def _plain(self) -> dict[str, Any]:
+        total = sum_of(self.tenants.values())
+        of_all = total.dollars(self.prices)
+        return {
+            "month": self.month,
+            "by": self.by,
+            "tenants": [{"tenant": name, **self._figures(units)} for name, units in self._dearest()],
+            "total": self._figures(total),
+            "fixed_usd": {name: round(dollars, 6) for name, dollars in self.fixed.items()},
+            "all_usd": round(of_all + sum(self.fixed.values()), 6),
+            "unknown": list(self.unknown),
+            "counted": ["admitted", "refused"],
+            "estimated": ["decision_writes", "usage_writes", "limit_reads", "usd"],
+            "assumed": asdict(self.load),
+            "prices": asdict(self.prices),
+        }
+
+    def _figures(self, units: Units) -> dict[str, Any]:
+        return {**asdict(units), "usd": round(units.dollars(self.prices), 6)}

@@ -1,0 +1,78 @@
+"""Find who is close to a limit: the part of the burst that is gone, and how long the rest lasts at this rate.
+
+A rate is the difference of two looks at a bucket. So all buckets are read once, and after some seconds those that
+are close once more; nothing depends on the aggregator.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, BucketLimit, Limit
+
+
+class Look(NamedTuple):
+    """A bucket, and when it was read, in seconds of a clock that only goes forward."""
+
+    bucket: "Bucket"
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A limit of a bucket that is close. ``used_per_second``: tokens, ``None`` if nobody looked twice."""
+
+    entity_id: str
+    resource: str
+    limit: "Limit"
+    available: int
+    used_per_second: float | None = None
+
+    @property
+    def percent(self) -> float:
+        """The part of the burst that is gone; more than 100 in debt."""
+        return 100 * (self.limit.burst - self.available) / self.limit.burst
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the tokens last if the use goes on and the refill, too; ``None`` if they last, or nobody knows."""
+        if self.used_per_second is None:
+            return None
+        if self.available <= 0:
+            return 0.0
+        net = self.used_per_second - self.limit.refill_amount / self.limit.refill_period
+        return self.available / net if net > 0 else None
+
+
+def nearest(looks: Iterable[Look], percent: float, most: int) -> list[tuple[Near, Look]]:
+    """Return the limits of which at least this part is gone, the closest first, at most ``most``, each with the look at
+    its bucket. A capacity of 0 blocks, and is not near.
+    """
+    found = ((near, look) for look in looks for near in _near(look.bucket, percent))
+    return nlargest(most, found, key=lambda each: each[0].percent)
+
+
+def after(near: Near, before: Look, behind: Look | None) -> Near:
+    """Return a limit as a second look shows it, with the rate between the two."""
+    if behind is None or behind.at <= before.at:
+        return near
+    seconds = behind.at - before.at
+    first, second = (_limit_of(look.bucket, near.limit.name) for look in (before, behind))
+    if first is None or second is None:  # other limits hold now
+        return near
+    used = max(0, second.consumed - first.consumed) / seconds
+    return Near(near.entity_id, near.resource, near.limit, second.available, used)
+
+
+def _near(bucket: "Bucket", percent: float) -> Iterator[Near]:
+    for each in bucket.limits:
+        if each.limit.burst > 0:
+            near = Near(bucket.entity_id, bucket.resource, each.limit, each.available)
+            if near.percent >= percent:
+                yield near
+
+
+def _limit_of(bucket: "Bucket", name: str) -> "BucketLimit | None":
+    return next((each for each in bucket.limits if each.limit.name == name), None)

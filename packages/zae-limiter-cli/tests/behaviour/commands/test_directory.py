@@ -1,0 +1,136 @@
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from support.cli.tables import Table
+from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter_cli.main import main
+
+RPM = Limit.per_minute("rpm", 60)
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, [*args, "-n", "my-app"])
+
+
+def table_of(*args: str) -> list[list[str]]:
+    done = run(*args)
+    assert done.exit_code == 0, done.output
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def json_of(*args: str) -> Any:
+    done = run(*args, "-o", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def filled(table: Table) -> Table:
+    """A parent with two keys, one entity with limits alone, and one with a bucket alone."""
+    repository = table.repository
+    repository.create_entity("acme", "Acme")
+    for key in ("acme/a", "acme/b"):
+        repository.create_entity(key, parent_id="acme", cascade=True)
+    repository.set_limits("own", [RPM], "gpt-4")
+    limiter = SyncRateLimiter(repository, default_limits=[RPM])
+    for resource in ("gpt-4", "gpt-4o"):
+        with limiter.acquire("used", resource, {"rpm": 7}):
+            pass
+    return table
+
+
+def test_every_entity_is_listed_with_what_it_has(filled: Table) -> None:
+    assert table_of("entity", "list") == [
+        ["ENTITY", "PARENT", "CASCADE", "HAS", "NAME"],
+        ["acme", "-", "no", "record", "Acme"],
+        ["acme/a", "acme", "yes", "record", "-"],
+        ["acme/b", "acme", "yes", "record", "-"],
+        ["own", "-", "-", "limits", "-"],
+        ["used", "-", "-", "buckets", "-"],
+    ]
+    assert [row[0] for row in table_of("entity", "list", "--begins-with", "acme/")] == ["ENTITY", "acme/a", "acme/b"]
+    assert [row[0] for row in table_of("entity", "list", "-r", "gpt-4")] == ["ENTITY", "own"]
+    assert run("entity", "list", "-r", "gpt-9").stdout == (
+        "There is no entity with limits of its own on gpt-9 in namespace default.\n"
+    )
+
+
+@pytest.mark.parametrize("resource", [[], ["-r", "_default_"]])
+def test_pages_of_entities_follow_one_another(filled: Table, resource: list[str]) -> None:
+    filled.repository.set_many_limits({(each, "_default_"): [RPM] for each in ("acme", "acme/a", "own")})
+    found, behind = [], None
+    while True:
+        page = json_of("entity", "list", "--rows", "2", *resource, *(["--next", behind] if behind else []))
+        assert len(page["entities"]) <= 2
+        found += [each["entity_id"] for each in page["entities"]]
+        if (behind := page["next"]) is None:
+            break
+    assert found == (["acme", "acme/a", "own"] if resource else ["acme", "acme/a", "acme/b", "own", "used"])
+
+
+def test_more_rows_are_announced_with_the_way_to_them(filled: Table) -> None:
+    done = run("entity", "list", "--rows", "2")
+    assert done.stderr == "There are more: pass --next acme/a, or raise --rows.\n"
+    done = run("bucket", "list", "--rows", "1")
+    assert done.stderr == "There are more: pass --next 'used#gpt-4', or raise --rows.\n"
+    assert [row[:2] for row in table_of("bucket", "list", "--next", "used#gpt-4")][1:] == [["used", "gpt-4o"]]
+
+
+def test_the_tree_has_children_below_their_parents(filled: Table) -> None:
+    assert run("entity", "tree").stdout.splitlines() == [
+        "ENTITY     CASCADE  NAME",
+        "acme       no       Acme",
+        "├─ acme/a  yes      -",
+        "└─ acme/b  yes      -",
+    ]
+    (root,) = json_of("entity", "tree")
+    assert (root["entity_id"], [each["entity_id"] for each in root["children"]]) == ("acme", ["acme/a", "acme/b"])
+    assert json_of("entity", "tree", "acme") == [root]
+    assert json_of("entity", "tree", "acme/a") == [root["children"][0]]
+    done = run("entity", "tree", "--rows", "2")
+    assert (len(done.stdout.splitlines()), done.stderr) == (3, "There are more entities: raise --rows.\n")
+    done = run("entity", "tree", "nobody")
+    assert (done.exit_code, done.stderr) == (1, "Error: there is no entity 'nobody': check the id and --namespace\n")
+
+
+def test_a_terminal_of_ascii_gets_a_tree_of_ascii(filled: Table) -> None:
+    done = CliRunner(charset="ascii").invoke(main, ["entity", "tree", "-n", "my-app"])
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ENTITY", "acme", "|-", "`-"]
+
+
+def test_the_buckets_of_everybody_are_listed_with_what_is_left(filled: Table) -> None:
+    assert table_of("bucket", "list") == [
+        ["ENTITY", "RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "SHARDS"],
+        ["used", "gpt-4", "rpm", "53", "60", "60/min", "1"],
+        ["used", "gpt-4o", "rpm", "53", "60", "60/min", "1"],
+    ]
+    of_one = json_of("bucket", "list", "-r", "gpt-4")
+    assert [each["resource"] for each in of_one["buckets"]] == ["gpt-4"]
+    assert of_one["buckets"] == json_of("bucket", "show", "used", "-r", "gpt-4")
+
+
+def test_an_empty_namespace_says_so(table: Table) -> None:
+    assert run("entity", "list").stdout == "There is no entity in namespace default.\n"
+    assert run("bucket", "list").stdout == "There is no bucket in namespace default: everybody has all tokens.\n"
+    assert "`zae-limiter entity create` makes one" in run("entity", "tree").stdout
+    assert (json_of("entity", "list"), json_of("entity", "tree")) == ({"entities": [], "next": None}, [])
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["entity", "list", "--next", ""], "next"),
+        (["bucket", "list", "--next", "nonsense"], "must be the next of a page before"),
+        (["entity", "list", "--rows", "0"], "0 is not in the range x>=1"),
+        (["bucket", "list", "-r", "_default_"], "resource"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_is_one_line(table: Table, args: list[str], told: str) -> None:
+    done = run(*args)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert told in line

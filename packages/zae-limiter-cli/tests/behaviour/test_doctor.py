@@ -1,0 +1,256 @@
+"""`zae-limiter doctor`: what it finds in a stack of moto, in a file, and where AWS does not answer or refuses."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
+
+from support.cli.calls import answering
+from zae_limiter import Limit, SyncRepository
+from zae_limiter_cli.main import main
+
+ROLE = "arn:aws:sts::123456789012:assumed-role/on-call/alice"
+BLOCKS = "rights: block, lift, and all that changes system, resource, entity, bucket"
+READS = "rights: why, usage, audit, and each show and list"
+
+
+def run(*args: str) -> Result:
+    return CliRunner(env={"COLUMNS": "60"}).invoke(main, ["doctor", *args])
+
+
+def found(*args: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and each check by its name."""
+    done = run(*(args or ("-n", "my-app")), "-o", "json")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    document = json.loads(done.stdout)
+    assert document["ok"] is (done.exit_code == 0)
+    for each in document["checks"]:
+        assert each["state"] in {"ok", "warn", "fail", "unknown", "n/a"}
+        assert each["message"]
+        assert each["fix"] or each["state"] not in {"warn", "fail"}, each
+    return done.exit_code, {each["check"]: each for each in document["checks"]}
+
+
+def states(checks: dict[str, Any]) -> dict[str, str]:
+    return {name: each["state"] for name, each in checks.items() if not name.startswith("rights")}
+
+
+def denied(code: str = "AccessDeniedException") -> Callable[[], NoReturn]:
+    def answer() -> NoReturn:
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "Any")
+
+    return answer
+
+
+@contextmanager
+def answers(**operations: Callable[[], Any]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for operation, answer in operations.items():
+            stack.enter_context(answering(operation, answer))
+        yield
+
+
+def identity(arn: str = ROLE, date: datetime | None = None) -> dict[str, Any]:
+    headers = {"date": format_datetime(date or datetime.now(UTC), usegmt=True)}
+    return {"Arn": arn, "Account": "123456789012", "ResponseMetadata": {"HTTPHeaders": headers}}
+
+
+@pytest.fixture
+def stack(aws: str) -> None:
+    done = CliRunner().invoke(main, ["deploy", "-n", "my-app", "-q", "--alarms"])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stack")
+def test_a_fresh_stack_is_well_but_for_alarms_that_tell_nobody() -> None:
+    code, checks = found()
+    assert (code, set(states(checks).values())) == (0, {"ok", "warn"})
+    assert [name for name, state in states(checks).items() if state == "warn"] == ["alarms"]
+    assert "--alarm-topic-arn" in checks["alarms"]["fix"]
+    assert checks[READS]["state"] == "ok"
+    assert checks[BLOCKS]["state"] == "unknown"
+    assert "iam:SimulatePrincipalPolicy" in checks[BLOCKS]["fix"]
+
+
+def alarm(name: str, *topics: str, state: str = "OK") -> None:
+    """Make an alarm, which moto's CloudFormation does not."""
+    cloudwatch = boto3.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        AlarmActions=list(topics),
+        MetricName="Errors",
+        Namespace="AWS/Lambda",
+        Period=300,
+        EvaluationPeriods=1,
+        Threshold=1,
+        Statistic="Sum",
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="test")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stack")
+def test_alarms_that_ring_that_tell_nobody_or_to_which_nobody_listens_are_found() -> None:
+    alarm("my-app-2-AggregatorErrorsAlarm-OTHER", state="ALARM")  # of another stack
+    assert found()[1]["alarms"]["message"] == "there is none: nobody is told when the aggregator fails"
+    name = "my-app-AggregatorErrorsAlarm-1A2B"
+    alarm(name)
+    assert found()[1]["alarms"]["message"] == "of 1 alarm, 1 without anybody to tell"
+    sns = boto3.client("sns")
+    topic = sns.create_topic(Name="on-call")["TopicArn"]
+    alarm(name, topic)
+    _, checks = found()
+    assert (checks["alarms"]["state"], topic in checks["alarms"]["message"]) == ("warn", True)
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:123456789012:q")
+    assert found()[1]["alarms"]["state"] == "ok"
+    alarm(name, topic, state="ALARM")
+    code, checks = found()
+    assert (code, checks["alarms"]["state"], name in checks["alarms"]["message"]) == (1, "fail", True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stack")
+def test_iam_is_asked_about_the_role_of_a_session() -> None:
+    def simulated(**decisions: str) -> Callable[[], Any]:
+        results = [{"EvalActionName": f"dynamodb:{name}", "EvalDecision": each} for name, each in decisions.items()]
+        return lambda: {"EvaluationResults": results}
+
+    with answers(GetCallerIdentity=identity, SimulatePrincipalPolicy=simulated(PutItem="allowed")):
+        assert {each["state"] for name, each in found()[1].items() if name.startswith("rights")} == {"ok"}
+    with answers(GetCallerIdentity=identity, SimulatePrincipalPolicy=simulated(PutItem="implicitDeny")):
+        code, checks = found()
+    assert (code, checks[BLOCKS]["state"]) == (0, "warn")  # who reads only needs no more
+    assert checks[BLOCKS]["message"] == "IAM refuses dynamodb:PutItem"
+    assert checks[BLOCKS]["fix"] == "if you need it: attach FullPolicy of the stack"
+    root = identity("arn:aws:iam::123456789012:root")
+    with answers(GetCallerIdentity=lambda: root):
+        assert found()[1][BLOCKS]["state"] == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stack")
+def test_what_is_refused_is_unknown_and_the_rest_is_checked() -> None:
+    refused = (
+        "DescribeStacks",
+        "DescribeAlarms",
+        "Scan",
+        "Query",
+        "SimulatePrincipalPolicy",
+        "ListEventSourceMappings",
+    )
+    with answers(**dict.fromkeys(refused, denied())):
+        code, checks = found()
+    assert code == 0
+    unknown = [name for name, state in states(checks).items() if state == "unknown"]
+    assert unknown == ["stack", "stream", "dead letters", "alarms", "sizes"]
+    assert checks["alarms"]["fix"] == "allow cloudwatch:DescribeAlarms"
+    assert (checks["table"]["state"], checks["aggregator"]["state"]) == ("ok", "ok")
+    assert (checks[READS]["state"], checks[READS]["details"]["denied"]) == ("warn", ["dynamodb:Query"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stack")
+def test_wide_items_and_other_releases_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter_cli.doctor.stack.version", lambda _: "9.9.9")
+    item = {"PK": {"S": "ns/ENTITY#wide"}, "SK": {"S": "#META"}, "metadata": {"S": "x" * 250_000}}
+    boto3.client("dynamodb").put_item(TableName="my-app", Item=item)
+    _, checks = found()
+    assert (checks["sizes"]["state"], "ENTITY#wide" in checks["sizes"]["message"]) == ("warn", True)
+    assert checks["aggregator"]["state"] == "warn"
+    assert "`zae-limiter upgrade --name my-app`" in checks["aggregator"]["fix"]
+
+
+def test_no_stack_no_region_no_credentials_no_profile_are_failures(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, checks = found()
+    assert (code, checks["stack"]["state"], checks["table"]["state"]) == (1, "fail", "fail")
+    assert "`zae-limiter list`" in checks["stack"]["fix"]
+    for error in ("ExpiredToken", "InvalidClientTokenId"):
+        with answers(GetCallerIdentity=denied(error)):
+            assert found()[1]["credentials"]["message"] == f"AWS refuses them: {error}"
+    assert found("--profile", "nobody")[0] == 1
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    code, checks = found()
+    assert (code, list(checks), checks["region"]["state"]) == (1, ["region"], "fail")
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, "ok"), (30, "warn"), (-30, "warn"), (400, "fail"), (-400, "fail")])
+def test_the_clock_is_compared_with_that_of_aws(aws: str, seconds: int, state: str) -> None:
+    date = datetime.now(UTC) - timedelta(seconds=seconds)
+    with answers(GetCallerIdentity=lambda: identity(date=date)):
+        _, checks = found()
+    assert checks["clock"]["state"] == state
+    assert abs(checks["clock"]["details"]["skew_seconds"] - seconds) < 5
+    no_date = {**identity(), "ResponseMetadata": {}}
+    with answers(GetCallerIdentity=lambda: no_date):
+        assert found()[1]["clock"]["state"] == "unknown"
+
+
+def test_an_outage_fails_soon_and_breaks_nothing(aws: str) -> None:
+    code, checks = found("--endpoint-url", "http://127.0.0.1:1")
+    assert code == 1
+    assert (checks["credentials"]["state"], checks["stack"]["state"]) == ("fail", "fail")
+    assert {each["state"] for name, each in checks.items() if name not in {"region", "credentials", "stack"}} == {
+        "unknown"
+    }
+    assert "check the network" in checks["stack"]["fix"]
+
+
+@pytest.mark.parametrize("junk", [{}, None, [], {"Stacks": None, "Table": 3}], ids=str)
+def test_an_answer_that_is_none_breaks_one_check(aws: str, junk: Any) -> None:
+    operations = ("DescribeStacks", "DescribeTable", "GetFunction", "DescribeAlarms", "Scan", "GetCallerIdentity")
+    with answers(**dict.fromkeys(operations, lambda: junk)):
+        _, checks = found()
+    assert checks["table"]["state"] == "unknown"
+    assert "the check broke" in checks["table"]["message"]
+
+
+def test_people_see_lines_that_fit(aws: str) -> None:
+    done = run("-n", "my-app")
+    assert (done.exit_code, done.stderr) == (1, "")
+    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert done.stdout.splitlines()[0] == "ok       region         us-east-1"
+    assert " -> " in done.stdout
+    assert " fail, " in done.stdout.splitlines()[-1]
+
+
+def test_a_file_is_checked_and_what_does_not_apply_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    with SyncRepository.open(store=f"sqlite:///{path}") as repository:
+        repository.set_system_defaults([Limit.per_minute("rpm", 1)])
+    before = path.read_bytes()
+    code, checks = found("--store", f"sqlite:///{path}")
+    assert (code, path.read_bytes()) == (0, before)
+    assert [name for name, state in states(checks).items() if state == "ok"] == ["file", "content", "version", "sizes"]
+    assert checks["alarms"]["state"] == checks["rights"]["state"] == "n/a"
+
+
+def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.db"
+    code, checks = found("--store", f"sqlite:///{missing}")
+    assert (code, checks["file"]["state"], missing.exists()) == (1, "fail", False)
+    junk = tmp_path / "junk.db"
+    junk.write_bytes(b"no database at all" * 1000)
+    code, checks = found("--store", f"sqlite:///{junk}")
+    assert (code, checks["content"]["state"]) == (1, "fail")
+    busy = tmp_path / "busy.db"
+    with closing(sqlite3.connect(busy)) as database:
+        database.execute("CREATE TABLE t (x)")
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("BEGIN EXCLUSIVE")
+        assert found("--store", f"sqlite:///{busy}")[1]["content"]["state"] == "unknown"
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE t (x)")
+    code, checks = found("--store", f"sqlite:///{other}")
+    assert checks["content"]["state"] == "ok"

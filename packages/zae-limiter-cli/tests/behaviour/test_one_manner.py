@@ -1,0 +1,159 @@
+"""Every command in one manner: the same options for one idea, JSON where something is shown, ways out of errors."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from zae_limiter_cli.main import main
+
+SHORT = {
+    "-n": "name",
+    "-N": "namespace",
+    "-r": "resource",
+    "-e": "entity",
+    "-o": "output",
+    "-y": "yes",
+    "-q": "quiet",
+    "-f": "file",
+    "-l": "limit",
+    "-m": "metadata",
+    "-t": "tokens",
+    "-c": "consume",
+    "-d": "detach",
+}
+AS_TAIL_HAS_IT = {("local logs", "-f")}
+WITHOUT_JSON = {
+    "demo": "draws a show",
+    "limits cfn-template": "prints a template, which is a document",
+    "limits export": "prints a manifest, which is a document",
+    "limits schema": "prints JSON anyway",
+    "cfn-template": "prints a template, which is a document",
+    "lambda-export": "writes a file",
+    "local up": "runs",
+    "local down": "shows nothing",
+    "local logs": "prints lines as they come",
+    "local env": "prints a script, by --format",
+}
+
+
+def commands(
+    command: click.Command = main, context: click.Context | None = None, *path: str
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its path, groups apart."""
+    context = context or click.Context(main)
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command
+        return
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        assert child is not None
+        yield from commands(child, click.Context(child, parent=context, info_name=name), *path, name)
+
+
+ALL = dict(commands())
+every_command = pytest.mark.parametrize("path", ALL)
+
+
+def options_of(path: str) -> list[click.Option]:
+    return [each for each in ALL[path].params if isinstance(each, click.Option) and not each.hidden]
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+@every_command
+def test_a_short_name_has_one_meaning(path: str) -> None:
+    for option in options_of(path):
+        for name in option.opts:
+            if len(name) == 2 and (path, name) not in AS_TAIL_HAS_IT:
+                assert f"--{SHORT[name]}" in option.opts, (path, name)
+
+
+@every_command
+def test_an_idea_with_a_short_name_has_it_everywhere(path: str) -> None:
+    short = {f"--{word}": name for name, word in SHORT.items()}
+    for option in options_of(path):
+        if option.opts[0] in short:
+            assert short[option.opts[0]] in option.opts, (path, option.opts)
+
+
+@every_command
+def test_what_shows_something_shows_it_as_json_too(path: str) -> None:
+    output = next((each for each in options_of(path) if "--output" in each.opts), None)
+    if path in WITHOUT_JSON:
+        assert output is None, f"{path} has JSON now: take it off the list"
+        return
+    assert output is not None, path
+    assert isinstance(output.type, click.Choice)
+    assert "json" in output.type.choices
+
+
+@every_command
+def test_an_entity_or_resource_in_question_has_the_same_name_everywhere(path: str) -> None:
+    names = {each.name for each in ALL[path].params if isinstance(each, click.Argument)}
+    assert not names & {"entity", "id", "user", "key"}, "an argument that is an entity is ENTITY_ID"
+    assert ("entity_id" in names) + any("--entity" in each.opts for each in options_of(path)) <= 1
+
+
+@every_command
+def test_an_unknown_option_and_a_wrong_format_have_a_way_out(path: str) -> None:
+    done = run(*path.split(), "--no-such-option")
+    (line,) = done.stderr.splitlines()
+    assert (done.exit_code, line.endswith(f"See `main {path} --help`.")) == (1, True)
+    if path not in WITHOUT_JSON:
+        (line,) = run(*path.split(), "-o", "jsn").stderr.splitlines()
+        assert "'json'" in line
+
+
+@every_command
+def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: str, tmp_path: Path) -> None:
+    """Every command that takes a namespace, on a file that has another one."""
+    command, url = ALL[path], f"sqlite:///{tmp_path / 'limits.db'}"
+    if not any("--namespace" in each.opts for each in command.params) or path.startswith(("limits", "copy")):
+        pytest.skip("takes no namespace of the table")
+    if path == "usage cost":
+        pytest.skip("is for stacks")
+    assert run("namespace", "register", "there", "--store", url).exit_code == 0
+    needed = [word for each in command.params if each.required for word in _given(each)]
+    extra = {"usage list": ["-e", "e"], "usage summary": ["-e", "e"], "bucket tell": ["--system", "-y"]}
+    extra |= {"lift": ["--by", "2"], "entity update": ["--entity-name", "x"], "system set-defaults": ["-l", "rpm:1"]}
+    yes = ["-y"] if any("--yes" in each.opts for each in command.params) and path not in extra else []
+    done = run(*path.split(), *needed, *extra.get(path, []), *yes, "-N", "missing", "--store", url)
+    assert done.exit_code == 1, done.output
+    told = "Error: there is no namespace 'missing': `zae-limiter namespace list` lists the namespaces\n"
+    assert done.stderr == told
+
+
+def _given(parameter: click.Parameter) -> list[str]:
+    values = {"limits": "rpm:1", "tokens": "rpm:1", "month": "2026-11", "resource": "r"}
+    value = values.get(str(parameter.name), "x")
+    return [value] if isinstance(parameter, click.Argument) else [parameter.opts[0], value]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["entty", "list"], "`main entity`"),
+        (["entity", "lst"], "`main entity list`"),
+        (["plan"], "`main limits plan`"),
+        (["limits", "top"], "`main usage top`"),
+        (["dokter"], "`main doctor`"),
+        (["show"], "`main entity show` or `main bucket show` or `main namespace show`"),
+    ],
+    ids=str,
+)
+def test_a_mistyped_command_gets_the_one_that_may_be_meant(words: list[str], meant: str) -> None:
+    done = run(*words)
+    assert (done.exit_code, f" Did you mean {meant}? See `main" in done.stderr) == (1, True)
+
+
+def test_nothing_is_guessed_for_a_word_that_is_like_none() -> None:
+    assert run("xyzzy").stderr == "Error: No such command 'xyzzy'. See `main --help`.\n"
+
+
+def test_a_mistyped_option_gets_the_one_that_may_be_meant() -> None:
+    assert "--resource" in run("bucket", "show", "e", "--resuorce", "r").stderr

@@ -1,0 +1,177 @@
+"""Every entity and every bucket of a namespace, in pages, by indexes that may be a moment behind the table.
+
+An entity is known by its record, by limits of its own, or by a bucket, and no index has all three in one order. So a
+page of entities merges ranges that are each sorted by id: that of the records, that of the buckets, and for each
+resource that of its entity configs. Each range gives its first ids behind the page before; the first of them all are
+the page. So a page costs some queries, however many entities there are, and memory holds one page.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from ...exceptions import ValidationError
+from ...operations.values import Item, Page, Query
+from ...schema import keys
+from ...schema.attributes import GSI4SK, PK
+from ...schema.entities import read_entity
+from ...schema.items import BucketId, BucketState
+from ...values.buckets import BucketPage
+from ...values.entities import Entity, EntityPage, KnownEntity
+from ...values.naming import check_identifier, check_resource
+from ..bucket.reading import bucket_of, bucket_of_row, checked_state
+from ..index_rows import IndexRows, report
+from ..process.namespace_state import NamespaceState, bucket_key
+from ..retry import key_of, read_all, with_retries
+from ..steps import Flow
+from ..validation import validate_page_size
+from .entities import meta_key
+from .listing import config_row_reader, in_force, resources_with_entity_limits
+
+BEHIND: Final = "$"  # follows "#", and no name in a key has either
+
+Reader = Callable[[Item], str]
+
+
+def list_entities(
+    namespace_state: NamespaceState, *, limit: int, behind: str | None, begins_with: str
+) -> Flow[EntityPage]:
+    """Return up to ``limit`` entities whose id begins so, behind an id, in the order of their keys."""
+    validate_page_size(limit)
+    after = None if behind is None else keys.encode(check_identifier("next", behind))
+    prefix = keys.encode(check_identifier("begins_with", begins_with)) if begins_with else ""
+    rows = IndexRows(namespace_state.namespace_id)
+    records = yield from _first(_records(rows, prefix, after), rows, lambda item: _of_record(rows, item), limit + 1)
+    buckets = yield from _first(_buckets(rows, prefix, after), rows, _of_bucket, limit + 1)
+    limits: set[str] = set()
+    for resource in (yield from resources_with_entity_limits(namespace_state)):
+        limits |= yield from _with_limits(namespace_state, rows, resource, prefix, after, limit + 1)
+    known = sorted(records | buckets | limits, key=keys.encode)
+    shown = known[:limit]
+    found = yield from _read_records(namespace_state, rows, [each for each in shown if each in records])
+    yield from report(rows)
+    entities = (KnownEntity(each, found.get(each), each in limits, each in buckets) for each in shown)
+    readable = tuple(each for each in entities if each.record or each.has_limits or each.has_buckets)
+    return EntityPage(readable, shown[-1] if len(known) > limit else None)
+
+
+def list_buckets(
+    namespace_state: NamespaceState, resource: str | None, *, limit: int, behind: str | None
+) -> Flow[BucketPage]:
+    """Return up to ``limit`` buckets of the namespace or of a resource, behind the ``next`` of the page before."""
+    validate_page_size(limit)
+    resource = None if resource is None else check_resource("resource", resource)
+    rows = IndexRows(namespace_state.namespace_id)
+    query: Query | None = _bucket_query(rows.namespace_id, resource, behind, limit + 1)
+    places: dict[tuple[str, str], list[BucketId]] = {}
+    while query is not None and len(places) <= limit:  # the first of the next bucket ends the shards of the last
+        page: Page = yield from with_retries(query)
+        for bucket in rows.read(page.items, bucket_of_row):
+            places.setdefault((bucket.entity_id, bucket.resource), []).append(bucket)
+        query = None if page.next is None else replace(query, start=page.next)
+    shown = dict(islice(places.items(), limit))
+    states = yield from _read_states(namespace_state, rows, [each for shards in shown.values() for each in shards])
+    yield from report(rows)
+    now_ms = namespace_state.now()
+    buckets = tuple(bucket_of(states[place], now_ms) for place in shown if place in states)
+    return BucketPage(buckets, _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
+
+
+def _records(rows: IndexRows, prefix: str, after: str | None) -> Query:
+    begin = keys.pk_entity(rows.namespace_id, "")
+    return Query(
+        keys.gsi4_pk(rows.namespace_id),
+        "GSI4",
+        begins_with=begin + prefix,
+        after=None if after is None else begin + after,
+    )
+
+
+def _buckets(rows: IndexRows, prefix: str, after: str | None) -> Query:
+    begin = keys.pk_buckets_of_namespace(rows.namespace_id)
+    behind = None if after is None else f"{begin}{after}{BEHIND}"
+    return Query(keys.gsi4_pk(rows.namespace_id), "GSI4", begins_with=begin + prefix, after=behind)
+
+
+def _with_limits(
+    namespace_state: NamespaceState, rows: IndexRows, resource: str, prefix: str, after: str | None, most: int
+) -> Flow[set[str]]:
+    """Return the first entities with limits in force on a resource, or on all (``_default_``)."""
+    read = config_row_reader(rows, resource)
+
+    def entity(item: Item) -> str | None:
+        return next((each.entity_id for each in in_force([read(item)], namespace_state)), None)
+
+    pk = keys.gsi3_pk_entity_config(rows.namespace_id, resource)
+    behind = None if after is None else f"{after}{BEHIND}"
+    query = Query(pk, "GSI3", begins_with=prefix or None, after=behind)
+    return (yield from _first(query, rows, entity, most))
+
+
+def _first(query: Query, rows: IndexRows, reader: Callable[[Item], str | None], most: int) -> Flow[set[str]]:
+    """Return the first ``most`` different ids in the rows of a query."""
+    found: dict[str, None] = {}
+    following: Query | None = replace(query, limit=most)
+    while following is not None and len(found) < most:
+        page: Page = yield from with_retries(following)
+        found |= dict.fromkeys(each for each in rows.read(page.items, reader) if each is not None)
+        following = None if page.next is None else replace(following, start=page.next)
+    return set(islice(found, most))
+
+
+def _of_record(rows: IndexRows, item: Item) -> str:
+    """Return the entity in a row of its record. Raises ``ValueError`` for any other row."""
+    namespace_id, entity_id = keys.parse_entity_pk(item[PK])
+    if namespace_id != rows.namespace_id or key_of(item).sk != keys.sk_meta() or item[GSI4SK] != item[PK]:
+        raise ValueError("not as the record of an entity")
+    return check_identifier("entity_id", entity_id)
+
+
+def _of_bucket(item: Item) -> str:
+    return bucket_of_row(item).entity_id
+
+
+def _read_records(
+    namespace_state: NamespaceState, rows: IndexRows, entity_ids: Iterable[str]
+) -> Flow[dict[str, Entity]]:
+    found = yield from read_all([meta_key(namespace_state, each) for each in entity_ids])
+    return {entity.entity_id: entity for entity in rows.read(found.values(), read_entity)}
+
+
+def _read_states(
+    namespace_state: NamespaceState, rows: IndexRows, buckets: Iterable[BucketId]
+) -> Flow[dict[tuple[str, str], list[BucketState]]]:
+    """Return the states of shards, by entity and resource."""
+    found = yield from read_all([bucket_key(each) for each in buckets])
+    now_ms = namespace_state.now()
+    states: dict[tuple[str, str], list[BucketState]] = {}
+    for state in rows.read(found.values(), lambda item: checked_state(item, now_ms)):
+        states.setdefault((state.id.entity_id, state.id.resource), []).append(state)
+    return states
+
+
+def _bucket_query(ns: str, resource: str | None, behind: str | None, limit: int) -> Query:
+    entity, on = (None, None) if behind is None else _parse_next(behind)
+    if resource is None:
+        begin = keys.pk_buckets_of_namespace(ns)
+        after = None if entity is None else f"{begin}{entity}#{on}{BEHIND}"
+        return Query(keys.gsi4_pk(ns), "GSI4", begins_with=begin, after=after, limit=limit)
+    after = None if entity is None else f"{keys.INDEX_BUCKET_PREFIX}{entity}{BEHIND}"
+    pk = keys.gsi2_pk_resource(ns, resource)
+    return Query(pk, "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX, after=after, limit=limit)
+
+
+def _next_bucket(entity_id: str, resource: str) -> str:
+    return f"{keys.encode(entity_id)}#{keys.encode(resource)}"
+
+
+def _parse_next(behind: str) -> tuple[str, str]:
+    """Return both parts of a ``next``, as keys have them. Raises ``ValidationError``."""
+    try:
+        entity, resource = behind.split("#")
+        check_identifier("next", keys.decode(entity))
+        check_resource("next", keys.decode(resource))
+    except (AttributeError, ValueError):  # a ValidationError is one, too
+        raise ValidationError("next", behind, "must be the next of a page before") from None
+    return entity, resource
