@@ -15,6 +15,7 @@ from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.live import screen
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
+from zae_limiter_cli.live.rows import Place
 from zae_limiter_cli.live.screen import Ask, Output, TopScreen, command_of
 from zae_limiter_cli.main import main
 
@@ -158,7 +159,7 @@ def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
 def test_an_entity_that_looks_like_an_option_is_an_entity(file: Path, what: str) -> None:
     with SyncRepository.sqlite(file) as repository:
         repository.set_limits("--yes", [Limit.per_minute("rpm", 1)], "gpt-4")
-    words = command_of(what, screen.Place("--yes", "gpt-4"), ["--store", f"sqlite:///{file}"])
+    words = command_of(what, Place("--yes", "gpt-4"), ["--store", f"sqlite:///{file}"])
     done = CliRunner().invoke(main, words)
     said = {"usage": "No usage", "changes": "limits_set"}.get(what, "--yes")
     assert (done.exit_code, said in done.output) == (0, True)
