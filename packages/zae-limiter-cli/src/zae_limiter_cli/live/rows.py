@@ -12,6 +12,7 @@ Order = Literal["refused", "full", "rate", "entity"]
 ORDERS: Final[tuple[Order, ...]] = ("refused", "full", "rate", "entity")
 
 MINUTE_MS: Final = 60_000
+LOW, VERY_LOW = 0.25, 0.05  # parts left from which a row is marked
 FULL, EMPTY, FULL_PLAIN, EMPTY_PLAIN = "█", "░", "#", "."
 
 

@@ -1,13 +1,9 @@
 """The screen of `top`: a table that follows the namespace, and the output of the commands that its keys run.
 
-A key runs the command of `zae-limiter` that does it, in a process of its own, and shows the command: what an operator
-learns here works in a script, and what a command refuses is refused here.
+A key runs the command of `zae-limiter` that does it, and shows the command (``running``).
 """
 
-import os
 import shlex
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar, Final
@@ -25,49 +21,11 @@ from zae_limiter_manifest.problems import printable
 from ..errors import one_line
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Place, Reading, Row, cells, heads, rows_of
+from .rows import LOW, ORDERS, VERY_LOW, Order, Place, Reading, Row, cells, heads, rows_of
+from .running import CHANGES, command_of, run
 
 WIDE: Final = 100  # columns
 RATE_SECONDS: Final = 30  # over which rates are measured
-COMMAND_SECONDS: Final = 60
-LOW, VERY_LOW = 0.25, 0.05
-
-COMMANDS: Final = {
-    "why": (["why"], [], False),
-    "lift": (["lift"], ["--by", "2", "--until", "1h"], True),
-    "block": (["block"], ["--yes"], True),
-    "usage": (["usage", "summary"], ["--since", "24h"], False),
-    "changes": (["audit", "list"], ["--since", "24h"], False),
-}
-
-
-def command_of(what: str, place: Place, options: Sequence[str]) -> list[str]:
-    """Return the words behind `zae-limiter` for a key on a row."""
-    words, more, _ = COMMANDS[what]
-    if what == "changes":
-        return [*words, *more, *options, "--entity", place.entity_id]
-    if what == "usage":
-        return [*words, *more, *options, "--entity", place.entity_id, "-r", place.resource]
-    return [*words, "-r", place.resource, *more, *options, "--", place.entity_id]
-
-
-def run(words: Sequence[str], width: int) -> str:
-    """Return what a command prints, errors too."""
-    program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", *words]
-    env = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
-    try:
-        done = subprocess.run(
-            program,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            env=env,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no answer within {COMMAND_SECONDS} s"
-    return (done.stdout + done.stderr).rstrip()
 
 
 class Ask(ModalScreen[bool]):
@@ -232,7 +190,7 @@ class TopScreen(App[None]):
         if place is None:
             return
         words = command_of(what, place, self._options)
-        if not COMMANDS[what][2]:
+        if what not in CHANGES:
             self.push_screen(Output(words))
             return
 
