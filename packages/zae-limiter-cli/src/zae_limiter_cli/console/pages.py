@@ -59,7 +59,7 @@ class Pages:
                 self._readings.append(self._reader.read())
                 self._read_at = now
             last, before = self._readings[-1], self._readings[0] if len(self._readings) > 1 else None
-        return [_shown(row) for row in rows_of(last, before, order, only)]
+        return [_shown(row) for row in rows_of(last, before, order, only)[: self._reader.most]]
 
     def health(self) -> str:
         """Return the line of the stack's parts."""

@@ -28,7 +28,7 @@ class Reader:
     def __init__(self, repository: "SyncRepository", resource: str | None, most: int) -> None:
         self._repository = repository
         self._resource = resource
-        self._most = most
+        self.most = most
         self._usage: dict[Place, EntityUsage] = {}
         self._usage_ms = self._hour_ms = 0
         self._usage_at = self._change_at = 0.0  # instants of `monotonic` for the next look
@@ -43,9 +43,9 @@ class Reader:
         if monotonic() >= self._change_at:
             self._read_change()
             self._change_at = monotonic() + CHANGES_SECONDS
-        buckets = self._repository.get_buckets_at([*self._usage][: self._most]) if self._usage else []
-        if len(buckets) < self._most:
-            buckets += self._repository.list_buckets(self._resource, limit=self._most - len(buckets)).buckets
+        buckets = self._repository.get_buckets_at([*self._usage][: self.most]) if self._usage else []
+        if len(buckets) < self.most:
+            buckets += self._repository.list_buckets(self._resource, limit=self.most - len(buckets)).buckets
         found = {Place(each.entity_id, each.resource): each for each in buckets}
         return Reading(self._now_ms(), self._hour_ms, self._usage_ms, self._usage, found)
 
@@ -58,7 +58,7 @@ class Reader:
             each
             for by in ("total_refused", "total_events")
             for each in self._repository.get_top_usage(
-                self._resource, by=by, start=hour, end=hour + timedelta(hours=1), limit=self._most
+                self._resource, by=by, start=hour, end=hour + timedelta(hours=1), limit=self.most
             )
         ]
         self._usage = {Place(each.entity_id, each.resource): each for each in most}

@@ -159,7 +159,7 @@ class TopScreen(App[None]):
         chosen = self._chosen()
         last = self._readings[-1]
         before = self._readings[0] if len(self._readings) > 1 else None
-        self._shown = rows_of(last, before, self._order, self._only)
+        self._shown = rows_of(last, before, self._order, self._only)[: self._reader.most]
         table.clear(columns=True)
         table.add_columns(*heads(wide=wide))
         for row in self._shown:
