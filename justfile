@@ -183,6 +183,7 @@ pictures:
 # The picture of the README: the last screen of `zae-limiter demo`
 demo-picture:
     PYTHONPATH=tools uv run python -m website.demo
+    PYTHONPATH=tools uv run python -m website.top
 
 # Every page of the site in headless Chromium (apt-get install chromium): phone and desk, light and dark
 docs-check folder="site": (docs folder)

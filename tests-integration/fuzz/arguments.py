@@ -119,6 +119,7 @@ SOUND_OF: dict[tuple[str, str], st.SearchStrategy[Any]] = {
     ("get_namespace_audit_events", "start"): tokens,
     ("get_audit_events", "entity_id"): entities | st.sampled_from(["$SYSTEM", "$RESOURCE:r"]),
     ("delete_many_limits", "places"): st.lists(places, max_size=3),
+    ("get_buckets_at", "places"): st.lists(st.tuples(entities, resources), max_size=3),
 }
 NEVER_JUNK = {"on_progress", "max_wait", "writes_per_second"}  # the caller's own function; a time that may be long
 

@@ -50,6 +50,7 @@ async def buckets(api_case: ApiCase) -> None:
     assert bucket is not None
     assert (bucket.available, await repository.get_buckets("a")) == ({"rpm": 0, "tpm": 1000}, [bucket])
     assert (await repository.get_bucket("nobody", "r"), await repository.get_buckets("nobody")) == (None, [])
+    assert await repository.get_buckets_at([("nobody", "r"), ("a", "r"), ("a", "r")]) == [bucket]
     first = await repository.list_buckets(limit=1)
     assert (first.buckets, (await repository.list_buckets("r", next=first.next)).next) == ((bucket,), None)
     known = await repository.list_entities(begins_with="b")
@@ -69,6 +70,7 @@ async def buckets(api_case: ApiCase) -> None:
         ValidationError,
         repository.get_bucket("a", "r "),
         repository.get_buckets(" "),
+        repository.get_buckets_at([("a", " ")]),
         repository.get_resource_capacity(""),
         repository.list_buckets(limit=0),
         repository.list_entities(next=" "),
@@ -264,6 +266,7 @@ async def without_the_store(api_case: ApiCase) -> None:
         limiter.get_children("e"),
         repository.get_bucket("e", "r"),
         repository.get_buckets("e"),
+        repository.get_buckets_at([("e", "r")]),
         repository.get_resource_capacity("r"),
         repository.list_buckets(),
         repository.list_entities(),

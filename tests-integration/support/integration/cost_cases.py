@@ -93,6 +93,7 @@ BUCKETS = [
     case("get_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
     case("get_buckets", KEY, MODEL, when="of one resource", before=WARM),
     case("get_buckets", KEY, when="10 resources", before=(at.buckets(1, 10),)),
+    case("get_buckets_at", [(each, MODEL) for each in at.ids(50)], when="50 of them", before=(at.buckets(1000, 1),)),
     case("get_resource_capacity", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
     case("list_buckets", when="a page of 100, of 1,000", before=(at.buckets(1000, 1),)),
     case("reset_bucket", KEY, MODEL, before=WARM),

@@ -18,6 +18,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "resource": Entry("resource.group:resource", "Manage the limits of a resource."),
     "entity": Entry("entity.group:entity", "Manage entities and their own limits."),
     "why": Entry("why:why", "Show why an entity is refused, by which limit, and until when."),
+    "top": Entry("top:top", "Watch a namespace: tokens, refusals, who is refused by whom."),
+    "console": Entry("console:console", "Show a namespace in a browser: refusals, reasons, usage, changes."),
     "doctor": Entry(
         "doctor:doctor", "Look for what is wrong with a stack, a file or the caller, and say how to mend it."
     ),

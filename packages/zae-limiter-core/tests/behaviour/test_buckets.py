@@ -72,6 +72,7 @@ async def test_the_shards_of_a_bucket_are_summed(world: World) -> None:
     assert bucket.shard_count == 2
     assert bucket.limits == (BucketLimit(RPM, 39, 21), BucketLimit(TPM, 8_499, 501))
     assert await limiter.repository.get_buckets("e") == [bucket]
+    assert await limiter.repository.get_buckets_at([("nobody", "r"), ("e", "r")]) == [bucket]
     capacity = await limiter.repository.get_resource_capacity("r")
     assert capacity.limits == (LimitCapacity("rpm", 60, 39, 1), LimitCapacity("tpm", 6_000, 8_499, 1))
     assert capacity.entities == 1
@@ -165,10 +166,13 @@ async def test_pages_are_followed_to_the_end(async_world: World) -> None:
         ("get_bucket", ("e", "_default_")),
         ("get_buckets", ("e ", None)),
         ("get_buckets", ("e", "")),
+        ("get_buckets_at", ([("e", "r"), ("e", "_default_")],)),
+        ("get_buckets_at", ([("e",)],)),
+        ("get_buckets_at", ([("e", f"r-{number}") for number in range(1001)],)),
         ("get_resource_capacity", ("1 ",)),
     ],
 )
-async def test_bad_names_are_refused_before_any_request(world: World, method: str, arguments: tuple[str, ...]) -> None:
+async def test_bad_names_are_refused_before_any_request(world: World, method: str, arguments: tuple[Any, ...]) -> None:
     limiter, wire = await world.process()
     with pytest.raises(ValidationError):
         await getattr(limiter.repository, method)(*arguments)

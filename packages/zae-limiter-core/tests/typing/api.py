@@ -248,6 +248,7 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.list_entities(begins_with="user"), EntityPage)
     assert_type(await repository.list_buckets("api", limit=10), BucketPage)
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
+    assert_type(await repository.get_buckets_at([("user", "api")]), list[Bucket])
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
     assert_type(sync_repository.get_namespace_audit_events(AT, kind="limits"), AuditPage)
     sync_repository.get_namespace_audit_events(AT, kind="limit")  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 # `just variants` writes the blocking variant of this module.
 """The async repository's methods for buckets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..flows.bucket import reading as buckets
 from ..flows.records import bucket_admin, directory
@@ -25,6 +25,14 @@ class BucketMethods(FlowRunner):
         A new bucket may take a moment to be listed.
         """
         return await self._run(buckets.get_buckets(self.namespace_state, entity_id, resource))
+
+    async def get_buckets_at(self, places: Sequence[tuple[str, str]]) -> list[Bucket]:
+        """Return the buckets at up to 1000 places, each an entity and a resource; leave out those that are not there.
+
+        Costs a read of a hundred of them at a time, and as many for buckets with several shards. Raises
+        ``ValidationError``.
+        """
+        return await self._run(buckets.get_buckets_at(self.namespace_state, places))
 
     async def list_buckets(
         self,

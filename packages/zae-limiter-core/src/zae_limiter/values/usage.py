@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from ..exceptions import ValidationError
@@ -14,6 +15,8 @@ WINDOW_SECONDS: Final[Mapping[Window, int]] = {"hourly": 3600, "daily": 24 * 360
 
 KEPT_DAYS: Final[Mapping[Window, int]] = {"hourly": 90, "daily": 730}
 """The days for which a snapshot is kept after its window, unless the aggregator's settings say otherwise."""
+
+WINDOWS_REMEMBERED: Final = 1024  # the rows of a namespace have few of them, and each is read and written as text
 
 _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily": "%Y-%m-%d"}
 
@@ -101,6 +104,7 @@ class EntityUsage:
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
 
 
+@lru_cache(maxsize=WINDOWS_REMEMBERED)
 def window_key(window: Window, at: datetime) -> str:
     """Return the name of the window that contains an instant: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
     return at.astimezone(UTC).strftime(_FORMATS[window])
@@ -112,6 +116,7 @@ def window_start(window: Window, at_ms: int) -> datetime:
     return datetime.fromtimestamp(seconds - seconds % WINDOW_SECONDS[window], UTC)
 
 
+@lru_cache(maxsize=WINDOWS_REMEMBERED)
 def parse_window_key(key: str) -> tuple[Window, datetime]:
     """Return the window and its start, from its name. Raises ``ValueError`` for any other text."""
     window: Window = "hourly" if "T" in key else "daily"

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...rules.balances import refill_bucket, share
 from ...schema import keys
@@ -20,7 +22,9 @@ from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries
 from ..steps import Flow
-from ..validation import validate_bucket
+from ..validation import validate_bucket, validate_places
+
+MOST_PLACES: Final = 1000
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
@@ -45,6 +49,16 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
             shards.setdefault(state.id.resource, []).append(state)
     yield from report(rows)
     return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
+
+
+def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, str]]) -> Flow[list[Bucket]]:
+    """Return the buckets at entities and resources, in that order; leave out missing ones."""
+    ns = namespace_state.namespace_id
+    buckets = [BucketId(ns, *validate_bucket(*place)) for place in validate_places(places)]
+    if len(buckets) > MOST_PLACES:
+        raise ValidationError("places", len(buckets), f"must be {MOST_PLACES} places at most: ask several times")
+    found = yield from read_whole(buckets)
+    return [bucket_of(states, namespace_state.now()) for states in found if states]
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:

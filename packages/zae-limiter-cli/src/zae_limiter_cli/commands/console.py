@@ -1,0 +1,91 @@
+"""`zae-limiter console`."""
+
+import socket
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import CommandError
+from ..options import connected, given_options, in_namespace
+from ..paging import ROWS_OF_A_PAGE, open_namespace
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine.  [default: a free one]")
+@click.option("--allow-changes", is_flag=True, help="Let the pages lift, block and unblock.")
+@click.option("--listen", metavar="HOST:PORT", help="Answer other machines, too: behind a proxy that says who asks.")
+@click.option("--identity-header", metavar="NAME", help="The proxy's header that names the user; with --listen.")
+@click.option("--public-host", metavar="HOST", help="The host name under which the proxy is known; with --listen.")
+@click.option(
+    "--every", type=click.FloatRange(1, 3600), default=2.0, show_default=True, metavar="SECONDS", help="Between looks."
+)
+@click.option("--rows", type=click.IntRange(1, ROWS_OF_A_PAGE), default=50, show_default=True, help="Most buckets.")
+def console(
+    *,
+    connection: "Connection",
+    namespace: str,
+    resource: str | None,
+    port: int,
+    allow_changes: bool,
+    listen: str | None,
+    identity_header: str | None,
+    public_host: str | None,
+    every: float,
+    rows: int,
+) -> None:
+    """Show a namespace in a browser: what is left, who is refused and by whom, why, usage as charts, changes.
+
+    It answers this machine alone, and prints the address, which lets one browser in, once. It changes nothing unless
+    --allow-changes is given. For a team, --listen, --identity-header and --public-host put it behind a proxy that
+    authenticates.
+    """
+    try:
+        import uvicorn
+
+        from ..console.access import Access
+        from ..console.app import Console, application
+        from ..console.pages import Pages
+    except ImportError as error:
+        raise CommandError(
+            f"{error.name} is not installed, which the console needs: pip install 'zae-limiter-cli[console]'"
+        ) from error
+    from ..live.health import Health
+    from ..live.reading import Reader
+
+    if len({listen is None, identity_header is None, public_host is None}) > 1:
+        raise CommandError("pass --listen, --identity-header and --public-host together, or none of them")
+    host, number = ("127.0.0.1", port) if listen is None else _address(listen)
+    hosts = ["127.0.0.1", "localhost"] if public_host is None else [public_host]
+    with open_namespace(connection, namespace) as repository, _bound(host, number) as bound:
+        pages = Pages(
+            repository, Reader(repository, resource, rows), Health(connection), every=every, options=given_options()
+        )
+        access = Access(identity_header)
+        app = application(Console(pages, access, namespace, allow_changes, every), hosts)
+        if listen is None:
+            click.echo(f"Open http://127.0.0.1:{bound.getsockname()[1]}/enter?token={access.token}")
+            click.echo("It lets one browser in, once. Ctrl-C ends the console.")
+        else:
+            click.echo(f"The console answers on {listen} those whom the proxy names in {identity_header}.")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[bound])
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise CommandError(f"--listen {listen!r}: must be HOST:PORT, such as 0.0.0.0:8080")
+    return host.strip("[]"), int(port)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket at the address. Raises ``CommandError``."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise CommandError(f"{host}:{port} cannot be used: {error.strerror or error}") from error

@@ -1,0 +1,72 @@
+"""`zae-limiter top`."""
+
+import sys
+from functools import partial
+from time import sleep
+from typing import TYPE_CHECKING
+
+import click
+
+from ..columns import say_json
+from ..live.rows import ORDERS, Order
+from ..options import OutputForm, connected, given_options, in_namespace, output_option
+from ..paging import ROWS_OF_A_PAGE, open_namespace, rows_option
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all]")
+@click.option("--by", type=click.Choice(ORDERS), default="refused", show_default=True, help="The order of the rows.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=1, max=3600),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The time from one look to the next.",
+)
+@click.option("--once", is_flag=True, help="Look twice, print a table, and end. So it is without a terminal, too.")
+@partial(rows_option, default=50, most=ROWS_OF_A_PAGE, noun="buckets")
+@output_option
+def top(
+    *,
+    connection: "Connection",
+    namespace: str,
+    resource: str | None,
+    by: Order,
+    every: float,
+    once: bool,
+    rows: int,
+    output: OutputForm,
+) -> None:
+    """Watch the buckets of a namespace: what is left, how fast it is used, who is refused, and by which limit.
+
+    Refusals are those that the aggregator has counted in this hour. Of more than --rows buckets, those with the most
+    refusals and the most use are shown. Keys: `w` why, `l` lift, `b` block, `u` usage, `d` changes, `s` sort,
+    `/` filter, `q` quit; a change asks first, and is audited.
+    """
+    from ..live.plain import plain_row, say_rows
+    from ..live.reading import Reader
+    from ..live.rows import rows_of
+
+    with open_namespace(connection, namespace) as repository:
+        reader = Reader(repository, resource, rows)
+        if not once and output == "table" and sys.stdout.isatty() and sys.stdin.isatty():
+            from ..live.health import Health
+            from ..live.screen import TopScreen
+
+            TopScreen(reader, Health(connection), title=namespace, order=by, every=every, options=given_options()).run()
+            return
+        before = reader.read()
+        sleep(every)
+        found = rows_of(reader.read(), before, by)[:rows]
+    if output == "json":
+        say_json({"namespace": namespace, "buckets": [plain_row(row) for row in found]})
+    elif found:
+        say_rows(found)
+    else:
+        click.echo(f"There is no bucket in namespace {namespace}, and no usage in this hour.")

@@ -1,0 +1,103 @@
+"""What the pages show, read with the commands' own rooms."""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ..audit.changes import changes
+from ..explanation.next_steps import next_steps
+from ..explanation.report import read_report
+from ..live.health import Health
+from ..live.reading import Reader
+from ..live.rows import LOW, VERY_LOW, Order, Place, Reading, Row, rate, rows_of
+from .charts import Chart, charts_of
+
+if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
+    from zae_limiter.values.usage import Window
+
+Span = Literal["24h", "30d"]
+
+RATE_SECONDS: Final = 30
+SPANS: "Final[dict[Span, tuple[Window, int, timedelta]]]" = {
+    "24h": ("hourly", 24, timedelta(hours=1)),
+    "30d": ("daily", 30, timedelta(days=1)),
+}
+MOST_CHANGES: Final = 100
+MOST_SNAPSHOTS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row as the page has it: its texts, and ``state`` for its colour."""
+
+    row: Row
+    percent: int
+    state: Literal["", "low", "out"]
+    used: str
+    refused_rate: str
+
+
+class Pages:
+    """Reads for all browsers: the rows at most once in ``every`` seconds, however many look."""
+
+    def __init__(
+        self, repository: "SyncRepository", reader: Reader, health: Health, *, every: float, options: list[str]
+    ) -> None:
+        self.repository, self.options = repository, options
+        self._reader, self._health, self._every = reader, health, every
+        self._lock = Lock()
+        self._readings: deque[Reading] = deque(maxlen=1 + max(1, round(RATE_SECONDS / every)))
+        self._read_at = 0.0
+
+    def rows(self, order: Order, only: str, now: float) -> list[Shown]:
+        """Return the rows of the last reading; read again if it is too old. ``now``: of `time.monotonic`."""
+        with self._lock:
+            if not self._readings or now - self._read_at >= self._every:
+                self._readings.append(self._reader.read())
+                self._read_at = now
+            last, before = self._readings[-1], self._readings[0] if len(self._readings) > 1 else None
+        return [_shown(row) for row in rows_of(last, before, order, only)[: self._reader.most]]
+
+    def health(self) -> str:
+        """Return the line of the stack's parts."""
+        with self._lock:
+            return self._health.line()
+
+    def why(self, place: Place) -> dict[str, Any]:
+        """Return the report on an acquire, and the commands that help."""
+        report = read_report(self.repository, place.entity_id, place.resource, None, cascade=False)
+        return {
+            "report": report,
+            "changes": [(event, list(changes(event))) for event in report.changes],
+            "steps": next_steps(report, self.options),
+        }
+
+    def charts(self, entity_id: str | None, resource: str | None, span: Span) -> list[Chart]:
+        """Return the usage of an entity, of a resource or of both, as charts."""
+        window, windows, step = SPANS[span]
+        now = datetime.fromtimestamp(self.repository.namespace_state.now() / 1000, UTC)
+        this = now.replace(minute=0, second=0, microsecond=0)
+        start = (this.replace(hour=0) if window == "daily" else this) - (windows - 1) * step
+        page = self.repository.get_usage_snapshots(
+            entity_id=entity_id, resource=resource, window=window, start=start, limit=MOST_SNAPSHOTS
+        )
+        return charts_of(page.snapshots, start, windows, step)
+
+    def changes(self, hours: int) -> list[tuple[Any, list[str]]]:
+        """Return the last changes of the namespace, newest first, each with the values that it changed."""
+        since = datetime.fromtimestamp(self.repository.namespace_state.now() / 1000, UTC) - timedelta(hours=hours)
+        page = self.repository.get_namespace_audit_events(since, limit=MOST_CHANGES)
+        return [(event, list(changes(event))) for event in page.events]
+
+
+def _shown(row: Row) -> Shown:
+    percent = max(0, min(100, round(100 * row.left)))
+    state: Literal["", "low", "out"] = ""
+    if row.limit and row.left <= VERY_LOW:
+        state = "out"
+    elif row.refused_per_minute or (row.limit and row.left <= LOW):
+        state = "low"
+    return Shown(row, percent, state, rate(row.per_minute), rate(row.refused_per_minute))

@@ -1,0 +1,159 @@
+"""The rows of `top`: what is left of each bucket, how fast it is used, who was refused and by which limit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, EntityUsage
+    from zae_limiter.values.buckets import BucketLimit
+
+Order = Literal["refused", "full", "rate", "entity"]
+ORDERS: Final[tuple[Order, ...]] = ("refused", "full", "rate", "entity")
+
+MINUTE_MS: Final = 60_000
+LOW, VERY_LOW = 0.25, 0.05  # parts left from which a row is marked
+FULL, EMPTY, FULL_PLAIN, EMPTY_PLAIN = "█", "░", "#", "."
+
+
+class Place(NamedTuple):
+    """An entity on a resource."""
+
+    entity_id: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read at ``at_ms``: usage of the hour that began at ``hour_ms``, read at ``usage_ms``, and buckets."""
+
+    at_ms: int
+    hour_ms: int
+    usage_ms: int
+    usage: Mapping[Place, "EntityUsage"] = field(hash=False)
+    buckets: Mapping[Place, "Bucket"] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bucket. ``limit`` is the one of which the smallest part is left; without a bucket there is none.
+
+    ``left`` is that part, negative in debt. ``per_minute``: its tokens used in a minute; ``refused``: the acquires
+    refused in this hour; ``refused_per_minute``: those in a minute. A rate is ``None`` before a second reading.
+    ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
+    """
+
+    place: Place
+    limit: str
+    available: int
+    burst: int
+    left: float
+    per_minute: float | None
+    refused: int
+    refused_per_minute: float | None
+    blocked_by: str
+
+
+def rows_of(reading: Reading, before: Reading | None, order: Order = "refused", only: str = "") -> list[Row]:
+    """Return a row for each place of a reading whose entity or resource has ``only`` in it, in order."""
+    places = {*reading.usage, *reading.buckets}
+    rows = [_row(place, reading, before) for place in places if only in place.entity_id or only in place.resource]
+    return sorted(rows, key=lambda row: (*_rank(row, order), row.place))
+
+
+def _rank(row: Row, order: Order) -> tuple[float, ...]:
+    """Return what comes first as the smallest."""
+    ranks: dict[Order, tuple[float, ...]] = {
+        "refused": (-(row.refused_per_minute or 0), -row.refused, row.left),
+        "full": (row.left, -row.refused),
+        "rate": (-(row.per_minute or 0), row.left),
+        "entity": (),
+    }
+    return ranks[order]
+
+
+def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
+    usage, bucket = reading.usage.get(place), reading.buckets.get(place)
+    tightest = min(bucket.limits, key=_left, default=None) if bucket is not None else None
+    return Row(
+        place=place,
+        limit=tightest.limit.name if tightest else "",
+        available=tightest.available if tightest else 0,
+        burst=tightest.limit.burst if tightest else 0,
+        left=_left(tightest) if tightest else 1.0,
+        per_minute=_used_per_minute(place, tightest, reading, before),
+        refused=usage.total_refused if usage else 0,
+        refused_per_minute=_refused_per_minute(place, reading, before),
+        blocked_by=_blocked_by(usage),
+    )
+
+
+def _left(limit: "BucketLimit") -> float:
+    return limit.available / limit.limit.burst if limit.limit.burst else 0.0
+
+
+def _used_per_minute(
+    place: Place, limit: "BucketLimit | None", reading: Reading, before: Reading | None
+) -> float | None:
+    bucket = before.buckets.get(place) if before else None
+    if limit is None or bucket is None or before is None or reading.at_ms <= before.at_ms:
+        return None
+    consumed = next((each.consumed for each in bucket.limits if each.limit.name == limit.limit.name), limit.consumed)
+    return max(0, limit.consumed - consumed) * MINUTE_MS / (reading.at_ms - before.at_ms)
+
+
+def _refused_per_minute(place: Place, reading: Reading, before: Reading | None) -> float | None:
+    """Return the rate between two readings of the same hour's usage; of a new hour, that since it began."""
+    usage = reading.usage.get(place)
+    if before is None or reading.usage_ms <= before.usage_ms:
+        return None
+    earlier = before.usage.get(place) if before.hour_ms == reading.hour_ms else None
+    since_ms = before.usage_ms if before.hour_ms == reading.hour_ms else reading.hour_ms
+    more = (usage.total_refused if usage else 0) - (earlier.total_refused if earlier else 0)
+    return max(0, more) * MINUTE_MS / max(1, reading.usage_ms - since_ms)
+
+
+def _blocked_by(usage: "EntityUsage | None") -> str:
+    if usage is None or not usage.refused_by:
+        return ""
+    refuser, count = max(usage.refused_by.items(), key=lambda each: each[1])
+    return str(refuser) if count * 2 >= usage.total_refused else ""
+
+
+def bar(left: float, width: int, *, symbols: bool = True) -> str:
+    """Return a bar of what is left: all of it for 1, nothing for 0 or a debt."""
+    filled = max(0, min(width, round(left * width)))
+    full, empty = (FULL, EMPTY) if symbols else (FULL_PLAIN, EMPTY_PLAIN)
+    return full * filled + empty * (width - filled)
+
+
+def rate(per_minute: float | None) -> str:
+    """Return a rate as text: `12`, `0.5`, `-` if it is not known yet."""
+    if per_minute is None:
+        return "-"
+    return f"{per_minute:,.0f}" if per_minute >= 10 or per_minute == int(per_minute) else f"{per_minute:.1f}"
+
+
+def cells(row: Row, *, wide: bool, symbols: bool = True) -> Sequence[str]:
+    """Return the cells of a row below ``heads``."""
+    left = f"{row.available:,}" if row.limit else "-"
+    short = bar(row.left, 8 if wide else 4, symbols=symbols)
+    refused = f"{row.refused:,}"
+    if not wide:
+        return row.place.entity_id, row.place.resource, f"{short} {left}", refused, row.blocked_by or "-"
+    return (
+        *row.place,
+        row.limit or "-",
+        f"{short} {left}",
+        rate(row.per_minute),
+        refused,
+        rate(row.refused_per_minute),
+        row.blocked_by or "-",
+    )
+
+
+def heads(*, wide: bool) -> Sequence[str]:
+    """Return the heads of the columns."""
+    if not wide:
+        return "ENTITY", "RESOURCE", "LEFT", "REFUSED", "BY"
+    return "ENTITY", "RESOURCE", "LIMIT", "LEFT", "USED/MIN", "REFUSED", "REFUSED/MIN", "BLOCKED BY"

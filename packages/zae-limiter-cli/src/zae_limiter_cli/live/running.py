@@ -1,0 +1,66 @@
+"""The commands of `zae-limiter` that the live views run, each in a process of its own.
+
+So what an operator learns there works in a script, what a command refuses is refused there, and each change is audited
+as that of the command is.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from .rows import Place
+
+What = Literal["why", "usage", "changes", "lift", "block", "unblock"]
+
+SECONDS: Final = 60
+CHANGES: Final[frozenset[str]] = frozenset(("lift", "block", "unblock"))
+
+
+class _Words(NamedTuple):
+    """The words of a command, and the options behind the place."""
+
+    words: Sequence[str]
+    options: Sequence[str] = ()
+
+
+COMMANDS: Final[Mapping[str, _Words]] = {
+    "why": _Words(["why"]),
+    "usage": _Words(["usage", "summary"], ["--since", "24h"]),
+    "changes": _Words(["audit", "list"], ["--since", "24h"]),
+    "lift": _Words(["lift"], ["--by", "2", "--until", "1h"]),
+    "block": _Words(["block"], ["--yes"]),
+    "unblock": _Words(["unblock"]),
+}
+
+
+def command_of(what: str, place: Place, options: Sequence[str]) -> list[str]:
+    """Return the words behind `zae-limiter` that do something with an entity on a resource; ``options`` name the
+    stack.
+    """
+    words, more = COMMANDS[what]
+    if what == "changes":
+        return [*words, *more, *options, "--entity", place.entity_id]
+    if what == "usage":
+        return [*words, *more, *options, "--entity", place.entity_id, "-r", place.resource]
+    return [*words, "-r", place.resource, *more, *options, "--", place.entity_id]
+
+
+def run(words: Sequence[str], width: int) -> str:
+    """Return what a command prints, errors too."""
+    program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", *words]
+    environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
+    try:
+        done = subprocess.run(
+            program,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=environment,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {SECONDS} s"
+    return (done.stdout + done.stderr).rstrip()

@@ -1,0 +1,243 @@
+"""The screen of `top`: a table that follows the namespace, and the output of the commands that its keys run.
+
+A key runs the command of `zae-limiter` that does it, and shows the command (``running``).
+"""
+
+import shlex
+from collections import deque
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Input, Static
+
+from zae_limiter_manifest.problems import printable
+
+from ..errors import one_line
+from .health import Health
+from .reading import Reader
+from .rows import LOW, ORDERS, VERY_LOW, Order, Place, Reading, Row, cells, heads, rows_of
+from .running import CHANGES, command_of, run
+
+WIDE: Final = 100  # columns
+RATE_SECONDS: Final = 30  # over which rates are measured
+
+
+class Ask(ModalScreen[bool]):
+    """Asks before a change."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "yes"),
+        Binding("n,escape", "answer(False)", "no"),
+    ]
+
+    def __init__(self, command: str) -> None:
+        super().__init__()
+        self._command = command
+
+    def compose(self) -> ComposeResult:
+        """Show the command."""
+        yield VerticalScroll(Static(Text(f"Run this command? y/n\n\n{self._command}"), id="asked"), id="box")
+
+    def action_answer(self, answer: bool) -> None:  # noqa: FBT001 - Textual calls it by position
+        """Close with the answer."""
+        self.dismiss(answer)
+
+
+class Output(ModalScreen[None]):
+    """Shows a command, and what it prints."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss", "back")]
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__()
+        self._words = words
+
+    def compose(self) -> ComposeResult:
+        """Show the command at once."""
+        command = shlex.join(["zae-limiter", *self._words])
+        yield VerticalScroll(Static(Text(f"$ {command}"), id="command"), Static("...", id="output"), id="box")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Run it."""
+        self._run(max(20, self.app.size.width - 6))
+
+    @work(thread=True)
+    def _run(self, width: int) -> None:
+        self.app.call_from_thread(self._show, run(self._words, width))
+
+    def _show(self, text: str) -> None:
+        self.query_one("#output", Static).update(Text(text))
+
+
+class TopScreen(App[None]):
+    """The table of a namespace, read again every some seconds by a thread."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #box { margin: 1 2; padding: 1 1; border: round $accent; background: $surface; height: auto; max-height: 90%; }
+    #command { color: $accent; margin-bottom: 1; }
+    #health, #state { height: 1; }
+    #filter { display: none; }
+    Ask, Output { align: center middle; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w,enter", "look('why')", "why"),
+        Binding("l", "look('lift')", "lift"),
+        Binding("b", "look('block')", "block"),
+        Binding("u", "look('usage')", "usage"),
+        Binding("d", "look('changes')", "changes"),
+        Binding("s", "sort", "sort"),
+        Binding("slash", "filter", "filter"),
+        Binding("p", "pause", "pause"),
+        Binding("q", "quit", "quit"),
+        Binding("escape", "no_filter", show=False),
+    ]
+
+    def __init__(
+        self, reader: Reader, health: Health, *, title: str, order: Order, every: float, options: Sequence[str]
+    ) -> None:
+        super().__init__()
+        self._reader, self._health = reader, health
+        self._name, self._order, self._every, self._options = title, order, every, options
+        self._readings: deque[Reading] = deque(maxlen=1 + max(1, round(RATE_SECONDS / every)))
+        self._only = ""
+        self._problem = ""
+        self._paused = False
+        self._shown: list[Row] = []
+
+    def compose(self) -> ComposeResult:
+        """Lay out: health, table, filter, state, keys."""
+        yield Static("", id="health")
+        yield DataTable[Text](cursor_type="row", zebra_stripes=True, id="rows")
+        yield Input(placeholder="entity or resource", id="filter")
+        yield Static("reading...", id="state")
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self._read()
+        self.set_interval(self._every, self._read_again)
+
+    def on_resize(self) -> None:
+        """Lay out the columns for the new width."""
+        self._show()
+
+    def _read_again(self) -> None:
+        if not self._paused:
+            self._read()
+
+    @work(thread=True, exclusive=True, group="read")
+    def _read(self) -> None:
+        from zae_limiter import ZAELimiterError
+
+        try:
+            reading, problem = self._reader.read(), ""
+        except ZAELimiterError as error:  # an outage: the last rows stay
+            reading, problem = None, one_line(str(error))
+        line = self._health.line()
+        self.call_from_thread(self._take, reading, problem, line)
+
+    def _take(self, reading: Reading | None, problem: str, health: str) -> None:
+        self._problem = problem
+        if reading is not None:
+            self._readings.append(reading)
+        self.query_one("#health", Static).update(Text(printable(f"{self._name}: {problem or health}"), style="bold"))
+        self._show()
+
+    def _show(self) -> None:
+        if not self._readings:
+            return
+        table = self.query_one("#rows", DataTable)
+        wide = self.size.width >= WIDE
+        chosen = self._chosen()
+        last = self._readings[-1]
+        before = self._readings[0] if len(self._readings) > 1 else None
+        self._shown = rows_of(last, before, self._order, self._only)[: self._reader.most]
+        table.clear(columns=True)
+        table.add_columns(*heads(wide=wide))
+        for row in self._shown:
+            table.add_row(*(Text(printable(cell), style=_style(row)) for cell in cells(row, wide=wide)))
+        places = [row.place for row in self._shown]
+        if chosen in places:
+            table.move_cursor(row=places.index(chosen), scroll=False)
+        self.query_one("#state", Static).update(Text(printable(self._state())))
+
+    def _state(self) -> str:
+        refused = sum(row.refused_per_minute or 0 for row in self._shown)
+        parts = [f"{len(self._shown)} buckets by {self._order}", f"{refused:,.0f} refused a minute"]
+        if (change := self._reader.change) is not None:
+            parts.append(f"last change {change.at[11:16]} {change.entity_id} by {change.principal or 'nobody known'}")
+        if self._only:
+            parts.append(f"only {self._only!r}")
+        if self._paused:
+            parts.append("paused")
+        return "  ".join(parts)
+
+    def _chosen(self) -> Place | None:
+        row = self.query_one("#rows", DataTable).cursor_row
+        return self._shown[row].place if 0 <= row < len(self._shown) else None
+
+    def action_look(self, what: str) -> None:
+        """Run the command of a key for the row under the cursor; ask before a change."""
+        place = self._chosen()
+        if place is None:
+            return
+        words = command_of(what, place, self._options)
+        if what not in CHANGES:
+            self.push_screen(Output(words))
+            return
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001 - as above
+            if yes:
+                self.push_screen(Output(words))
+
+        self.push_screen(Ask(shlex.join(["zae-limiter", *words])), answered)
+
+    def on_data_table_row_selected(self) -> None:
+        """Show why, for the row that was entered or clicked."""
+        self.action_look("why")
+
+    def action_sort(self) -> None:
+        """Order by the next column."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._show()
+
+    def action_pause(self) -> None:
+        """Stop to read, or go on."""
+        self._paused = not self._paused
+        self._show()
+
+    def action_filter(self) -> None:
+        """Ask for a part of a name."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show what has this part."""
+        self._only = event.value
+        self._show()
+
+    def on_input_submitted(self) -> None:
+        """Go back to the table."""
+        self.query_one("#filter", Input).display = bool(self._only)
+        self.query_one("#rows", DataTable).focus()
+
+    def action_no_filter(self) -> None:
+        """Show all again."""
+        field = self.query_one("#filter", Input)
+        field.value, field.display = "", False
+        self.query_one("#rows", DataTable).focus()
+
+
+def _style(row: Row) -> str:
+    if row.limit and row.left <= VERY_LOW:
+        return "bold red"
+    return "yellow" if row.refused_per_minute or (row.limit and row.left <= LOW) else ""

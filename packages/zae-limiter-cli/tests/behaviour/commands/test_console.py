@@ -1,0 +1,189 @@
+"""The console: who comes in, what they see, and that it changes nothing unless it may."""
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter_cli.connection import Connection
+from zae_limiter_cli.console.access import Access, same_origin
+from zae_limiter_cli.console.app import Console, application
+from zae_limiter_cli.console.pages import Pages
+from zae_limiter_cli.live.health import Health
+from zae_limiter_cli.live.reading import Reader
+from zae_limiter_cli.main import main
+
+HOST = "http://127.0.0.1"
+HOSTILE = "<script>alert(1)</script>"
+PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[SyncRepository]:
+    with SyncRepository.sqlite(tmp_path / "limits.db") as repository:
+        limiter = SyncRateLimiter(repository)
+        repository.create_entity("acme")
+        for entity_id in ("key-1", HOSTILE):
+            repository.create_entity(entity_id, parent_id="acme", cascade=True)
+        repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 60)])
+        repository.set_limits("acme", [Limit.per_minute("rpm", 4)], "gpt-4", principal=HOSTILE)
+        for entity_id in ("key-1", HOSTILE):
+            with limiter.acquire(entity_id, "gpt-4", {"rpm": 1}):
+                pass
+            with pytest.raises(RateLimitExceeded), limiter.acquire(entity_id, "gpt-4", {"rpm": 4}):
+                pass
+        with limiter.acquire("key-1", "gpt-4", {"rpm": 1}):  # its write counts the refusal
+            pass
+        yield repository
+
+
+def console_of(repository: SyncRepository, path: Path, *, allow: bool = False, access: Access | None = None) -> Console:
+    url = f"sqlite:///{path / 'limits.db'}"
+    health = Health(Connection.of_store(url, source="--store"))
+    pages = Pages(repository, Reader(repository, None, 50), health, every=1.0, options=["--store", url])
+    return Console(pages, access or Access(), "default", allow, 1.0)
+
+
+def browser(console: Console, *, enter: bool = True) -> TestClient:
+    client = TestClient(application(console, ["127.0.0.1"]), base_url=HOST)
+    if enter:
+        assert client.get(f"/enter?token={console.access.token}").status_code == 200
+    return client
+
+
+def test_the_table_names_who_is_refused_and_by_whom(repository: SyncRepository, tmp_path: Path) -> None:
+    page = browser(console_of(repository, tmp_path)).get("/").text
+    row = page[page.index(">key-1<") : page.index("</tr>", page.index(">key-1<"))]
+    assert 'data-label="Blocked by">acme/rpm<' in row
+    assert "58 of 60" in row
+    assert 'aria-label="97 percent left"' in row
+
+
+def test_a_bucket_says_why_with_its_path_usage_changes_and_commands(repository: SyncRepository, tmp_path: Path) -> None:
+    page = browser(console_of(repository, tmp_path)).get(PAGES[2]).text
+    assert "2 admitted, 1 refused, 1 by acme/rpm" in page
+    assert page.index("<h3>key-1</h3>") < page.index("<h3>acme</h3>")
+    assert "refused: 1 in 24h" in page
+    assert "zae-limiter" in page[page.index("What to do next") :]
+    assert "<form" not in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nobody_sees_a_page_without_the_token(repository: SyncRepository, tmp_path: Path, path: str) -> None:
+    console = console_of(repository, tmp_path)
+    stranger = browser(console, enter=False)
+    assert stranger.get(path).status_code == 403
+    assert stranger.get("/enter?token=guess").status_code == 403
+    stranger.cookies.set("zae-limiter-console", "guess")
+    assert stranger.get(path).status_code == 403
+    assert browser(console).get(path).status_code == 200
+
+
+def test_a_token_lets_one_browser_in(repository: SyncRepository, tmp_path: Path) -> None:
+    console = console_of(repository, tmp_path)
+    browser(console)
+    late = browser(console, enter=False)
+    assert late.get(f"/enter?token={console.access.token}").status_code == 403
+    assert late.get("/").status_code == 403
+
+
+def test_another_host_name_is_refused_so_that_no_site_can_point_one_here(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    client = browser(console_of(repository, tmp_path))
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 400
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/bucket?entity=<script>&resource=gpt-4", "/?only=<script>alert(1)</script>"])
+def test_stored_and_given_text_is_never_markup(repository: SyncRepository, tmp_path: Path, path: str) -> None:
+    answer = browser(console_of(repository, tmp_path)).get(path)
+    assert "<script>alert" not in answer.text
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_it_changes_nothing_unless_it_may(repository: SyncRepository, tmp_path: Path) -> None:
+    client = browser(console_of(repository, tmp_path))
+    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    assert client.post("/change", data=asked, headers={"origin": HOST}).status_code == 403
+    assert repository.get_override("key-1", "gpt-4") is None
+
+
+def test_a_change_runs_the_command_for_a_page_of_this_host_alone(repository: SyncRepository, tmp_path: Path) -> None:
+    client = browser(console_of(repository, tmp_path, allow=True))
+    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    assert client.post("/change", data=asked).status_code == 403
+    assert client.post("/change", data=asked, headers={"origin": "http://evil.example"}).status_code == 403
+    assert repository.get_override("key-1", "gpt-4") is None
+    page = client.post("/change", data=asked, headers={"origin": HOST})
+    assert (page.status_code, "key-1 is blocked until" in page.text) == (200, True)
+    override = repository.get_override("key-1", "gpt-4")
+    assert override is not None
+    assert client.post("/change", data={**asked, "what": "delete"}, headers={"origin": HOST}).status_code == 400
+
+
+def test_behind_a_proxy_everybody_has_a_name_which_is_the_author_of_changes(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    console = console_of(repository, tmp_path, allow=True, access=Access("x-user"))
+    client = browser(console, enter=False)
+    assert client.get("/").status_code == 403
+    assert client.get(f"/enter?token={console.access.token}", follow_redirects=False).status_code == 303
+    assert client.get("/").status_code == 403  # the token opens nothing there
+    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    assert client.post("/change", data=asked, headers={"origin": HOST, "x-user": "ann"}).status_code == 200
+    assert repository.get_audit_events("key-1").events[0].principal == "ann"
+
+
+def test_bad_names_and_outages_are_pages(repository: SyncRepository, tmp_path: Path) -> None:
+    client = browser(console_of(repository, tmp_path))
+    assert client.get("/bucket?entity=&resource=gpt-4").status_code == 400
+    repository.close()
+    assert client.get("/changes").status_code == 503
+
+
+def test_a_change_needs_an_origin_that_is_this_host() -> None:
+    assert same_origin({"origin": "http://127.0.0.1:80", "host": "127.0.0.1:80"})
+    assert not same_origin({"host": "127.0.0.1:80"})
+    assert not same_origin({"origin": "null", "host": "127.0.0.1:80"})
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (["--listen", "0.0.0.0:8080"], "together"),
+        (["--listen", "8080", "--identity-header", "x", "--public-host", "h"], "must be HOST:PORT"),
+        (["--every", "0"], "--every"),
+    ],
+)
+def test_bad_options_are_one_error(tmp_path: Path, args: list[str], problem: str) -> None:
+    done = CliRunner().invoke(main, ["console", "--store", f"sqlite:///{tmp_path}/limits.db", *args])
+    assert (done.exit_code, problem in done.stderr) == (1, True)
+
+
+def test_a_port_in_use_is_one_error(repository: SyncRepository, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = CliRunner().invoke(main, ["console", "--store", f"sqlite:///{tmp_path}/limits.db", "--port", port])
+    assert (done.exit_code, f"127.0.0.1:{port} cannot be used" in done.stderr) == (1, True)
+
+
+def test_the_command_prints_an_address_that_lets_one_browser_in(repository: SyncRepository, tmp_path: Path) -> None:
+    command = ["-c", "from zae_limiter_cli.main import main; main()", "console", "--store"]
+    program = [sys.executable, "-u", *command, f"sqlite:///{tmp_path}/limits.db"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            [address] = re.findall(r"http://127\.0\.0\.1:\d+/enter\?token=\S+", process.stdout.readline())
+            with urlopen(address.partition("/enter")[0] + "/static/console.css") as answer:
+                assert answer.status == 200
+        finally:
+            process.terminate()

@@ -1,0 +1,165 @@
+"""`zae-limiter top`: printed once, and on a screen that a pilot types at."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from textual.widgets import DataTable, Static
+
+from support.cli.tables import Table
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter_cli.connection import Connection
+from zae_limiter_cli.live import screen
+from zae_limiter_cli.live.health import Health
+from zae_limiter_cli.live.reading import Reader
+from zae_limiter_cli.live.rows import Place
+from zae_limiter_cli.live.screen import Ask, Output, TopScreen, command_of
+from zae_limiter_cli.main import main
+
+HOUR = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def run(*args: str) -> Result:
+    return CliRunner(env={"COLUMNS": "60"}).invoke(main, ["top", "-n", "my-app", "--every", "1", *args])
+
+
+@pytest.fixture
+def used(table: Table) -> Table:
+    table.used("key-1", "gpt-4", HOUR, events=3, refused=82, refused_by={("acme", "rpm"): 56})
+    table.used("key-2", "gpt-4o", HOUR, events=9, refused=0)
+    return table
+
+
+def test_it_prints_who_is_refused_and_by_whom(used: Table) -> None:
+    done = run("--once")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["ENTITY", "RESOURCE", "LIMIT", "LEFT", "USED/MIN", "REFUSED", "REFUSED/MIN", "BLOCKED", "BY"],
+        ["key-1", "gpt-4", "-", "########", "-", "-", "82", "-", "acme/rpm"],
+        ["key-2", "gpt-4o", "-", "########", "-", "-", "0", "-", "-"],
+    ]
+
+
+def test_without_a_terminal_it_ends_and_json_has_every_field(used: Table) -> None:
+    assert run().stdout == run("--once").stdout
+    [row] = json.loads(run("-r", "gpt-4", "-o", "json").stdout)["buckets"]
+    assert row == {
+        "entity_id": "key-1",
+        "resource": "gpt-4",
+        "limit": None,
+        "available": None,
+        "burst": None,
+        "used_per_minute": None,
+        "refused": 82,
+        "refused_per_minute": None,
+        "blocked_by": "acme/rpm",
+    }
+
+
+def test_an_empty_namespace_says_so(table: Table) -> None:
+    assert run().stdout == "There is no bucket in namespace default, and no usage in this hour.\n"
+
+
+@pytest.mark.parametrize("args", [("--by", "size"), ("--every", "0"), ("--rows", "0")])
+def test_bad_options_are_one_error(table: Table, args: tuple[str, ...]) -> None:
+    done = run(*args)
+    assert (done.exit_code, args[0] in done.stderr) == (1, True)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "limits.db"
+    with SyncRepository.sqlite(path) as repository:
+        limiter = SyncRateLimiter(repository)
+        repository.create_entity("acme")
+        repository.create_entity("key-[b]1", parent_id="acme", cascade=True)
+        repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 60)])
+        repository.set_limits("acme", [Limit.per_minute("rpm", 2)], "gpt-4")
+        for _ in range(2):
+            with limiter.acquire("key-[b]1", "gpt-4", {"rpm": 1}):
+                pass
+        with pytest.raises(RateLimitExceeded), limiter.acquire("key-[b]1", "gpt-4", {"rpm": 1}):
+            pass
+    return path
+
+
+def top_of(path: Path, repository: SyncRepository) -> TopScreen:
+    options = ["--store", f"sqlite:///{path}"]
+    reader, health = Reader(repository, None, 50), Health(Connection.of_store(options[1], source="--store"))
+    return TopScreen(reader, health, title="default", order="full", every=1.0, options=options)
+
+
+def texts(top: TopScreen) -> list[list[str]]:
+    table = top.screen_stack[0].query_one("#rows", DataTable)
+    return [[str(cell) for cell in table.get_row_at(row)] for row in range(table.row_count)]
+
+
+async def until(pilot: Any, holds: Any) -> None:
+    for _ in range(200):
+        await pilot.pause(0.05)
+        if holds():
+            return
+    raise AssertionError("it never came")
+
+
+async def test_a_screen_follows_the_namespace_and_its_keys_run_commands(file: Path) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        top = top_of(file, repository)
+        async with top.run_test(size=(120, 30)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 2)
+            assert [row[0] for row in texts(top)] == ["acme", "key-[b]1"]
+            await pilot.press("down", "w")
+            await until(pilot, lambda: "refused by acme/rpm" in _output(top))
+            assert "zae-limiter why -r gpt-4 --store" in str(top.screen.query_one("#command", Static).render())
+            await pilot.press("escape", "slash", *"acm", "enter")
+            await until(pilot, lambda: [row[0] for row in texts(top)] == ["acme"])
+            await pilot.press("escape")
+            await until(pilot, lambda: len(texts(top)) == 2)
+            await pilot.press("s", "s")
+            await until(pilot, lambda: "by entity" in str(top.query_one("#state", Static).render()))
+
+
+def _output(top: TopScreen) -> str:
+    return str(top.screen.query_one("#output", Static).render()) if isinstance(top.screen, Output) else ""
+
+
+@pytest.mark.parametrize(("answer", "lifted"), [("n", False), ("y", True)])
+async def test_a_change_asks_first(file: Path, answer: str, lifted: bool) -> None:  # noqa: FBT001
+    with SyncRepository.sqlite(file) as repository:
+        top = top_of(file, repository)
+        async with top.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 2)
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(top.screen, Ask))
+            await pilot.press(answer)
+            await until(pilot, lambda: "other limits until" in _output(top) if lifted else len(top.screen_stack) == 1)
+        override = repository.get_override("acme", "gpt-4")
+        assert (override is not None) is lifted
+
+
+async def test_an_outage_leaves_the_rows_and_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        top = top_of(file, repository)
+        async with top.run_test(size=(60, 20)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 2)
+            file.unlink()  # noqa: ASYNC240 - nothing else runs
+            await until(pilot, lambda: "deleted or replaced" in str(top.query_one("#health", Static).render()))
+            assert len(texts(top)) == 2
+
+
+def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "COMMAND_SECONDS", 0.01)
+    assert screen.run(["version"], 80) == "no answer within 0.01 s"
+
+
+@pytest.mark.parametrize("what", ["why", "lift", "block", "usage", "changes"])
+def test_an_entity_that_looks_like_an_option_is_an_entity(file: Path, what: str) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        repository.set_limits("--yes", [Limit.per_minute("rpm", 1)], "gpt-4")
+    words = command_of(what, Place("--yes", "gpt-4"), ["--store", f"sqlite:///{file}"])
+    done = CliRunner().invoke(main, words)
+    said = {"usage": "No usage", "changes": "limits_set"}.get(what, "--yes")
+    assert (done.exit_code, said in done.output) == (0, True)

@@ -1,0 +1,113 @@
+"""The rows of `top`: pure, from two readings."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from zae_limiter import Bucket, EntityUsage, Limit
+from zae_limiter.values.buckets import BucketLimit
+from zae_limiter.values.usage import Refuser
+from zae_limiter_cli.live.rows import Order, Place, Reading, Row, bar, cells, heads, rate, rows_of
+
+HOUR = 3_600_000
+RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1_000)
+
+
+def bucket(place: Place, **limits: tuple[Limit, int, int]) -> Bucket:
+    found = tuple(BucketLimit(*each) for each in limits.values())
+    return Bucket(*place, shard_count=1, limits=found, anchor_ms=0, expires_at_ms=None)
+
+
+def usage(place: Place, refused: int, refused_by: Mapping[Refuser, int] | None = None) -> EntityUsage:
+    return EntityUsage(*place, {}, total_events=1, total_refused=refused, total_shadowed=0, refused_by=refused_by or {})
+
+
+def reading(
+    at_ms: int, *, usages: Mapping[Place, EntityUsage] | None = None, buckets: Mapping[Place, Bucket] | None = None
+) -> Reading:
+    return Reading(at_ms, at_ms - at_ms % HOUR, at_ms, usages or {}, buckets or {})
+
+
+KEY, OTHER = Place("key", "gpt-4"), Place("other", "gpt-4")
+
+
+def only_row(now: Reading, before: Reading | None = None) -> Row:
+    [row] = rows_of(now, before)
+    return row
+
+
+def test_a_row_shows_the_limit_with_the_smallest_part_left() -> None:
+    row = only_row(reading(0, buckets={KEY: bucket(KEY, rpm=(RPM, 30, 5), tpm=(TPM, 100, 7))}))
+    assert (row.limit, row.available, row.burst, row.left) == ("tpm", 100, 1_000, 0.1)
+    assert (row.per_minute, row.refused_per_minute) == (None, None)
+
+
+def test_a_limit_of_nothing_and_a_debt_have_nothing_left() -> None:
+    blocked = only_row(reading(0, buckets={KEY: bucket(KEY, rpm=(Limit.per_minute("rpm", 0), 0, 0))}))
+    debt = only_row(reading(0, buckets={KEY: bucket(KEY, rpm=(RPM, -30, 90))}))
+    assert (blocked.left, debt.left) == (0.0, -0.5)
+
+
+def test_rates_are_of_the_time_between_two_readings() -> None:
+    before = reading(HOUR, usages={KEY: usage(KEY, 5)}, buckets={KEY: bucket(KEY, rpm=(RPM, 60, 100))})
+    now = reading(HOUR + 30_000, usages={KEY: usage(KEY, 8)}, buckets={KEY: bucket(KEY, rpm=(RPM, 50, 110))})
+    row = only_row(now, before)
+    assert (row.per_minute, row.refused, row.refused_per_minute) == (20.0, 8, 6.0)
+
+
+def test_usage_that_was_not_read_again_has_no_rate_and_a_new_hour_begins_at_nothing() -> None:
+    before = reading(HOUR - 30_000, usages={KEY: usage(KEY, 500)})
+    assert only_row(before, before).refused_per_minute is None
+    row = only_row(reading(HOUR + 60_000, usages={KEY: usage(KEY, 3)}), before)
+    assert (row.refused, row.refused_per_minute) == (3, 3.0)
+
+
+def test_a_bucket_that_was_deleted_meanwhile_has_no_negative_rate() -> None:
+    before = reading(0, buckets={KEY: bucket(KEY, rpm=(RPM, 60, 100))})
+    now = reading(1_000, buckets={KEY: bucket(KEY, rpm=(RPM, 59, 1))})
+    assert only_row(now, before).per_minute == 0
+
+
+def test_the_ancestor_that_refused_most_of_it_is_named() -> None:
+    many, few = Refuser("acme", "rpm"), Refuser("acme", "tpm")
+    assert only_row(reading(0, usages={KEY: usage(KEY, 10, {few: 2, many: 8})})).blocked_by == "acme/rpm"
+    assert only_row(reading(0, usages={KEY: usage(KEY, 10, {few: 2})})).blocked_by == ""
+
+
+@pytest.mark.parametrize(
+    ("order", "first"), [("refused", "refused"), ("full", "short"), ("rate", "busy"), ("entity", "busy")]
+)
+def test_each_order_has_its_own_first(order: Order, first: str) -> None:
+    busy, short, refused = Place("busy", "r"), Place("short", "r"), Place("refused", "r")
+    before = reading(0, buckets={each: bucket(each, rpm=(RPM, 60, 0)) for each in (busy, short, refused)})
+    now = reading(
+        60_000,
+        usages={refused: usage(refused, 9)},
+        buckets={
+            busy: bucket(busy, rpm=(RPM, 50, 90)),
+            short: bucket(short, rpm=(RPM, 1, 5)),
+            refused: bucket(refused, rpm=(RPM, 60, 1)),
+        },
+    )
+    assert rows_of(now, before, order)[0].place.entity_id == first
+
+
+def test_a_filter_asks_for_a_part_of_the_entity_or_the_resource() -> None:
+    now = reading(0, buckets={each: bucket(each, rpm=(RPM, 1, 1)) for each in (KEY, OTHER)})
+    assert [row.place for row in rows_of(now, None, only="the")] == [OTHER]
+    assert len(rows_of(now, None, only="gpt")) == 2
+    assert rows_of(now, None, only="nobody") == []
+
+
+def test_a_bar_is_never_longer_than_its_width() -> None:
+    assert [bar(left, 4, symbols=False) for left in (-1, 0, 0.5, 1, 3)] == ["....", "....", "##..", "####", "####"]
+
+
+def test_a_rate_is_short() -> None:
+    assert [rate(each) for each in (None, 0, 0.52, 7, 12.6, 1234.5)] == ["-", "0", "0.5", "7", "13", "1,234"]
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_there_is_a_cell_for_each_head(wide: bool) -> None:  # noqa: FBT001
+    row = only_row(reading(0, usages={KEY: usage(KEY, 2)}))
+    assert len(cells(row, wide=wide)) == len(heads(wide=wide))
