@@ -177,7 +177,14 @@ class World:
             parent, cascade = ("parent", entity == "child-a") if entity.startswith("child") else (None, False)
             cause = self._cause()
             created = create_entity(
-                namespace_state, entity, cause, name=None, parent_id=parent, parent_ids=None, cascade=cascade, metadata=None
+                namespace_state,
+                entity,
+                cause,
+                name=None,
+                parent_id=parent,
+                parent_ids=None,
+                cascade=cascade,
+                metadata=None,
             )
             store(created)
         first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
