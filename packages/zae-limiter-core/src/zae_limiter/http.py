@@ -42,11 +42,11 @@ def headers(
     """Return the header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a
     refusal.
 
-    Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``;
-    with ``entity_ids`` each of these has the id of its entity, ``org/NAME``. ``units`` has the quota unit of limits that count
-    something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
-    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and no
-    shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
+    Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
+    With ``entity_ids`` these have the id of their entity, ``org/NAME``. ``units`` has the quota unit of limits that
+    count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
+    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and
+    no shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
     """
     named = list(_named(result, entity_ids=entity_ids))
     if not named:

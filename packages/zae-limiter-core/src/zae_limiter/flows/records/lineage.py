@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...exceptions import EntityNotFoundError, ValidationError
-from ...operations.values import Check, Conditions, Item, Key, Query, Update
+from ...operations.values import Conditions, Item, Key, Query, Update
 from ...schema import keys
 from ...schema.attributes import CHILDREN, PARENT_ID, PK, SK, VERSION
 from ...schema.entities import read_child_count, read_child_id, read_entity, read_parent_link
@@ -72,7 +72,7 @@ def check_above(entity_id: str, parents: Parents, above: Sequence[str], records:
             raise EntityNotFoundError(each)
     if entity_id in above:
         below = next(each for each in above if entity_id in records.parents_of(each))
-        problem = f"{below} above it has {entity_id} as a parent: no entity can be above itself"
+        problem = f"{below} has {entity_id} as a parent: no entity can be above itself"
         raise ValidationError(parents.field, ", ".join(parents.ids), problem)
     _check_count(entity_id, parents, above)
 
@@ -105,18 +105,18 @@ def further_of(parent_ids: Sequence[str], above: Sequence[str]) -> list[str]:
 
 def links(
     records: Records, before: Sequence[str], after: Sequence[str], *, guarded: Sequence[str] = ()
-) -> list[Update | Check]:
+) -> list[Update]:
     """Return the writes that count a child at each new parent, and no longer at each former one, on the condition that
     the new ones and the ``guarded`` have the parents that were read. No rule depends on an index.
+
+    A guarded entity whose count stays is written as well: a check alone would need a permission of its own.
     """
     wanted = {each: _as_seen(records, each) for each in guarded}
     changes = {each: -1 for each in before if each not in after} | {each: 1 for each in after if each not in before}
     for each, change in changes.items():
         wanted.setdefault(each, _as_seen(records, each) if change > 0 else Conditions(exists=(PK,)))
     return [
-        Update(meta_key(records.namespace_state, each), add={CHILDREN: changes[each]}, when=when)
-        if each in changes
-        else Check(meta_key(records.namespace_state, each), when)
+        Update(meta_key(records.namespace_state, each), add={CHILDREN: changes.get(each, 0)}, when=when)
         for each, when in wanted.items()
     ]
 
