@@ -68,6 +68,14 @@ ACQUIRES = [
     Case("acquire", "shadow limits alone, which would have refused", at.take_in_shadow, (at.only_shadow, at.take)),
     Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
     Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
+    *(
+        each
+        for buckets in (4, 8)
+        for each in (
+            Case("acquire", f"{buckets} buckets", at.take, (at.resource_limits, at.path(buckets), at.take)),
+            Case("acquire", f"{buckets} buckets, none there yet", at.take, (at.resource_limits, at.path(buckets))),
+        )
+    ),
     Case("acquire", "admitted, and its block raises", at.fail, WARM),
     Case("lease.consume", "", at.consume, (*WARM, at.enter)),
     Case("lease.adjust", "at the end of the block", at.adjust, (*WARM, at.enter)),
@@ -78,6 +86,7 @@ ACQUIRES = [
     case("is_available", KEY, MODEL, {"rpm": 1}, when="nothing known", before=(at.resource_limits,)),
     case("explain", KEY, MODEL, before=WARM),
     case("explain", KEY, MODEL, when="child and parent", before=(at.resource_limits, at.family, at.take)),
+    case("explain", KEY, MODEL, when="8 buckets", before=(at.resource_limits, at.path(8), at.take)),
     case(
         "explain",
         KEY,
@@ -146,13 +155,28 @@ LIMITS_OF_LEVELS = [
 ENTITIES = [
     case("create_entity", KEY),
     case("create_entity", KEY, parent_id=PROJECT, when="with a parent", before=(called("create_entity", PROJECT),)),
+    case(
+        "create_entity",
+        KEY,
+        parent_ids=[PROJECT, "team"],
+        when="with two parents",
+        before=(called("create_entity", PROJECT), called("create_entity", "team")),
+    ),
     case("get_entity", KEY, before=(at.family,)),
+    case("get_ancestors", KEY, when="3 above, on 2 levels", before=(at.path(4),)),
     case("get_children", PROJECT, when="100 children", before=(at.children(100),)),
     case("update_entity", KEY, name="A key", before=(at.family,)),
     case("update_entity", KEY, name="A key", expected_version=1, when="of one version", before=(at.family,)),
     case("update_entity", KEY, name=None, when="nothing changes", before=(at.family,)),
     case("update_entity", KEY, parent_id=None, cascade=False, when="loses its parent", before=(at.family,)),
     case("delete_entity", KEY, when="1 limit, 1 bucket", before=(called("create_entity", KEY), at.own_limits, at.take)),
+    case(
+        "update_entity",
+        KEY,
+        parent_ids=["above-3"],
+        when="moves from two parents to one",
+        before=(at.path(4),),
+    ),
     case("delete_entity", KEY, when="a parent, 10 buckets", before=(at.family, at.buckets(1, 10))),
     case("get_audit_events", KEY, when="100 events", before=(at.own_limits,) * 100),
     case("get_namespace_audit_events", LONG_AGO, when="100 events", before=(at.own_limits,) * 100),

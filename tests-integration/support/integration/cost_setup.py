@@ -85,6 +85,22 @@ async def override(it: Place) -> None:
     await it.limiter.set_limits(KEY, [Limit.per_minute("rpm", 120), *LIMITS[1:]], MODEL, override_until=until)
 
 
+def path(buckets: int) -> Step:
+    """The key gets two parents, who share one, above whom is a chain: an acquire draws on so many buckets."""
+
+    async def grow(it: Place) -> None:
+        *above, second, first = [f"above-{number}" for number in range(buckets - 1, 0, -1)]
+        top: list[str] = []
+        for each in above:
+            await it.limiter.create_entity(each, parent_ids=top, cascade=bool(top))
+            top = [each]
+        for each in (second, first):
+            await it.limiter.create_entity(each, parent_ids=top, cascade=True)
+        await it.limiter.create_entity(KEY, parent_ids=[first, second], cascade=True)
+
+    return grow
+
+
 async def family(it: Place) -> None:
     """The key gets a parent, and cascades."""
     await it.limiter.create_entity(PROJECT)
