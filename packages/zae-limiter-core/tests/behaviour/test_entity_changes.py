@@ -1,4 +1,4 @@
-"""Entities change and go, and the tree keeps its two levels; in both variants."""
+"""Entities change and go, and keep their children's counts; in both variants."""
 
 import pickle
 from typing import Any

@@ -243,6 +243,10 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_entity("user"), Entity | None)
     assert_type(await repository.update_entity("user", name="User", expected_version=1), Entity)
     assert_type(sync_repository.get_children("project"), list[Entity])
+    assert_type(await repository.create_entity("key", parent_ids=("user", "team")), Entity)
+    assert_type(await repository.update_entity("key", parent_ids=["team"]), Entity)
+    assert_type(sync_repository.get_ancestors("key"), list[Entity])
+    await repository.create_entity("key", parent_ids=7)  # type: ignore[arg-type]
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
     assert_type(sync_repository.get_namespace_audit_events(AT, kind="limits"), AuditPage)
