@@ -69,12 +69,21 @@ ACQUIRES = [
     Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
     Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
     *(
-        each
+        Case("acquire", f"{buckets} buckets", at.take, (at.resource_limits, at.path(buckets), at.take))
         for buckets in (4, 8)
-        for each in (
-            Case("acquire", f"{buckets} buckets", at.take, (at.resource_limits, at.path(buckets), at.take)),
-            Case("acquire", f"{buckets} buckets, none there yet", at.take, (at.resource_limits, at.path(buckets))),
+    ),
+    *(
+        Case("acquire", f"{buckets} buckets, none there yet", at.take, (at.resource_limits, at.path(buckets)))
+        for buckets in (4, 8)
+    ),
+    *(
+        Case(
+            "acquire",
+            f"{buckets} buckets, refused by the topmost, not seen",
+            at.take_in_vain,
+            (at.resource_limits, at.path(buckets), at.take, at.take_from_top(buckets), at.wait(1)),
         )
+        for buckets in (2, 4, 8)
     ),
     Case("acquire", "admitted, and its block raises", at.fail, WARM),
     Case("lease.consume", "", at.consume, (*WARM, at.enter)),

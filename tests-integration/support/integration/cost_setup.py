@@ -86,19 +86,27 @@ async def override(it: Place) -> None:
 
 
 def path(buckets: int) -> Step:
-    """The key gets two parents, who share one, above whom is a chain: an acquire draws on so many buckets."""
+    """An acquire of the key draws on so many buckets: of two parents, who share one, above whom is a chain."""
 
     async def grow(it: Place) -> None:
-        *above, second, first = [f"above-{number}" for number in range(buckets - 1, 0, -1)]
+        above = [f"above-{number}" for number in range(buckets - 1, 0, -1)]
         top: list[str] = []
         for each in above:
             await it.limiter.create_entity(each, parent_ids=top, cascade=bool(top))
-            top = [each]
-        for each in (second, first):
-            await it.limiter.create_entity(each, parent_ids=top, cascade=True)
-        await it.limiter.create_entity(KEY, parent_ids=[first, second], cascade=True)
+            top = top if each == above[-2:][0] and len(above) > 1 else [each]
+        await it.limiter.create_entity(KEY, parent_ids=above[-2:][::-1], cascade=True)
 
     return grow
+
+
+def take_from_top(buckets: int) -> Step:
+    """The topmost bucket of such a path loses all that it has left after one call of the key."""
+
+    async def step(it: Place) -> None:
+        async with it.limiter.acquire(f"above-{buckets - 1}", MODEL, {"rpm": 59}):
+            pass
+
+    return step
 
 
 async def family(it: Place) -> None:

@@ -26,6 +26,7 @@ from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
 from .levels import Levels, Span
 from .plan import Plan
+from .trees import check_path
 from .waits import Waits
 
 GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
@@ -132,6 +133,8 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
+        if not self.degraded and not self._plan.moves:
+            check_path(self._plan.tree, grant)
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
