@@ -1,20 +1,26 @@
 """How long callers wait for an acquire, against a server that takes 4 ms.
 
-Lives here: one bucket and a bucket for each caller, 1 to 1,000 callers. Never: a network.
+Lives here: one bucket and a bucket for each caller, 1 to 1,000 callers; one caller whose tokens are held ahead. Never:
+a network.
 """
 
 import asyncio
 import time
+from dataclasses import replace
 
-from zae_limiter import RateLimiter
+from zae_limiter import Options, RateLimiter, Repository
+from zae_limiter.engines.memory.table import MemoryTable
 
-from .canned import entity, take, warm_limiter
+from .canned import LIMITS, RESOURCE, entity, take, warm_limiter
 from .measure import percentile, pin_client
 from .report import Row
+from .virtual import Distant
 
 SERVICE_MS = 4
 CALLERS = (1, 10, 100, 1000)
 SECONDS = 2.0
+AHEAD_SECONDS = 1.0
+HELD_P50_MS, HELD_P99_MS = 0.02, 0.1
 
 
 def measure() -> list[Row]:
@@ -29,7 +35,23 @@ async def _measure() -> list[Row]:
             rows += await _waits(limiter, callers, [entity(0)] * callers, "one bucket")
         for callers in CALLERS:
             rows += await _waits(limiter, callers, [entity(number) for number in range(callers)], "a bucket each")
-    return rows
+    return [*rows, *await _held_ahead()]
+
+
+async def _held_ahead() -> list[Row]:
+    """A caller who rests no moment; a renewal is written behind its back."""
+    table = MemoryTable()
+    async with await Repository.over(Distant(table, SERVICE_MS / 1000), Options()) as repository:
+        limits = [replace(limit, ahead=AHEAD_SECONDS) for limit in LIMITS]
+        await repository.set_resource_defaults(RESOURCE, limits)
+        limiter, waits = RateLimiter(repository), list[float]()
+        await _caller(limiter, entity(0), time.perf_counter() + 2 * AHEAD_SECONDS, [])  # until its pace is known
+        await _caller(limiter, entity(0), time.perf_counter() + SECONDS, waits)
+    what = f"1 caller, one bucket, tokens held {AHEAD_SECONDS:g} s ahead"
+    return [
+        Row(f"{what}: p50", percentile(waits, 50) * 1000, "ms", at_most=HELD_P50_MS),
+        Row(f"{what}: p99", percentile(waits, 99) * 1000, "ms", at_most=HELD_P99_MS),
+    ]
 
 
 async def _waits(limiter: RateLimiter, callers: int, entities: list[str], where: str) -> list[Row]:

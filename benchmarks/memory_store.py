@@ -3,17 +3,21 @@
 Lives here: warm calls, the best of several runs. Never: a network.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from timeit import timeit
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.flows.acquire.ahead import grant_ahead
+from zae_limiter.flows.acquire.requests import validate_request
 
 from .measure import pin_client
 from .report import Row
 
 CALLS = 3_000
 ROUNDS = 15
-RESOURCE = "gpt-4"
+RESOURCE, HELD = "gpt-4", "held"
+AHEAD_SECONDS = 60.0
 ONE, TWO = {"rpm": 1}, {"rpm": 1, "tpm": 500}
 
 
@@ -55,7 +59,7 @@ def measure() -> list[Row]:
 
     with limiter.acquire("another", RESOURCE, {"rpm": 10**6}):
         pass
-    taken = _best({each.__name__: each for each in (acquire_one, acquire, cascade, statuses, correct, refusal)})
+    taken = _best((acquire_one, acquire, cascade, statuses, correct, refusal, *_of_held(limiter, limits)))
     return [
         Row("an acquire of one limit", taken["acquire_one"], "us", at_most=6),
         Row("an acquire of two limits", taken["acquire"], "us", at_most=10),
@@ -63,13 +67,37 @@ def measure() -> list[Row]:
         Row("an acquire of two limits, and its statuses", taken["statuses"], "us"),
         Row("an acquire of two limits, and a correction", taken["correct"], "us"),
         Row("a refusal", taken["refusal"], "us"),
+        Row("an acquire of two limits that are held ahead", taken["held"], "us", at_most=5),
+        Row("of that: the check of its arguments", taken["held_check"], "us"),
+        Row("of that: its tokens", taken["held_take"], "us"),
     ]
 
 
-def _best(calls: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """Microseconds of each call, in the best of several rounds that take turns."""
-    best = dict.fromkeys(calls, float("inf"))
+def _of_held(limiter: SyncRateLimiter, limits: Sequence[Limit]) -> tuple[Callable[[], None], ...]:
+    """An acquire of limits that are held ahead, and two of its parts."""
+    limiter.set_resource_defaults(HELD, [replace(limit, ahead=AHEAD_SECONDS) for limit in limits])
+    request = validate_request("user", HELD, TWO)
+
+    def held() -> None:
+        with limiter.acquire("user", HELD, TWO):
+            pass
+
+    def held_check() -> None:
+        validate_request("user", HELD, TWO)
+
+    def held_take() -> None:
+        if grant_ahead(limiter.namespace_state, request, limiter.driver.post) is None:
+            raise RuntimeError("nothing is held ahead")
+
+    for _ in range(CALLS):  # until the pace is known
+        held()
+    return held, held_check, held_take
+
+
+def _best(calls: Sequence[Callable[[], None]]) -> dict[str, float]:
+    """Microseconds of each call by its name, in the best of several rounds that take turns."""
+    best = {call.__name__: float("inf") for call in calls}
     for _ in range(ROUNDS):
-        for name, call in calls.items():
-            best[name] = min(best[name], timeit(call, number=CALLS) / CALLS * 1e6)
+        for call in calls:
+            best[call.__name__] = min(best[call.__name__], timeit(call, number=CALLS) / CALLS * 1e6)
     return best

@@ -24,7 +24,7 @@ from functools import partial
 from importlib import import_module
 from itertools import cycle
 from threading import Barrier
-from typing import Any
+from typing import Any, NamedTuple
 
 from .emulator import dynoxide
 from .measure import CORES, interleaved, interleaved_async, pin_client, pin_server, prepare_process
@@ -32,11 +32,29 @@ from .report import NotHere, Row
 
 # Nothing here imports `zae_limiter` before a case has settled which JSON it finds.
 
-CELLS = ((1, 1), (1, 1000), (100, 1), (100, 1000))  # callers, buckets
-BUCKETS = max(buckets for _, buckets in CELLS)
-CALLS = 300
-CALLS_OF_EACH = 10  # where there are many callers
-ROUNDS = 5
+
+class Shape(NamedTuple):
+    """Who calls what: so many ``callers``, each so many ``times`` in a round, go round the ``buckets``."""
+
+    callers: int
+    buckets: int
+    times: int
+    rounds: int = 5
+
+    @property
+    def visits(self) -> int:
+        """The acquires of each bucket in a round; 0 if they do not come round."""
+        return self.callers * self.times // self.buckets
+
+
+SHAPES = (
+    Shape(1, 1, 300),
+    Shape(1, 1000, 300),
+    Shape(1, 1000, 10_000, rounds=2),
+    Shape(100, 1, 10),
+    Shape(100, 1000, 10),
+)
+BUCKETS = max(shape.buckets for shape in SHAPES)
 HOT = 0.4
 CACHE_LIFE = 3600  # seconds; a case takes longer than the default, and would measure reads of the limits instead
 START_SECONDS = 10.0
@@ -50,7 +68,8 @@ LIMITS = "limits, fixed window"
 THROTTLED = "throttled-py, token bucket"
 OURS = (STUB, DYNOXIDE)
 AHEAD_SECONDS = 60.0
-AHEAD_AT_MOST = 0.1  # of the cheapest of theirs on one bucket; many are used too seldom to be held
+AHEAD_AT_MOST = 0.1  # of the cheapest of theirs on one bucket
+AHEAD_AT_MOST_OF_MANY, VISITS_HELD = 0.35, 10  # on many that are acquired so often; seldom used ones are not held
 
 Decide = Callable[[str], Awaitable[None]]
 DecideSync = Callable[[str], None]
@@ -87,15 +106,15 @@ class Servers:
 class Cell:
     """What each library took for a decision."""
 
-    callers: int
-    buckets: int
+    shape: Shape
     us: Mapping[str, float]
 
     def rows(self, case: Case) -> Iterator[Row]:
         """The figures, and ours over the cheapest of theirs."""
         people = "threads" if case.sync else "callers"
-        who = f"{case.name}: {self.callers} {people if self.callers > 1 else people[:-1]}"
-        what = f"{who}, {self.buckets:,} bucket{'s' * (self.buckets > 1)}"
+        callers, buckets, visits = self.shape.callers, self.shape.buckets, self.shape.visits
+        what = f"{case.name}: {callers} {people if callers > 1 else people[:-1]}, {buckets:,} bucket"
+        what += "" if buckets == 1 else f"s, {visits} acquires of each" if visits > 1 else "s"
         for name, us in self.us.items():
             yield Row(f"{what}: {name}", us, "us")
         theirs = min(self.us[LIMITS], self.us[THROTTLED])
@@ -105,14 +124,17 @@ class Cell:
                 yield Row(f"{what}: {name} / the cheapest of theirs", ratio, at_most=self._at_most(case))
         if AHEAD in self.us:
             ratio = self.us[AHEAD] / theirs
-            yield Row(
-                f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=AHEAD_AT_MOST if self.buckets == 1 else None
-            )
+            yield Row(f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=self._ahead_at_most())
 
     def _at_most(self, case: Case) -> float | None:
-        if self.buckets > 1:
+        if self.shape.buckets > 1:
             return case.at_most
-        return HOT if self.callers > 1 else None
+        return HOT if self.shape.callers > 1 else None
+
+    def _ahead_at_most(self) -> float | None:
+        if self.shape.buckets == 1:
+            return AHEAD_AT_MOST
+        return AHEAD_AT_MOST_OF_MANY if self.shape.visits >= VISITS_HELD else None
 
 
 def measure() -> list[Row]:
@@ -188,7 +210,7 @@ def _in_process(case: Case, servers: Servers) -> list[Cell]:
     if servers.dynoxide is not None:
         command += ["--dynoxide", servers.dynoxide]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [Cell(**cell) for cell in json.loads(done.stdout)]
+    return [Cell(Shape(*cell["shape"]), cell["us"]) for cell in json.loads(done.stdout)]
 
 
 def run(case: Case, servers: Servers) -> list[Cell]:
@@ -215,19 +237,17 @@ async def _run_async(servers: Servers) -> list[Cell]:
             libraries[DYNOXIDE] = await _ours_to_dynoxide(stack, servers.dynoxide)
             libraries[AHEAD] = await _ours_to_dynoxide(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
         libraries |= {LIMITS: _limits(servers.redis), THROTTLED: _throttled(servers.redis)}
-        return [await _cell(libraries, callers, buckets) for callers, buckets in CELLS]
+        return [await _cell(libraries, shape) for shape in SHAPES]
 
 
-async def _cell(libraries: Mapping[str, Decide], callers: int, buckets: int) -> Cell:
-    each = _each(callers)
-
+async def _cell(libraries: Mapping[str, Decide], shape: Shape) -> Cell:
     async def chunk(decide: Decide, walks: Sequence[Iterator[str]]) -> None:
-        await asyncio.gather(*(_repeat(decide, walk, each) for walk in walks))
+        await asyncio.gather(*(_repeat(decide, walk, shape.times) for walk in walks))
 
-    chunks = [partial(chunk, decide, _walks(callers, buckets)) for decide in libraries.values()]
+    chunks = [partial(chunk, decide, _walks(shape)) for decide in libraries.values()]
     for warm_up in chunks:
         await warm_up()
-    return _found(libraries, callers, buckets, await interleaved_async(chunks, ROUNDS))
+    return _found(libraries, shape, await interleaved_async(chunks, shape.rounds))
 
 
 async def _repeat(decide: Decide, walk: Iterator[str], times: int) -> None:
@@ -242,45 +262,40 @@ def _run_sync(servers: Servers) -> list[Cell]:
             libraries[DYNOXIDE] = _ours_to_dynoxide_sync(stack, servers.dynoxide)
             libraries[AHEAD] = _ours_to_dynoxide_sync(stack, servers.dynoxide, ahead=AHEAD_SECONDS)
         libraries |= {LIMITS: _limits_sync(servers.redis), THROTTLED: _throttled_sync(servers.redis)}
-        return [_cell_sync(libraries, callers, buckets) for callers, buckets in CELLS]
+        return [_cell_sync(libraries, shape) for shape in SHAPES]
 
 
-def _cell_sync(libraries: Mapping[str, DecideSync], callers: int, buckets: int) -> Cell:
-    each = _each(callers)
-    together = Barrier(callers)
+def _cell_sync(libraries: Mapping[str, DecideSync], shape: Shape) -> Cell:
+    together = Barrier(shape.callers)
 
     def caller(decide: DecideSync, walk: Iterator[str]) -> None:
         together.wait()
-        for _ in range(each):
+        for _ in range(shape.times):
             decide(next(walk))
 
-    with ThreadPoolExecutor(callers) as pool:
+    with ThreadPoolExecutor(shape.callers) as pool:
 
         def chunk(decide: DecideSync, walks: Sequence[Iterator[str]]) -> None:
             list(pool.map(partial(caller, decide), walks))
 
-        chunks = [partial(chunk, decide, _walks(callers, buckets)) for decide in libraries.values()]
+        chunks = [partial(chunk, decide, _walks(shape)) for decide in libraries.values()]
         for warm_up in chunks:
             warm_up()
-        return _found(libraries, callers, buckets, interleaved(chunks, ROUNDS))
+        return _found(libraries, shape, interleaved(chunks, shape.rounds))
 
 
-def _each(callers: int) -> int:
-    return CALLS if callers == 1 else CALLS_OF_EACH
-
-
-def _walks(callers: int, buckets: int) -> list[Iterator[str]]:
+def _walks(shape: Shape) -> list[Iterator[str]]:
     """The entities that each caller goes round; two callers have one in common only if there is one in all."""
     from .canned import entity
 
-    names = [entity(number) for number in range(buckets)]
-    return [cycle(names[caller::callers] or names) for caller in range(callers)]
+    names = [entity(number) for number in range(shape.buckets)]
+    return [cycle(names[caller :: shape.callers] or names) for caller in range(shape.callers)]
 
 
-def _found(libraries: Mapping[str, object], callers: int, buckets: int, seconds: Sequence[float]) -> Cell:
-    decisions = callers * _each(callers)
+def _found(libraries: Mapping[str, object], shape: Shape, seconds: Sequence[float]) -> Cell:
+    decisions = shape.callers * shape.times
     us = {name: taken / decisions * 1e6 for name, taken in zip(libraries, seconds, strict=True)}
-    return Cell(callers, buckets, us)
+    return Cell(shape, us)
 
 
 async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:

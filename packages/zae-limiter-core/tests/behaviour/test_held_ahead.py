@@ -21,9 +21,8 @@ from zae_limiter import (
     SyncRepository,
 )
 from zae_limiter.operations.errors import Unreachable
-from zae_limiter.runtime import forks
+from zae_limiter.runtime import forks, reminders
 from zae_limiter.runtime.elapsed import elapsed_ms
-from zae_limiter.runtime.reminders import THREAD_NAME
 from zae_limiter.testing import ManualClock
 
 RPM = Limit.per_minute("rpm", 6_000, ahead=1)  # 100 a second; 5,900 are usable
@@ -332,14 +331,14 @@ def test_a_reminder_outlives_its_event_loop() -> None:
     asyncio.run(go_on(process))
 
 
-def test_a_closed_repository_leaves_no_thread() -> None:
-    before = {*threading.enumerate()}
+def test_a_closed_repository_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reminders, "THREAD_NAME", name := "reminders of this repository")  # others may begin meanwhile
     limiter = SyncRateLimiter(SyncRepository.in_memory())
     limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, ahead=30)])
     for _ in range(40):
         with limiter.acquire("e", "r", {"rpm": 1}):
             pass
-    [reminding] = [thread for thread in {*threading.enumerate()} - before if thread.name == THREAD_NAME]
+    [reminding] = [thread for thread in threading.enumerate() if thread.name == name]
     limiter.close()
     reminding.join(5)
     assert not reminding.is_alive()

@@ -1,6 +1,6 @@
 """Claims and grants of an acquire, as plain data."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import NamedTuple
@@ -128,11 +128,11 @@ class Claim:
         return {name: n - sum(each.checked.get(name, 0) for each in taken) for name, n in self.checked.items()}
 
 
-def config_of(request: AcquireRequest, resolved: Resolved, now_ms: int) -> Config:
+def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int]) -> Config:
     """Return the limits of a call: those that it passes, else the stored ones, else its default limits."""
     config = resolved.config
     if request.limits:
-        config = Config(request.limits, now_ms, own=config.own, from_call=True)
+        config = Config(request.limits, now(), own=config.own, from_call=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
     return replace(config, shadow=frozenset(config.by_name)) if request.shadow else config

@@ -112,7 +112,7 @@ def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mappin
     source = _source(request, resolved)
     if source == "bucket":
         request = replace(request, default_limits=_limits_of(states))
-    config = config_of(request, resolved, now_ms)
+    config = config_of(request, resolved, lambda: now_ms)
     amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
     asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
     return _Drawn(bucket, states, config, source, _override_until(items, source, now_ms), asked, held)

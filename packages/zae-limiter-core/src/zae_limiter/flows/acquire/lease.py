@@ -139,7 +139,7 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
     for claim in grant.claims:
         home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
-        claims.append(replace(claim, config=config_of(grant.request, resolved, namespace_state.now())))
+        claims.append(replace(claim, config=config_of(grant.request, resolved, namespace_state.now)))
     if not amounts.keys() <= {name for claim in claims for name in claim.config.by_name}:
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     return claims

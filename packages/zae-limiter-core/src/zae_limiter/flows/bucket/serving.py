@@ -41,6 +41,7 @@ def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: Cache
     """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
     if home.queue.hold is None:
         home.queue.hold = Hold(namespace_state.now)
+        namespace_state.holds_ahead = True
     shard.queue.hold = home.queue.hold
 
 

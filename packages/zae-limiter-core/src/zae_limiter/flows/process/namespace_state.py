@@ -210,8 +210,10 @@ class NamespaceState:
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
     answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
-    ``holding``: the holds in use, each with the request that ends it.
+    ``holding``: the holds in use, each with the request that ends it. ``holds_ahead``: any bucket has had a hold.
     """
+
+    holds_ahead = False
 
     def __init__(
         self,
