@@ -48,7 +48,7 @@ class PathCost(Cost):
 
     def cells(self) -> tuple[str, ...]:
         """What stands in its columns."""
-        return *self.methods, *super(PathCost, self).cells()[1:]
+        return *self.methods, *Cost.cells(self)[1:]
 
 
 PATHS: Final[Mapping[str, Mapping[str, str]]] = {

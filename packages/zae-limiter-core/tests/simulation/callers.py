@@ -133,8 +133,7 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
-        if not self.degraded and not self._plan.moves:
-            check_path(self._plan.tree, grant)
+        self._check_path(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
@@ -151,6 +150,10 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _check_path(self, grant: Grant) -> None:
+        if not self.degraded and not self._plan.moves:
+            check_path(self._plan.tree, grant)
 
     def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.

@@ -32,7 +32,7 @@ def _first_parent(*args: Any) -> tuple[str, ...]:
 
 def _but_the_topmost(requests: Sequence[BucketRequest], *, uncounted: bool) -> Flow[None]:
     """The bucket that is furthest away keeps what was taken from it."""
-    kept = {requests[-1].queue} if len({each.queue for each in requests}) > 2 else set()  # noqa: PLR2004 - above a parent
+    kept = {requests[-1].queue} if len({each.queue for each in requests}) > 2 else set()
     return queueing.give_back_all([each for each in requests if each.queue not in kept], uncounted=uncounted)
 
 

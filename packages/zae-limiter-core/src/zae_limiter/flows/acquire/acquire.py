@@ -42,9 +42,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
             request.rereads = attempt
-            claims = known_claims(namespace_state, request)
-            if claims is None:
-                claims = yield from find_claims(namespace_state, request)
+            claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
             claim = claims[0]
             if len(claims) == 1 and not claim.stale and request.turn is None:
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
@@ -93,9 +91,12 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
             for entities in (level, [each for each in further if each not in path.to])
         )
         for home, resolved in zip(homes, (yield from resolve_all(namespace_state, homes, likely)), strict=True):
-            claims.append(_claim(namespace_state, request, home, resolved, path))
-            if above := parents_to_ask(request, home.id.entity_id, resolved):
-                path.rise(home.id.entity_id, above)
+            entity_id = home.id.entity_id
+            claim = _claim(namespace_state, request, home, resolved)
+            claim.path, claim.place = path.to[entity_id], len(claims)
+            claims.append(claim)
+            if above := parents_to_ask(request, entity_id, resolved):
+                path.rise(entity_id, above)
                 further |= dict.fromkeys(resolved.further_ids)
     return _with_amounts(request, claims)
 
@@ -133,8 +134,11 @@ def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) ->
             if cached is None or resolved is None:
                 return None
             stale = namespace_state.has_expired(resolved)
-            claims.append(_claim(namespace_state, request, cached, resolved, path, stale=stale))
-            path.rise(entity_id, parents_to_ask(request, entity_id, resolved))
+            claim = _claim(namespace_state, request, cached, resolved, stale=stale)
+            claim.path, claim.place = path.to[entity_id], len(claims)
+            claims.append(claim)
+            if above := parents_to_ask(request, entity_id, resolved):
+                path.rise(entity_id, above)
         return _with_amounts(request, claims)
     except ValidationError:  # the limits or the parents may have changed
         return None
@@ -145,7 +149,6 @@ def _claim(
     request: AcquireRequest,
     cached: CachedBucket,
     resolved: Resolved,
-    path: Path | None = None,
     *,
     stale: bool = False,
 ) -> Claim:
@@ -155,8 +158,6 @@ def _claim(
         hold_ahead(namespace_state, cached, target)
     claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
     claim.insists = request.rereads >= INSISTS
-    if path is not None:
-        claim.path, claim.place = path.to[cached.id.entity_id], path.order.index(cached.id.entity_id)
     return claim
 
 
