@@ -167,8 +167,8 @@ def _read(
     beside = [each for each in others if _is_unknown(namespace_state, each)]
     more = [key for each in beside for key in configs.stale_keys(each.id.entity_id, each.id.resource, begun)]
     keys = dict.fromkeys([*wanted, *more])
-    unseen = [each for each in (cached, *beside) if not each.known]
-    found = yield from read_all([*keys, *(each.key for each in unseen)])
+    unseen = [each for each in (cached, *beside) if not each.known]  # a forgotten bucket may be there twice
+    found = yield from read_all([*keys, *dict.fromkeys(each.key for each in unseen)])
     read = configs.learn(keys, found, begun, generation)
     for each in unseen:
         if not each.known:
