@@ -176,6 +176,19 @@ async def test_blocks_are_held_along_the_whole_path(world: World) -> None:
     assert len(set(taken.values())) == 1, taken
 
 
+async def test_an_organisation_is_held_though_its_keys_are_not(world: World) -> None:
+    it = await diamond(world)
+    await it.repository.set_limits("org", [Limit.per_minute("rpm", 6000, ahead=5)])
+    for _ in range(80):
+        await take(it.limiter, "key-1", "r", rpm=1)
+        world.clock.advance(ms=20)
+    await it.repository.close()
+    items = {each: world.bucket_of(it.limiter, each, "r") or {} for each in PATH}
+    assert {each: (item["b_rpm_tc"], item["ev"]) for each, item in items.items()} == dict.fromkeys(PATH, (80_000, 80))
+    assert items["key-1"]["b_wcu_tc"] == 80_000
+    assert items["org"]["b_wcu_tc"] <= 20_000
+
+
 async def test_explain_shows_the_whole_path_by_what_is_stored(world: World) -> None:
     it = await diamond(world)
     await it.repository.set_limits("org", [Limit.per_hour("rpm", 5)])
