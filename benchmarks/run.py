@@ -22,6 +22,7 @@ NAMES = (
     "writes_per_admission",
     "model_writes",
     "held_ahead",
+    "organisation",
     "overload_simulated",
     "overload",
     "memory_store",

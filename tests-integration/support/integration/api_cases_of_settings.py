@@ -166,6 +166,35 @@ async def entities(api_case: ApiCase) -> None:
     )
 
 
+async def paths(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    for entity_id, parents in {"org": [], "user": ["org"], "team": ["org"], "key": ["user", "team"]}.items():
+        await limiter.create_entity(entity_id, parent_ids=parents, cascade=bool(parents))
+    made = await limiter.get_entity("key")
+    assert made is not None
+    assert (made.parent_id, made.parent_ids) == ("user", ("user", "team"))
+    assert await limiter.get_children("user") == await limiter.get_children("team") == [made]
+    assert [each.entity_id for each in await limiter.get_ancestors("key")] == ["user", "team", "org"]
+    await refused(EntityNotFoundError, limiter.get_ancestors("nobody"))
+    await refused(
+        ValidationError,
+        limiter.get_ancestors(" "),
+        limiter.update_entity("org", parent_ids=["key"]),
+        limiter.update_entity("org", parent_ids=["user", "user"]),
+        limiter.create_entity("f", parent_ids=["user"], parent_id="team"),
+        limiter.create_entity("f", parent_ids=["1", "2", "3", "4", "5"]),
+    )
+    moved = await limiter.update_entity("key", parent_ids=["team", "org"])
+    assert moved == await limiter.get_entity("key")
+    assert [each.entity_id for each in await limiter.get_children("org")] == ["key", "team", "user"]
+    assert await limiter.get_children("user") == []
+    await limiter.update_entity("team", parent_ids=["user"])
+    assert [each.entity_id for each in await limiter.get_ancestors("key")] == ["team", "org", "user"]
+    await refused(EntityHasChildrenError, limiter.delete_entity("team"))
+    for each in ("key", "team", "user", "org"):
+        await limiter.delete_entity(each)
+
+
 async def namespaces(api_case: ApiCase) -> None:
     repository = api_case.repository
     made = await repository.register_namespace("prod")
@@ -238,6 +267,7 @@ API_CASES = (
     limits_of_entities,
     which_limits_hold,
     entities,
+    paths,
     namespaces,
     versions_and_state,
     configs_of_all_levels,

@@ -68,6 +68,23 @@ ACQUIRES = [
     Case("acquire", "shadow limits alone, which would have refused", at.take_in_shadow, (at.only_shadow, at.take)),
     Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
     Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
+    *(
+        Case("acquire", f"{buckets} buckets", at.take, (at.resource_limits, at.path(buckets), at.take))
+        for buckets in (4, 8)
+    ),
+    *(
+        Case("acquire", f"{buckets} buckets, none there yet", at.take, (at.resource_limits, at.path(buckets)))
+        for buckets in (4, 8)
+    ),
+    *(
+        Case(
+            "acquire",
+            f"{buckets} buckets, refused by the topmost, not seen",
+            at.take_in_vain,
+            (at.resource_limits, at.path(buckets), at.take, at.take_from_top(buckets), at.wait(1)),
+        )
+        for buckets in (2, 4, 8)
+    ),
     Case("acquire", "admitted, and its block raises", at.fail, WARM),
     Case("lease.consume", "", at.consume, (*WARM, at.enter)),
     Case("lease.adjust", "at the end of the block", at.adjust, (*WARM, at.enter)),
@@ -78,6 +95,7 @@ ACQUIRES = [
     case("is_available", KEY, MODEL, {"rpm": 1}, when="nothing known", before=(at.resource_limits,)),
     case("explain", KEY, MODEL, before=WARM),
     case("explain", KEY, MODEL, when="child and parent", before=(at.resource_limits, at.family, at.take)),
+    case("explain", KEY, MODEL, when="8 buckets", before=(at.resource_limits, at.path(8), at.take)),
     case(
         "explain",
         KEY,
@@ -149,7 +167,15 @@ LIMITS_OF_LEVELS = [
 ENTITIES = [
     case("create_entity", KEY),
     case("create_entity", KEY, parent_id=PROJECT, when="with a parent", before=(called("create_entity", PROJECT),)),
+    case(
+        "create_entity",
+        KEY,
+        parent_ids=[PROJECT, "team"],
+        when="with two parents",
+        before=(called("create_entity", PROJECT), called("create_entity", "team")),
+    ),
     case("get_entity", KEY, before=(at.family,)),
+    case("get_ancestors", KEY, when="3 above, on 2 levels", before=(at.path(4),)),
     case("get_children", PROJECT, when="100 children", before=(at.children(100),)),
     case("list_entities", when="a page of 100 records", before=(at.children(150),)),
     case("list_entities", when="a page of 100, of 1,000 with buckets", before=(at.buckets(1000, 1),)),
@@ -158,6 +184,13 @@ ENTITIES = [
     case("update_entity", KEY, name=None, when="nothing changes", before=(at.family,)),
     case("update_entity", KEY, parent_id=None, cascade=False, when="loses its parent", before=(at.family,)),
     case("delete_entity", KEY, when="1 limit, 1 bucket", before=(called("create_entity", KEY), at.own_limits, at.take)),
+    case(
+        "update_entity",
+        KEY,
+        parent_ids=["above-3"],
+        when="moves from two parents to one",
+        before=(at.path(4),),
+    ),
     case("delete_entity", KEY, when="a parent, 10 buckets", before=(at.family, at.buckets(1, 10))),
     case("get_audit_events", KEY, when="100 events", before=(at.own_limits,) * 100),
     case("get_namespace_audit_events", LONG_AGO, when="100 events", before=(at.own_limits,) * 100),

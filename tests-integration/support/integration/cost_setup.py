@@ -85,6 +85,30 @@ async def override(it: Place) -> None:
     await it.limiter.set_limits(KEY, [Limit.per_minute("rpm", 120), *LIMITS[1:]], MODEL, override_until=until)
 
 
+def path(buckets: int) -> Step:
+    """An acquire of the key draws on so many buckets: of two parents, who share one, above whom is a chain."""
+
+    async def grow(it: Place) -> None:
+        above = [f"above-{number}" for number in range(buckets - 1, 0, -1)]
+        top: list[str] = []
+        for each in above:
+            await it.limiter.create_entity(each, parent_ids=top, cascade=bool(top))
+            top = top if each == above[-2:][0] and len(above) > 1 else [each]
+        await it.limiter.create_entity(KEY, parent_ids=above[-2:][::-1], cascade=True)
+
+    return grow
+
+
+def take_from_top(buckets: int) -> Step:
+    """The topmost bucket of such a path loses all that it has left after one call of the key."""
+
+    async def step(it: Place) -> None:
+        async with it.limiter.acquire(f"above-{buckets - 1}", MODEL, {"rpm": 59}):
+            pass
+
+    return step
+
+
 async def family(it: Place) -> None:
     """The key gets a parent, and cascades."""
     await it.limiter.create_entity(PROJECT)

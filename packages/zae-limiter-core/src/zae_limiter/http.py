@@ -7,6 +7,7 @@ the time until additional quota is there, which is the next whole token. The doc
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
+from urllib.parse import quote
 
 from .rules.registry import window_seconds
 from .values.limits import LimitStatus
@@ -15,6 +16,7 @@ from .values.refusal import RateLimitExceeded
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 STATUS: Final = 429
+PLAIN: Final = "!#$&'()*+,/:;<=>?@[]^_`{|}~"  # in the id of an entity; the rest is percent-encoded
 MOST: Final = 999_999_999_999_999  # of an integer in structured fields (RFC 9651)
 
 
@@ -23,23 +25,30 @@ class HasStatuses(Protocol):
 
     @property
     def entity_id(self) -> str:
-        """The entity that asked: the limits of any other one are its parent's."""
+        """The entity that asked: the limits of any other one are of an entity above it."""
 
     @property
     def statuses(self) -> Sequence[LimitStatus]:
         """The statuses of the limits."""
 
 
-def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> dict[str, str]:
+def headers(
+    result: HasStatuses,
+    *,
+    units: Mapping[str, str] | None = None,
+    legacy: bool = False,
+    entity_ids: bool = False,
+) -> dict[str, str]:
     """Return the header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a
     refusal.
 
-    Each limit is a policy by its name, a parent's is ``parent/NAME``. ``units`` has the quota unit of limits that count
-    something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
-    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and no
-    shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
+    Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
+    With ``entity_ids`` these have the id of their entity, ``org/NAME``. ``units`` has the quota unit of limits that
+    count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
+    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and
+    no shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
     """
-    named = list(_named(result))
+    named = list(_named(result, entity_ids=entity_ids))
     if not named:
         return {}
     shown = [(name, status) for name, status in named if status.exceeded] or named
@@ -71,10 +80,16 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
     return document if instance is None else {**document, "instance": instance}
 
 
-def _named(result: HasStatuses) -> Iterator[tuple[str, LimitStatus]]:
+def _named(result: HasStatuses, *, entity_ids: bool = False) -> Iterator[tuple[str, LimitStatus]]:
     for status in result.statuses:
         if not status.limit.shadow:
-            yield status.name_for(result.entity_id), status
+            by_id = entity_ids and status.entity_id != result.entity_id
+            name = (
+                f"{quote(status.entity_id, safe=PLAIN)}/{status.limit_name}"
+                if by_id
+                else status.name_for(result.entity_id)
+            )
+            yield name, status
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:

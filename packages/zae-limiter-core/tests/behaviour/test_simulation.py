@@ -40,6 +40,17 @@ def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: in
     assert not [problem for _, found in tried(seed, 1, {"scenario": "ahead"}) for _, problem in found]
 
 
+@pytest.mark.slow
+def test_no_history_of_several_parents_breaks_the_invariant() -> None:
+    wrong = [problem for _, found in tried(1, 60, {"scenario": "paths"}) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
+# A process that forgot the buckets of a path while it read them, and read them twice in one request
+def test_a_history_of_several_parents_that_once_went_wrong_is_sound() -> None:
+    assert not [problem for _, found in tried(196, 1, {"scenario": "paths"}) for _, problem in found]
+
+
 # A clock that is put back while a caller waits on many shards; limits that become shadow limits while it waits
 @pytest.mark.parametrize("seed", [19391, 28112, 31191, 33374])
 def test_a_history_that_once_went_wrong_is_sound(seed: int) -> None:

@@ -47,6 +47,7 @@ TEMPLATES |= {r"l_(?:rpm|tpm)": "l_{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
     "entity": (keys.pk_entity("{ns}", "{entity}"), keys.sk_meta()),
+    "parent link": (keys.pk_entity("{ns}", "{entity}"), keys.sk_parent("{parent}")),
     "entity config": (keys.pk_entity("{ns}", "{entity}"), keys.sk_config("{resource}")),
     "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
     "system config": (keys.pk_system("{ns}"), keys.sk_config()),
@@ -182,6 +183,9 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
     await limiter.create_entity("project", name="a project", principal="me")
     await limiter.create_entity("key", parent_id="project", cascade=True)
+    await limiter.create_entity("team", parent_id="project", cascade=True)
+    await limiter.create_entity("shared-key", parent_ids=["team", "project"], cascade=True)
+    await limiter.create_entity("another-key", parent_ids=["team"], cascade=True)
     async with limiter.acquire("key", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
         await lease.adjust(tpm=-100)
     split(world, limiter, "key", "gpt-4")

@@ -26,6 +26,7 @@ from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
 from .levels import Levels, Span
 from .plan import Plan
+from .trees import check_path
 from .waits import Waits
 
 GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
@@ -132,6 +133,7 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
+        self._check_path(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
@@ -148,6 +150,10 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _check_path(self, grant: Grant) -> None:
+        if not self.degraded and not self._plan.moves:
+            check_path(self._plan.tree, grant)
 
     def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.ahead import HeldGrant, grant_ahead
-from zae_limiter.flows.acquire.create_with_parent import PairedRequest
+from zae_limiter.flows.acquire.create_path import PathRequest
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
@@ -359,7 +359,7 @@ def _corrected(request: BucketRequest) -> dict[str, int]:
 
 def parts(waiter: Waiter) -> Sequence[Waiter]:
     """The waiter, and the bucket requests that it stands for."""
-    return (waiter, waiter.child, waiter.parent) if isinstance(waiter, PairedRequest) else (waiter,)
+    return (waiter, *waiter.requests) if isinstance(waiter, PathRequest) else (waiter,)
 
 
 def pk_of(request: BucketRequest) -> str:

@@ -40,6 +40,7 @@ from zae_limiter.values.resolution import Config
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
 from .override_faults import OVERRIDE_FAULTS
+from .path_faults import PATH_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
 from .tampers import (
     dropped_unasked,
@@ -401,6 +402,7 @@ MUTANTS: tuple[Mutant, ...] = (
         Mutant(name, fault=made, found_by=seed, scenario=scenario)
         for name, (made, seed, scenario) in HOLDING_FAULTS.items()
     ),
+    *(Mutant(name, fault=fault, found_by=seed, scenario="paths") for name, (fault, seed) in PATH_FAULTS.items()),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

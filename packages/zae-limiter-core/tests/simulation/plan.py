@@ -5,7 +5,7 @@ Lives here: chances and amounts; ``NETWORKS``, the conditions of a network by na
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from zae_limiter.flows.process.namespace_state import Settings
@@ -13,6 +13,7 @@ from zae_limiter.settings import SPLIT_ABOVE
 from zae_limiter.values.limits import Limit
 
 from .network import NetworkConditions
+from .trees import PAIR, Tree, drawn
 
 HEALTHY = NetworkConditions()
 FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
@@ -33,7 +34,8 @@ class Plan:
 
     ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
-    ``aheads``: the chance that a limit may be held ahead.
+    ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
+    often somebody gets other parents.
     """
 
     processes: int
@@ -74,6 +76,8 @@ class Plan:
     amounts: tuple[int, ...] = (0, 1, 1, 1, 2, 3, 9)
     max_waits: tuple[float, ...] = (0.05, 1.0, 30.0)
     busy: bool = True
+    tree: Tree = field(default_factory=lambda: PAIR)
+    moves: int = 0
 
     @property
     def faultless(self) -> bool:
@@ -122,6 +126,7 @@ class Plan:
             self.disturbances,
             self.deletions,
             self.overrides,
+            self.moves,
         )
         return self.faultless and not any(troubles)
 
@@ -309,6 +314,21 @@ def _surges(rng: Random) -> Plan:
     )
 
 
+def _paths(rng: Random) -> Plan:
+    """Entities with several parents, on many levels, of which some move."""
+    kind = rng.choice((_single_process, _faultless, _faultless, _cold_start, _mixed, _mixed, _expiring, _held_ahead))
+    plan, tree = kind(rng), drawn(rng)
+    everybody = [*tree]
+    return replace(
+        plan,
+        tree=tree,
+        entities=(everybody[-1], *rng.sample(everybody, rng.randint(0, 3))),
+        callers=min(plan.callers, 40),
+        of_parent=(),
+        moves=rng.choice((0, 0, 0, 3)),
+    )
+
+
 def _held_limit(rng: Random, name: str, aheads: float) -> Limit:
     """A limit of some size, whose burst covers what is minted ahead."""
     ahead_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < aheads else 0
@@ -404,4 +424,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "ahead": _held,
     "surges": _surges,
     "shards": _many_shards,
+    "paths": _paths,
 }

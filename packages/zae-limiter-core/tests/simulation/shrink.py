@@ -19,6 +19,7 @@ TROUBLES = (
     "disturbances",
     "deletions",
     "overrides",
+    "moves",
     "wrong_clocks",
     "wrong_dates",
     "conflicting",

@@ -23,7 +23,7 @@ from zae_limiter.flows.hold import Change
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
-from zae_limiter.flows.records.entities import create_entity
+from zae_limiter.flows.records.entities import create_entity, update_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.values import NOTHING, Conditions, Delete, Key, Operation, Update
@@ -43,8 +43,9 @@ from .levels import ordered
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
-from .plan import ENTITIES, RESOURCES, Plan, planned
+from .plan import RESOURCES, Plan, planned
 from .settled import check_settled
+from .trees import MOST_PARENTS
 from .waits import check_order
 
 UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
@@ -78,6 +79,7 @@ class Process:
             tamper=world.tamper,
         )
         self.alive = True
+        self.tree = plan.tree
         self.wakes_us = 0
         self.generation = 0
         self.shadow = rng.random() < plan.shadow_processes
@@ -97,7 +99,7 @@ class Process:
     def fork(self, child: "Process") -> None:
         """Have the child know what this one knows, with what it holds; the child is to hold nothing."""
         child.generation = self.generation + 1
-        for entity, resource in product(ENTITIES, RESOURCES):
+        for entity, resource in product(self.tree, RESOURCES):
             cached = self.namespace_state.cached_buckets.get((entity, resource, 0))
             if cached is None or cached.queue.hold is None:
                 continue
@@ -160,7 +162,7 @@ class World:
         return limits
 
     def _prepare(self) -> None:
-        """Store children, their parent, and the first limits, unseen by the oracle."""
+        """Store entities below their parents, and the first limits, unseen by the oracle."""
         namespace_state = NamespaceState(
             "demo", "ns", stack="simulated", now=lambda: self.kernel.now_ms, settings=self.plan.settings
         )
@@ -173,16 +175,22 @@ class World:
             self.oracle.levels.saw(operation, self.kernel.now_ms)
             return answer
 
-        for entity in ENTITIES:
-            parent, cascade = ("parent", entity == "child-a") if entity.startswith("child") else (None, False)
-            cause = self._cause()
+        for entity, above in self.plan.tree.items():
+            cause, cascade = self._cause(), above.cascade
             created = create_entity(
-                namespace_state, entity, cause, name=None, parent_id=parent, cascade=cascade, metadata=None
+                namespace_state,
+                entity,
+                cause,
+                name=None,
+                parent_id=None,
+                parent_ids=above.parents,
+                cascade=cascade,
+                metadata=None,
             )
             store(created)
         first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
         store(stored.set_system(namespace_state, first, None, self._change_of(levels.system, own=ordered(first))))
-        chosen = dict.fromkeys(self.rng.sample(ENTITIES, self.rng.randint(0, 2)), first)
+        chosen = dict.fromkeys(self.rng.sample([*self.plan.tree], self.rng.randint(0, 2)), first)
         if self.plan.of_parent:
             chosen["parent"] = self.plan.of_parent
         for entity, first in chosen.items():
@@ -224,6 +232,7 @@ class World:
             (plan.suspensions, self._suspend),
             (plan.forks, self._fork),
             (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
+            (plan.moves, self._move),
         ]
         for times, event in events:
             for _ in range(times):
@@ -307,6 +316,15 @@ class World:
             until = datetime.fromtimestamp(until_ms // 1000, UTC) + timedelta(milliseconds=until_ms % 1000)
             cause = self._change_of(key, override=ordered(limits), until_ms=until_ms)
             flow = stored.set_override(namespace_state, entity, place, limits, until, cause)
+        Task(self.kernel, process, self._store(process, flow))
+
+    def _move(self) -> None:
+        """Give somebody other parents, among those who were there before."""
+        process, rng, everybody = self.rng.choice(self.processes), self.rng, [*self.plan.tree]
+        place = rng.randrange(1, len(everybody))
+        parents = rng.sample(everybody[:place], min(place, rng.randint(1, MOST_PARENTS)))
+        fields = {"parent_ids": parents, "cascade": True}
+        flow = update_entity(process.namespace_state, everybody[place], fields, self._cause(), expected_version=None)
         Task(self.kernel, process, self._store(process, flow))
 
     def _change_of(self, key: Key, **changes: Any) -> Cause:
@@ -396,7 +414,7 @@ class World:
 
     def _check_rest(self, process: Process) -> None:
         process.driver.at_rest()
-        for place in product(ENTITIES, RESOURCES, (0,)):
+        for place in product(self.plan.tree, RESOURCES, (0,)):
             cached = process.namespace_state.cached_buckets.get(place)
             if cached is not None and cached.line:
                 raise Violation(f"somebody who has left still has a place in the line of {place}")

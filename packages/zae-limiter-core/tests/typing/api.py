@@ -247,6 +247,10 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_children("project"), list[Entity])
     assert_type(sync_repository.list_entities(begins_with="user"), EntityPage)
     assert_type(await repository.list_buckets("api", limit=10), BucketPage)
+    assert_type(await repository.create_entity("key", parent_ids=("user", "team")), Entity)
+    assert_type(await repository.update_entity("key", parent_ids=["team"]), Entity)
+    assert_type(sync_repository.get_ancestors("key"), list[Entity])
+    await repository.create_entity("key", parent_ids=7)  # type: ignore[arg-type]
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(await repository.get_buckets_at([("user", "api")]), list[Bucket])
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)

@@ -59,7 +59,7 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
         [
             ("entity", entity.entity_id),
             ("name", word(entity.name)),
-            ("parent", word(entity.parent_id)),
+            ("parents" if len(entity.parent_ids) > 1 else "parent", ", ".join(map(word, entity.parent_ids)) or "-"),
             ("cascade", yes_or_no(entity.cascade)),
             ("metadata", metadata or "-"),
             ("created", entity.created_at),

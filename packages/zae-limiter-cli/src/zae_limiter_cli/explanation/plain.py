@@ -28,6 +28,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         "passes_at": None if found.passes_at is None else found.passes_at.isoformat(timespec="milliseconds"),
         "binding": binding,
         "parent_id": found.parent_id,
+        "parent_ids": list(found.parent_ids),
         "cascades": found.cascades,
         "buckets": [_bucket(each) for each in found.buckets],
         "usage": {
@@ -45,6 +46,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
 def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
     return {
         "entity_id": bucket.entity_id,
+        "path": list(bucket.path),
         "resource": bucket.resource,
         "source": bucket.source,
         "override_until": None if bucket.override_until is None else iso(bucket.override_until),

@@ -61,11 +61,15 @@ def _verdict(report: Report) -> Iterator[str]:
     else:
         bucket, limit = found.binding
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}."
-        path = [each.entity_id for each in found.buckets[: found.buckets.index(bucket) + 1]]
-        yield f"Path: {' -> '.join([*path, limit.limit.name])}"
+        yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield _until(found.passes_at, bucket, limit)
-    if found.parent_id is not None and not found.cascades:
-        yield f"Its parent {found.parent_id} is not asked: neither the entity nor the call cascades."
+    if found.parent_ids and not found.cascades:
+        who = (
+            f"parents {', '.join(found.parent_ids)} are"
+            if len(found.parent_ids) > 1
+            else f"parent {found.parent_id} is"
+        )
+        yield f"Its {who} not asked: neither the entity nor the call cascades."
 
 
 def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:
@@ -81,7 +85,8 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
 
 
 def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
-    role = "" if bucket.entity_id == found.entity_id else " (parent)"
+    above = " (parent)" if bucket.entity_id in found.parent_ids else " (above a parent)"
+    role = "" if bucket.entity_id == found.entity_id else above
     of = SOURCES[bucket.source].format(resource=bucket.resource)
     if bucket.override_until is not None:
         place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"

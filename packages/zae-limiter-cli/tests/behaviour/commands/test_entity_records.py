@@ -18,7 +18,8 @@ def plain(**said: Any) -> dict[str, Any]:
         "metadata": {},
         "version": 1,
     }
-    return record | said
+    record |= said
+    return record | {"parent_ids": [parent for parent in [record["parent_id"]] if parent is not None]}
 
 
 def without_time(record: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         ),
         (["update", "team", "--parent", "x", "--no-parent"], "--parent and --no-parent contradict each other"),
         (["update", "team", "--entity-name", "x", "--no-entity-name"], "--entity-name and --no-entity-name contradict"),
-        (["update", "team", "--parent", "team"], "parent_id 'team': an entity cannot be its own parent"),
+        (["update", "team", "--parent", "team"], "parent_ids 'team': an entity cannot be its own parent"),
         (["update", "nobody", "--cascade"], "there is no entity 'nobody': check the id and --namespace"),
         (["delete", "nobody", "-y"], "there is no entity 'nobody': check the id and --namespace"),
         (["delete", "team", "-y"], "entity 'team' has children, 1: delete them first"),
@@ -145,3 +146,38 @@ def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> 
     assert {event["entity_id"] for event in events} == {name}
     run("entity", "delete", "--yes", "--", entity)
     assert document("entity", "children", "team|1") == []
+
+
+def test_an_entity_has_several_parents_and_moves_with_all_that_is_below(table: Table) -> None:
+    run("entity", "create", "org")
+    for each in ("user", "team"):
+        run("entity", "create", each, "--parent", "org", "--cascade")
+    made = document("entity", "create", "key", "--parent", "user", "--parent", "team", "--cascade")
+    assert (made["parent_id"], made["parent_ids"]) == ("user", ["user", "team"])
+    assert ["parents", "user, team"] in [[line[0], " ".join(line[1:])] for line in told("entity", "show", "key")]
+    assert [each["entity_id"] for each in document("entity", "ancestors", "key")] == ["user", "team", "org"]
+    assert [each["entity_id"] for each in document("entity", "children", "team")] == ["key"]
+    moved = document("entity", "move", "key", "--to", "team")
+    assert (moved["parent_ids"], moved["cascade"], moved["version"]) == (["team"], True, 2)
+    assert document("entity", "children", "user") == []
+    assert document("entity", "move", "team", "--to-top")["parent_ids"] == []
+    assert [each["entity_id"] for each in document("entity", "ancestors", "key")] == ["team"]
+    assert run("entity", "ancestors", "team").stdout == "Entity team has no parents.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["move", "key"], "where should key go? Pass --to ID, or --to-top for no parents"),
+        (["move", "key", "--to", "team", "--to-top"], "where should key go? Pass --to ID, or --to-top for no parents"),
+        (["move", "key", "--to", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
+        (["move", "team", "--to", "key"], "parent_ids 'key': key has team as a parent: no entity can be above itself"),
+        (["move", "key", "--to", "team", "--to", "team"], "parent_ids 'team': is given twice"),
+        (["ancestors", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
+    ],
+)
+def test_a_move_that_cannot_be_is_refused(table: Table, arguments: list[str], problem: str) -> None:
+    table.repository.create_entity("team")
+    table.repository.create_entity("key", parent_id="team")
+    assert refused("entity", *arguments) == problem
+    assert table.repository.get_ancestors("key") == [table.repository.get_entity("team")]

@@ -59,7 +59,7 @@ class RateLimiter(LimitMethods, EntityMethods):
     ) -> Lease:
         """Return a ``Lease``: its ``async with`` block takes tokens of every named limit, or of none.
 
-        ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parent. An
+        ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
@@ -124,8 +124,8 @@ class RateLimiter(LimitMethods, EntityMethods):
     async def time_until_available(
         self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
     ) -> float:
-        """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes the parent if the entity
-        cascades.
+        """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes all above to which the
+        entity cascades.
 
         ``limits`` replace the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
         ``ValidationError``.
@@ -154,7 +154,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         one that binds, and when it passes. Takes nothing, counts nothing, writes nothing.
 
         Without ``consume`` it asks for one token of each limit. ``limits`` and ``cascade`` are those of ``acquire``.
-        Two reads for an entity and its parent, past all caches; one more if the parent's bucket has several shards.
+        Two reads for an entity and all above it, past all caches; one more if a bucket above has several shards.
         Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         if consume is None:

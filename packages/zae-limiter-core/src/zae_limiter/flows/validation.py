@@ -3,10 +3,10 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..exceptions import ValidationError
-from ..values.entities import UNCHANGED
+from ..values.entities import MOST_PARENTS, UNCHANGED
 from ..values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 
@@ -99,13 +99,42 @@ def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Check and return the fields to change, without those that are ``UNCHANGED``. Raises ``ValidationError``."""
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
     validate_name(given.get("name"))
-    if given.get("parent_id") is not None:
-        given["parent_id"] = check_identifier("parent_id", given["parent_id"])
-    if validate_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
+    parents = validate_parents(given.pop("parent_id", UNCHANGED), given.pop("parent_ids", UNCHANGED))
+    if parents is not None:
+        given["parents"] = parents
+    if validate_flag("cascade", given.get("cascade", False)) and parents is not None and not parents.ids:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
     if "metadata" in given:
         given["metadata"] = validate_metadata(given["metadata"])
     return given
+
+
+class Parents(NamedTuple):
+    """The parents that a call gives, and the ``field`` in which it does."""
+
+    ids: tuple[str, ...]
+    field: str
+
+
+def validate_parents(parent_id: object, parent_ids: object) -> Parents | None:
+    """Check and return the parents of an entity, in order; ``None`` if both are ``UNCHANGED``. Raises
+    ``ValidationError``.
+    """
+    if parent_ids is UNCHANGED:
+        if parent_id is UNCHANGED:
+            return None
+        return Parents(() if parent_id is None else (check_identifier("parent_id", parent_id),), "parent_id")
+    if parent_id is not UNCHANGED:
+        raise ValidationError("parent_ids", parent_ids, "give parent_id or parent_ids, not both")
+    if isinstance(parent_ids, str) or not isinstance(parent_ids, Iterable | None):
+        raise ValidationError("parent_ids", parent_ids, "must be a list of entity ids")
+    ids = tuple(check_identifier("parent_ids", each) for each in parent_ids or ())
+    if len(ids) > MOST_PARENTS:
+        raise ValidationError("number of parent_ids", len(ids), f"an entity has at most {MOST_PARENTS} parents")
+    for each in ids:
+        if ids.count(each) > 1:
+            raise ValidationError("parent_ids", each, "is given twice")
+    return Parents(ids, "parent_ids")
 
 
 def validate_version(expected: int | None) -> None:

@@ -37,12 +37,12 @@ class AcquireEvent:
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
-        """The limits that were short of tokens, of the entity or of its parent."""
+        """The limits that were short of tokens, of the entity or of one above it."""
         return short(self.statuses)
 
     @property
     def refused_by(self) -> str | None:
-        """The entity whose bucket binds: the one that asked, or its parent; ``None`` unless the call was refused."""
+        """The entity whose bucket binds: the one that asked, or one above it; ``None`` unless the call was refused."""
         return binding(self.statuses).entity_id if self.statuses else None
 
     @property
@@ -52,7 +52,9 @@ class AcquireEvent:
 
 
 def limit_names(event: AcquireEvent, statuses: Iterable[LimitStatus]) -> list[str]:
-    """Return the names of limits as the entity that asked sees them, each once: ``rpm``, ``parent/rpm``."""
+    """Return the names of limits as the entity that asked sees them, each once: ``rpm``, ``parent/rpm``,
+    ``parent-2/rpm``.
+    """
     return [*dict.fromkeys(status.name_for(event.entity_id) for status in statuses)]
 
 

@@ -37,7 +37,7 @@ REFUSED: Final = "rj"  # the number of refused acquires
 SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
-PARENT_ID: Final = "parent_id"  # also of an entity
+PARENT_ID: Final = "parent_id"  # also of an entity, the first one, and of a parent link
 
 COUNTERS: Final = (ACQUIRES, REFUSED, SHADOWED)  # counts of acquires; those of a new bucket or shard begin at 0
 
@@ -45,6 +45,8 @@ COUNTERS: Final = (ACQUIRES, REFUSED, SHADOWED)  # counts of acquires; those of 
 METADATA: Final = "metadata"
 VERSION: Final = "version"
 CHILDREN: Final = "child_count"  # the number of entities whose parent it is
+PARENT_IDS: Final = "parent_ids"  # all parents, of an entity that has several
+ANCESTOR_IDS: Final = "ancestor_ids"  # who was above the parents when the entity got them
 
 # Of a config.
 CONFIG_VERSION: Final = "config_version"

@@ -1,13 +1,14 @@
 """The item of an entity: made of the value, and read back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..values.entities import Entity
 from ..values.naming import check_identifier
 from . import keys
 from .attributes import (
+    ANCESTOR_IDS,
     CASCADE,
     CHILDREN,
     CREATED_AT,
@@ -19,17 +20,18 @@ from .attributes import (
     METADATA,
     NAME,
     PARENT_ID,
+    PARENT_IDS,
     PK,
     SK,
     VERSION,
 )
-from .reading import flag, number, optional, reads, text
+from .reading import flag, number, optional, reads, text, texts
 
 Item = dict[str, Any]
 
 
 def entity_item(namespace_id: str, entity: Entity) -> Item:
-    """Return the item of an entity that has no children; with a parent, it is in GSI1."""
+    """Return the item of an entity that has no children; in GSI1, it is a child of its first parent."""
     pk = keys.pk_entity(namespace_id, entity.entity_id)
     item: Item = {
         PK: pk,
@@ -49,7 +51,30 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
         item[PARENT_ID] = entity.parent_id
         item[GSI1PK] = keys.gsi1_pk_parent(namespace_id, entity.parent_id)
         item[GSI1SK] = keys.gsi1_sk_child(entity.entity_id)
+    if len(entity.parent_ids) > 1:
+        item[PARENT_IDS] = list(entity.parent_ids)
     return item
+
+
+def parent_item(namespace_id: str, entity_id: str, parent_id: str) -> Item:
+    """Return the item that links an entity to a further parent: an index has one row for an item."""
+    pk = keys.pk_entity(namespace_id, entity_id)
+    return {
+        PK: pk,
+        SK: keys.sk_parent(parent_id),
+        GSI1PK: keys.gsi1_pk_parent(namespace_id, parent_id),
+        GSI1SK: keys.gsi1_sk_child(entity_id),
+        GSI4PK: keys.gsi4_pk(namespace_id),
+        GSI4SK: pk,
+        ENTITY_ID: entity_id,
+        PARENT_ID: parent_id,
+    }
+
+
+@reads
+def read_child_id(item: Item) -> str:
+    """Return the child in an entity's item, or in its link to a further parent."""
+    return check_identifier(ENTITY_ID, item[ENTITY_ID])
 
 
 @reads
@@ -59,28 +84,42 @@ def read_entity(item: Item) -> Entity:
     return Entity(
         entity_id=check_identifier(ENTITY_ID, item[ENTITY_ID]),
         name=optional(text, item, NAME),
-        parent_id=parent_link.parent_id,
+        parent_id=parent_link.parent_ids[0] if parent_link.parent_ids else None,
         cascade=parent_link.cascade,
         metadata=read_metadata(item[METADATA]),
         created_at=text(item, CREATED_AT),
         version=number(item, VERSION),
+        parent_ids=parent_link.parent_ids,
     )
 
 
 class ParentLink(NamedTuple):
-    """The parent of an entity, and whether an acquire of the entity also consumes from it."""
+    """The parents of an entity, and whether an acquire of the entity also consumes from them.
 
-    parent_id: str | None = None
+    ``further_ids``: who was above the parents when the entity got them.
+    """
+
+    parent_ids: tuple[str, ...] = ()
     cascade: bool = False
+    further_ids: tuple[str, ...] = ()
 
 
 @reads
 def read_parent_link(item: Item | None) -> ParentLink:
-    """Return the parent link in an entity's item; an entity without an item has no parent."""
+    """Return the parent link in an entity's item; an entity without an item has no parents."""
     if item is None:
         return ParentLink()
-    parent_id = optional(text, item, PARENT_ID)
-    return ParentLink(None if parent_id is None else check_identifier(PARENT_ID, parent_id), flag(item, CASCADE))
+    first, cascade = optional(text, item, PARENT_ID), flag(item, CASCADE)
+    if first is None:
+        return ParentLink(cascade=cascade)
+    parents = _ids(PARENT_IDS, item.get(PARENT_IDS, [first]))
+    if parents[:1] != (first,):
+        raise ValueError(f"{PARENT_IDS} do not begin with {PARENT_ID}")
+    return ParentLink(parents, cascade, _ids(ANCESTOR_IDS, item.get(ANCESTOR_IDS, [])))
+
+
+def _ids(name: str, values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(check_identifier(name, each) for each in texts(values, name))
 
 
 @reads

@@ -23,6 +23,7 @@ PROVISIONER_PREFIX: Final = "#PROVISIONER"
 NAMESPACE_PREFIX: Final = "#NAMESPACE#"
 NSID_PREFIX: Final = "#NSID#"
 CHILD_PREFIX: Final = "CHILD#"
+PARENT_PREFIX: Final = "#PARENT#"
 INDEX_BUCKET_PREFIX: Final = "BUCKET#"
 INDEX_USAGE_PREFIX: Final = "USAGE#"
 INDEX_CONFIG_PREFIX: Final = "CONFIG#"
@@ -157,6 +158,11 @@ def sk_provisioner(part: int = 0) -> str:
 def sk_namespace(name: str) -> str:
     """Return the sort key of a namespace in the registry, by its name."""
     return f"{NAMESPACE_PREFIX}{name}"
+
+
+def sk_parent(parent: str) -> str:
+    """Return the sort key of an entity's link to a further parent."""
+    return f"{PARENT_PREFIX}{encode(parent)}"
 
 
 def sk_nsid(ns: str) -> str:

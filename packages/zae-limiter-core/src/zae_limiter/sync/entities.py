@@ -1,7 +1,7 @@
 # Generated from aio/entities.py by `just variants`: edit that one.
 """The sync repository's methods for entities."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..flows.records import directory, entities, entity_deletion
 from ..values.entities import UNCHANGED, Entity, EntityPage, Json, Unchanged
@@ -19,10 +19,14 @@ class SyncEntityMethods(SyncFlowRunner):
         cascade: bool = False,  # noqa: FBT001 - the public signature
         metadata: Mapping[str, Json] | None = None,
         *,
+        parent_ids: Sequence[str] | None = None,
         exist_ok: bool = False,
         principal: str | None = None,
     ) -> Entity:
-        """Create an entity; with ``cascade`` its acquires also consume from the parent.
+        """Create an entity; with ``cascade`` its acquires also consume from its parents, and from those above a parent
+        that cascades itself.
+
+        ``parent_ids`` gives up to 4 parents, ``parent_id`` one; at most 7 entities can be above one.
 
         With ``exist_ok``, an entity that is there already is returned as it is, and nothing is changed.
 
@@ -35,6 +39,7 @@ class SyncEntityMethods(SyncFlowRunner):
                 self._cause(principal),
                 name=name,
                 parent_id=parent_id,
+                parent_ids=parent_ids,
                 cascade=cascade,
                 metadata=metadata,
                 exist_ok=exist_ok,
@@ -46,7 +51,7 @@ class SyncEntityMethods(SyncFlowRunner):
         return self._run(entities.get_entity(self.namespace_state, entity_id))
 
     def get_children(self, parent_id: str) -> list[Entity]:
-        """Return the children of an entity, by id."""
+        """Return the children of an entity, by id: all that have it among their parents."""
         return self._run(entities.get_children(self.namespace_state, parent_id))
 
     def list_entities(
@@ -65,12 +70,20 @@ class SyncEntityMethods(SyncFlowRunner):
             directory.list_entities(self.namespace_state, limit=limit, behind=next, begins_with=begins_with)
         )
 
+    def get_ancestors(self, entity_id: str) -> list[Entity]:
+        """Return the parents of an entity, then all above them, nearest first, each once, whether or not it cascades.
+
+        One read for each level. Raises ``EntityNotFoundError`` for the entity.
+        """
+        return self._run(entities.get_ancestors(self.namespace_state, entity_id))
+
     def update_entity(
         self,
         entity_id: str,
         *,
         name: str | Unchanged | None = UNCHANGED,
         parent_id: str | Unchanged | None = UNCHANGED,
+        parent_ids: Sequence[str] | Unchanged | None = UNCHANGED,
         cascade: bool | Unchanged = UNCHANGED,
         metadata: Mapping[str, Json] | Unchanged | None = UNCHANGED,
         expected_version: int | None = None,
@@ -79,12 +92,19 @@ class SyncEntityMethods(SyncFlowRunner):
         """Change the given fields, and return the entity; ``None`` clears a field. ``metadata`` is replaced as a whole.
 
         With ``expected_version``, the ``version`` that you have read, the change is made to that version only.
-        This process follows at once, others within one life of their config cache.
+        ``parent_ids`` moves the entity under all of these, ``parent_id`` under one; what is below it moves along. This
+        process follows at once, others within one life of their config cache.
 
         Raises ``StaleEntityError`` for another version, ``EntityNotFoundError`` for the entity and for an unknown
-        parent, ``ValidationError`` if the tree would get a third level.
+        parent, ``ValidationError`` if an entity would be above itself, or more than 7 above one.
         """
-        fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
+        fields = {
+            "name": name,
+            "parent_id": parent_id,
+            "parent_ids": parent_ids,
+            "cascade": cascade,
+            "metadata": metadata,
+        }
         return self._run(
             entities.update_entity(
                 self.namespace_state, entity_id, fields, self._cause(principal), expected_version=expected_version

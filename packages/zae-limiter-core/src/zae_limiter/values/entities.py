@@ -1,7 +1,7 @@
-"""The entity's record: a consumer of limits and its parent."""
+"""The entity's record: a consumer of limits and its parents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Union
 
@@ -19,13 +19,18 @@ class Unchanged(Enum):
 
 UNCHANGED: Final = Unchanged.UNCHANGED
 
+MOST_PARENTS: Final = 4
+MOST_BUCKETS: Final = 8
+"""The most buckets that one acquire draws on: those of the entity, and of all above it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
     """A consumer of limits: an API key, a user, a project.
 
-    With ``cascade``, every acquire of the entity also consumes from ``parent_id``. ``metadata`` holds JSON
-    values. ``created_at`` is an ISO time in UTC, ``version`` counts the changes of the record.
+    With ``cascade``, every acquire of the entity also consumes from its parents, ``parent_ids``; ``parent_id`` is the
+    first of them. ``metadata`` holds JSON values. ``created_at`` is an ISO time in UTC, ``version`` counts the changes
+    of the record. Raises ``ValueError`` if ``parent_ids`` do not begin with ``parent_id``.
     """
 
     entity_id: str
@@ -35,6 +40,17 @@ class Entity:
     metadata: Mapping[str, Any] = field(hash=False)
     created_at: str
     version: int
+    parent_ids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.parent_ids and self.parent_id is not None:
+            object.__setattr__(self, "parent_ids", (self.parent_id,))
+        if self.parent_ids[:1] != (() if self.parent_id is None else (self.parent_id,)):
+            raise ValueError(f"parent_ids {self.parent_ids} do not begin with parent_id {self.parent_id!r}")
+
+    def under(self, *parent_ids: str) -> "Entity":
+        """Return the same entity with these parents; none for an entity at the top."""
+        return replace(self, parent_id=parent_ids[0] if parent_ids else None, parent_ids=parent_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class LimitExplanation:
 
 @dataclass(frozen=True, slots=True)
 class BucketExplanation:
-    """One bucket that an acquire draws on: the caller's own, or its parent's; limits by name.
+    """One bucket that an acquire draws on: the caller's own, or that of an entity above it; limits by name.
 
     The counts are of the entity's acquires since the bucket began: ``refused`` by whatever was short, ``refused_by``
     those for which limits of an ancestor were short, by ancestor and limit. What a process has yet to write is missing.
@@ -61,13 +61,17 @@ class BucketExplanation:
     refused: int = 0
     shadowed: int = 0
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
+    path: tuple[str, ...] = ()
+    """The entities from the one that asks to this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What an acquire of ``entity_id`` would find ``at`` an instant (UTC); the caller's own bucket is first.
+    """What an acquire of ``entity_id`` would find ``at`` an instant (UTC); the caller's own bucket is first,
+    then come those above it, nearest first.
 
-    ``cascades``: the acquire draws on the parent's bucket, too. ``parent_id`` is known either way.
+    ``cascades``: the acquire draws on the parents' buckets, too. ``parent_ids`` are known either way; ``parent_id`` is
+    the first of them.
     """
 
     entity_id: str
@@ -76,6 +80,7 @@ class Explanation:
     parent_id: str | None
     cascades: bool
     buckets: tuple[BucketExplanation, ...]
+    parent_ids: tuple[str, ...] = ()
 
     @property
     def binding(self) -> tuple[BucketExplanation, LimitExplanation] | None:

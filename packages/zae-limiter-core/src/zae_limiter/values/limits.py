@@ -204,7 +204,7 @@ class LimitStatus:
     """
 
     entity_id: str
-    """The entity of the bucket: the caller, or its parent."""
+    """The entity of the bucket: the caller, or one above it."""
     resource: str
     limit_name: str
     limit: Limit
@@ -218,13 +218,21 @@ class LimitStatus:
     retry_after_seconds: float
     """Seconds until the requested tokens are there."""
     next_token_seconds: float = math.inf
+    path: tuple[str, ...] = ()
+    """The entities from the one that asked to that of the bucket."""
+    place: int = 0
+    """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
+    first."""
 
     def name_for(self, entity_id: str) -> str:
-        """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its parent's.
+        """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its first
+        parent's, ``parent-2/rpm`` of the bucket in the next ``place``.
 
         No entity is in it, so it may go into header fields and metrics.
         """
-        return self.limit_name if self.entity_id == entity_id else f"parent/{self.limit_name}"
+        if self.entity_id == entity_id:
+            return self.limit_name
+        return f"parent-{self.place}/{self.limit_name}" if self.place > 1 else f"parent/{self.limit_name}"
 
     @property
     def deficit(self) -> int:

@@ -25,6 +25,8 @@ def short(statuses: Iterable[LimitStatus]) -> tuple[LimitStatus, ...]:
 
 def path_to(status: LimitStatus, statuses: Iterable[LimitStatus], entity_id: str) -> tuple[str, ...]:
     """Return the entities from the one that asked up to that of a status; ``statuses`` go from the bottom up."""
+    if status.path:
+        return status.path
     path = tuple(dict.fromkeys((entity_id, *(each.entity_id for each in statuses))))
     return path[: path.index(status.entity_id) + 1]
 
@@ -33,9 +35,9 @@ class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
     ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
-    its parent. ``refused_by`` is the entity whose bucket binds. ``by_share``: the store is away, and the share of this
-    process is used up; then ``statuses`` has the enforced limits, with what the share has. Raises ``TypeError`` for a
-    text in place of the statuses: Celery's JSON makes one, and then shows it as it is.
+    the entities above it, nearest first. ``refused_by`` is the entity whose bucket binds. ``by_share``: the store is
+    away, and the share of this process is used up; then ``statuses`` has the enforced limits, with what the share has.
+    Raises ``TypeError`` for a text in place of the statuses: Celery's JSON makes one, and then shows it as it is.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def refused_by(self) -> str:
-        """The entity whose bucket binds, which is that of ``primary_violation``: the one that asked, or its parent."""
+        """The entity whose bucket binds, which is that of ``primary_violation``: the one that asked, or one above."""
         return self.primary_violation.entity_id
 
     @property

@@ -79,26 +79,28 @@ def _rules_of(limits: tuple[Limit, ...]) -> tuple[tuple[Limit, ...], tuple[Limit
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Config, parent and policy that hold for an entity on a resource.
+    """Config, parents and policy that hold for an entity on a resource.
 
     They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
-    ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer.
+    ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer. ``further_ids``: who was
+    above the parents when the entity got them, and probably still is: a hint of what to read with the parents.
     """
 
     config: Config
     source: ConfigSource | None
     on_unavailable: OnUnavailable | None
-    parent_id: str | None
+    parent_ids: tuple[str, ...]
     cascade: bool
     valid_until_ms: int
     generation: int
     ends_ms: int | None = None
+    further_ids: tuple[str, ...] = ()
 
     def agrees_with(self, other: "Resolved") -> bool:
-        """Return whether an acquire would use the same limits and the same parent with either."""
+        """Return whether an acquire would use the same limits and the same parents with either."""
         mine, others = self.config, other.config
         same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
-        return same and (self.parent_id, self.cascade) == (other.parent_id, other.cascade)
+        return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
 
 
 class Level(NamedTuple):

@@ -22,7 +22,7 @@ _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily"
 
 
 class Refuser(NamedTuple):
-    """A limit of an ancestor, today of the parent, that was short for a call of the entity below."""
+    """A limit of an ancestor that was short for a call of the entity below."""
 
     entity_id: str
     limit_name: str

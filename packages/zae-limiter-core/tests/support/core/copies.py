@@ -62,6 +62,7 @@ def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
     limiter.set_resource_defaults("gpt-4", [RPM, TPM])
     limiter.create_entity("project", name="A project", metadata={"tier": "gold"})
     limiter.create_entity("key/1|ü", parent_id="project", cascade=True)
+    limiter.create_entity("shared|ß", parent_ids=["key/1|ü", "project"], cascade=True)
     limiter.set_limits("key/1|ü", [RPM], "gpt-4")
     limiter.set_limits("key-2", [Limit.per_minute("rpm", 7)])
     end = datetime.fromtimestamp(clock.now_ms() / 1000, UTC) + timedelta(hours=10)
@@ -81,7 +82,7 @@ def answers(limiter: SyncRateLimiter) -> dict[str, Any]:
     """What the methods that read answer, without counters of buckets, which begin anew."""
     stored = limiter.repository
     found: dict[str, Any] = {}
-    for entity in ("project", "key/1|ü", "key-2"):
+    for entity in ("project", "key/1|ü", "key-2", "shared|ß"):
         found[f"entity {entity}"] = stored.get_entity(entity)
         found[f"children {entity}"] = stored.get_children(entity)
         found[f"audit {entity}"] = stored.get_audit_events(entity)

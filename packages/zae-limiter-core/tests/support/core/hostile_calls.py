@@ -118,11 +118,13 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "explain": method("explain", "child", "r"),
     "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
     "create_entity": method("create_entity", "another", parent_id="parent"),
+    "create_entity with parents": method("create_entity", "another", parent_ids=["parent", "alone"]),
     "create_entity that is there": method("create_entity", "child", parent_id="parent", exist_ok=True),
     "delete_entity with children": method("delete_entity", "parent"),
     "delete_many_limits": method("delete_many_limits", [("child", "r"), ("parent", "r")]),
     "delete_namespace": method("delete_namespace", "other"),
     "delete_override": method("delete_override", "parent", "r"),
+    "get_ancestors": method("get_ancestors", "child"),
     "get_audit_events": method("get_audit_events", "child"),
     "get_children": method("get_children", "parent"),
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
@@ -150,6 +152,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "tell_live_buckets": method("tell_live_buckets", "r", writes_per_second=10_000),
     "update_entity": method("update_entity", "child", name="n", metadata={"k": [1]}),
     "update_entity to a parent": method("update_entity", "parent", parent_id="alone"),
+    "update_entity to parents": method("update_entity", "child", parent_ids=["alone", "parent"]),
 }
 
 

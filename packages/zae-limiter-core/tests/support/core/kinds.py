@@ -13,7 +13,7 @@ from zae_limiter.flows.records.limits import Place, entity_place, resource_place
 from zae_limiter.operations.values import Item
 from zae_limiter.schema import keys
 from zae_limiter.schema.audit import audit_item
-from zae_limiter.schema.entities import entity_item
+from zae_limiter.schema.entities import entity_item, parent_item
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.audit import AuditEvent
 from zae_limiter.values.usage import UsageSnapshot
@@ -30,6 +30,7 @@ def every_kind(namespace_id: str, number: int) -> list[Item]:
     part = {"PK": keys.pk_system(namespace_id), "SK": keys.sk_provisioner(number + 1)}
     return [
         entity_item(namespace_id, entity),
+        parent_item(namespace_id, entity_id, "team"),
         *(BucketId(namespace_id, entity_id, resource, shard).attributes() for shard in (0, 1)),
         *map(_config, (entity_place(namespace_state, entity_id, resource), resource_place(namespace_state, resource))),
         usage_item(namespace_id, UsageSnapshot(entity_id, resource, "hourly", NOON, {"rpm": 1}, 1)),

@@ -65,6 +65,6 @@ def test_a_config_without_marks_says_what_it_has() -> None:
 def test_another_ahead_is_another_config_although_the_rule_is_the_same() -> None:
     short, long = Limit.per_minute("tpm", 60, ahead=0.5), Limit.per_minute("tpm", 60, ahead=1)
     assert short.rule == long.rule
-    first, second = (Resolved(Config((each,), 1), "system", None, None, False, 1, 1) for each in (short, long))
+    first, second = (Resolved(Config((each,), 1), "system", None, (), False, 1, 1) for each in (short, long))
     assert not first.agrees_with(second)
     assert first.agrees_with(replace(first, valid_until_ms=7))

@@ -1,4 +1,4 @@
-"""`zae-limiter entity create`, `show`, `update`, `delete` and `children`."""
+"""`zae-limiter entity create`, `show`, `update`, `move`, `delete`, `children` and `ancestors`."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-CLEARABLE: Final = {"entity_name": "name", "parent": "parent_id", "metadata": "metadata"}  # as core names them
+CLEARABLE: Final = {"entity_name": "name", "parent": "parent_ids", "metadata": "metadata"}  # as core names them
 
 
 def _record_options(function: Function) -> Function:
     """Add the options of a record; the command gets ``entity_name``, ``parent`` and ``metadata``."""
     named = click.option("--entity-name", metavar="TEXT", help="Display name.")
-    child = click.option("--parent", metavar="ID", help="Parent entity.")
+    child = click.option("--parent", metavar="ID", multiple=True, help="Parent entity; several in turn, at most 4.")
     return named(child(metadata_option(function)))
 
 
@@ -35,7 +35,7 @@ def _record_options(function: Function) -> Function:
 @in_namespace
 @click.argument("entity_id")
 @_record_options
-@click.option("--cascade", is_flag=True, help="Let its acquires consume from the parent, too.")
+@click.option("--cascade", is_flag=True, help="Let its acquires consume from its parents, too.")
 @click.option("--exist-ok", is_flag=True, help="Leave an entity that is there already as it is, and show it.")
 @principal_option
 @output_option
@@ -45,7 +45,7 @@ def create(
     namespace: str,
     entity_id: str,
     entity_name: str | None,
-    parent: str | None,
+    parent: tuple[str, ...],
     metadata: Mapping[str, str],
     cascade: bool,
     exist_ok: bool,
@@ -55,7 +55,13 @@ def create(
     """Create the entity ENTITY_ID. Only an entity with a parent must be created; limits and buckets work without."""
     with open_namespace(connection, namespace) as repository:
         made = repository.create_entity(
-            entity_id, entity_name, parent, cascade, metadata, exist_ok=exist_ok, principal=principal
+            entity_id,
+            entity_name,
+            cascade=cascade,
+            metadata=metadata,
+            parent_ids=parent,
+            exist_ok=exist_ok,
+            principal=principal,
         )
     show_entity(made, output)
 
@@ -77,9 +83,9 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
 @in_namespace
 @click.argument("entity_id")
 @_record_options
-@click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from the parent, too.")
+@click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @click.option("--no-entity-name", is_flag=True, help="Remove its name.")
-@click.option("--no-parent", is_flag=True, help="Remove its parent.")
+@click.option("--no-parent", is_flag=True, help="Remove its parents.")
 @click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
 @click.option(
     "--expected-version",
@@ -99,13 +105,45 @@ def update(
     output: OutputForm,
     **chosen: Any,
 ) -> None:
-    """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata.
+    """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata,
+    --parent all parents.
 
     Running processes see the change when their config cache expires, by default within a minute.
     """
     fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
         after = repository.update_entity(entity_id, **fields, expected_version=expected_version, principal=principal)
+    show_entity(after, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--to", metavar="ID", multiple=True, help="A parent from now on; several in turn, at most 4.")
+@click.option("--to-top", is_flag=True, help="Have no parents, and no cascade, from now on.")
+@principal_option
+@output_option
+def move(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    to: tuple[str, ...],
+    to_top: bool,
+    principal: str,
+    output: OutputForm,
+) -> None:
+    """Move ENTITY_ID under other parents, instead of all that it has. What is below it moves along.
+
+    Its acquires go on to consume from its parents if they did before. Running processes see the move when their config
+    cache expires, by default within a minute.
+    """
+    if bool(to) is to_top:
+        raise CommandError(f"where should {entity_id} go? Pass --to ID, or --to-top for no parents")
+    with open_namespace(connection, namespace) as repository:
+        fields: dict[str, Any] = {"parent_ids": to} if to else {"parent_ids": None, "cascade": False}
+        after = repository.update_entity(entity_id, **fields, principal=principal)
     show_entity(after, output)
 
 
@@ -136,12 +174,24 @@ def delete(
 @click.argument("entity_id")
 @output_option
 def children(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
-    """List the entities whose parent is ENTITY_ID, by id."""
+    """List the entities that have ENTITY_ID among their parents, by id."""
     with open_namespace(connection, namespace) as repository:
         found = repository.get_children(entity_id)
         if not found:
             _find(repository, entity_id)
     show_entities(found, output, none=f"Entity {entity_id} has no children.")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@output_option
+def ancestors(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
+    """List the parents of ENTITY_ID, then all above them, nearest first, each once."""
+    with open_namespace(connection, namespace) as repository:
+        found = repository.get_ancestors(entity_id)
+    show_entities(found, output, none=f"Entity {entity_id} has no parents.")
 
 
 def _find(repository: "SyncRepository", entity_id: str) -> "Entity":
@@ -158,7 +208,7 @@ def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """
     fields = {} if chosen["cascade"] is None else {"cascade": chosen["cascade"]}
     for name, field in CLEARABLE.items():
-        given, cleared = chosen[name] not in (None, {}), chosen[f"no_{name}"]
+        given, cleared = chosen[name] not in (None, {}, ()), chosen[f"no_{name}"]
         if given and cleared:
             option = name.replace("_", "-")
             raise CommandError(f"--{option} and --no-{option} contradict each other: pass one of them")

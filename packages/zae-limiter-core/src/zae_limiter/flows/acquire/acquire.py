@@ -1,4 +1,4 @@
-"""Acquire: find the claims, take from the child and the parent, give back after a refusal.
+"""Acquire: find the claims of the path, take from all of them, give back after a refusal.
 
 This module orders the requests; ``group_commit`` writes one bucket, ``outage`` follows the policy without the store.
 """
@@ -12,15 +12,16 @@ from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
-from ..bucket.serving import cached_bucket, hold_ahead, resolve
+from ..bucket.serving import cached_bucket, hold_ahead, resolve, resolve_all
 from ..bucket_queue import Waiter
 from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Enqueue, Flow, Sleep
 from .claims import Claim, Grant, Seen, config_of, no_limits, no_such_limit
-from .create_with_parent import create_with_parent
+from .create_path import create_path
 from .outage import grant_without_store
+from .path import Path, parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import refusal_of
@@ -41,9 +42,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
             request.rereads = attempt
-            claims = known_claims(namespace_state, request)
-            if claims is None:
-                claims = yield from find_claims(namespace_state, request)
+            claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
             claim = claims[0]
             if len(claims) == 1 and not claim.stale and request.turn is None:
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
@@ -85,10 +84,20 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     was not opened yet, raises what opening it raises.
     """
     yield from opened(namespace_state)
-    claims = [(yield from _approach(namespace_state, request, request.entity_id))]
-    parent_id = _parent_to_ask(request, claims[0].resolved)
-    if parent_id is not None:
-        claims.append((yield from _approach(namespace_state, request, parent_id)))
+    path, claims, further = Path(request.entity_id), list[Claim](), dict[str, None]()
+    while level := path.order[len(claims) :]:
+        homes, likely = (
+            [cached_bucket(namespace_state, each, request.resource) for each in entities]
+            for entities in (level, [each for each in further if each not in path.to])
+        )
+        for home, resolved in zip(homes, (yield from resolve_all(namespace_state, homes, likely)), strict=True):
+            entity_id = home.id.entity_id
+            claim = _claim(namespace_state, request, home, resolved)
+            claim.path, claim.place = path.to[entity_id], len(claims)
+            claims.append(claim)
+            if above := parents_to_ask(request, entity_id, resolved):
+                path.rise(entity_id, above)
+                further |= dict.fromkeys(resolved.further_ids)
     return _with_amounts(request, claims)
 
 
@@ -98,14 +107,14 @@ def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> li
 
 
 def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """Return the claim in the common case: all configs are known and fresh, and no parent is involved; else
+    """Return the claim in the common case: all configs are known and fresh, and no parents are involved; else
     ``None``.
     """
     cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
     if cached is None or not cached.known:
         return None
     resolved = namespace_state.fresh(cached)
-    if resolved is None or (resolved.parent_id is not None and _parent_to_ask(request, resolved) is not None):
+    if resolved is None or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return None
     claim = _claim(namespace_state, request, cached, resolved)
     if claim.config.limits and request.amounts.keys() <= claim.config.by_name.keys():
@@ -117,29 +126,22 @@ def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) ->
     """Return the claims if all configs are known but one has expired: the acquire reads it again beside its write. Else
     return ``None``.
     """
-    claims: list[Claim] = []
-    entity_id: str | None = request.entity_id
-    while entity_id is not None and len(claims) < 2:
-        cached = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
-        resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
-        if cached is None or resolved is None:
-            return None
-        claims.append(_claim(namespace_state, request, cached, resolved, stale=namespace_state.has_expired(resolved)))
-        entity_id = _parent_to_ask(request, resolved)
+    path, claims = Path(request.entity_id), list[Claim]()
     try:
+        for entity_id in path.order:
+            cached = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
+            resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
+            if cached is None or resolved is None:
+                return None
+            stale = namespace_state.has_expired(resolved)
+            claim = _claim(namespace_state, request, cached, resolved, stale=stale)
+            claim.path, claim.place = path.to[entity_id], len(claims)
+            claims.append(claim)
+            if above := parents_to_ask(request, entity_id, resolved):
+                path.rise(entity_id, above)
         return _with_amounts(request, claims)
-    except ValidationError:  # the limits may have changed
+    except ValidationError:  # the limits or the parents may have changed
         return None
-
-
-def _parent_to_ask(request: AcquireRequest, resolved: Resolved) -> str | None:
-    return resolved.parent_id if resolved.cascade or request.cascade else None
-
-
-def _approach(namespace_state: NamespaceState, request: AcquireRequest, entity_id: str) -> Flow[Claim]:
-    cached = cached_bucket(namespace_state, entity_id, request.resource)
-    resolved = yield from resolve(namespace_state, cached, bucket_too=True)
-    return _claim(namespace_state, request, cached, resolved)
 
 
 def _claim(
@@ -173,7 +175,7 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 
 
 def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
-    """Take where the fast way does not do: there is a parent, a config has expired, or a waiting caller's turn has
+    """Take where the fast way does not do: there are parents, a config has expired, or a waiting caller's turn has
     come.
     """
     if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
@@ -181,8 +183,8 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
     if request.turn is not None:
         return (yield from take_in_turn(namespace_state, claims))
     taking = [claim for claim in claims if any(claim.amounts.values())]
-    if len(taking) == 2 and all(claim.cached.state is None and not claim.stale for claim in taking):
-        yield from create_with_parent(namespace_state, taking[0], taking[1])
+    if len(taking) > 1 and all(claim.cached.state is None and not claim.stale for claim in taking):
+        yield from create_path(namespace_state, taking)
     else:
         yield from _take_beside_refresh(claims)
     yield from try_other_shards(namespace_state, claims)

@@ -12,6 +12,7 @@ from ..bucket_queue import Outcome, Renewal, Waiter
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .claims import Claim, Grant
+from .path import Path, parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import choose_shard
 
@@ -22,6 +23,7 @@ class Part(NamedTuple):
     home: CachedBucket
     hold: Hold
     resolved: Resolved
+    path: tuple[str, ...] = ()
 
 
 class HeldGrant(Grant):
@@ -37,12 +39,12 @@ class HeldGrant(Grant):
         """The claims, as if each had been served by a write."""
         with self.lock:
             if not self._claims:
-                self._claims = [self._claim(part) for part in self._parts]
+                self._claims = [self._claim(place, part) for place, part in enumerate(self._parts)]
             return self._claims
 
-    def _claim(self, part: Part) -> Claim:
-        home, hold, resolved = part
-        claim = Claim(home, home, resolved, resolved.config, _amounts(self.request, part))
+    def _claim(self, place: int, part: Part) -> Claim:
+        home, hold, resolved, path = part
+        claim = Claim(home, home, resolved, resolved.config, _amounts(self.request, part), path=path, place=place)
         claim.enter().outcome = Outcome("admitted", hold.state, self._at_ms)
         return claim
 
@@ -50,7 +52,7 @@ class HeldGrant(Grant):
 def grant_ahead(
     namespace_state: NamespaceState, request: AcquireRequest, post: Callable[[Waiter], object]
 ) -> HeldGrant | None:
-    """Return the grant of an acquire if this process holds all that it asks for, of the child and of the parent.
+    """Return the grant of an acquire if this process holds all that it asks for, of every bucket of its path.
 
     ``post`` puts a request into its queue, which takes the next tokens ahead in good time.
     """
@@ -63,15 +65,13 @@ def grant_ahead(
     part = _part(namespace_state, home, hold, now_ms)
     if part is None:
         return None
-    resolved = part.resolved
-    if resolved.parent_id is not None and (resolved.cascade or request.cascade):
-        parts = _with_parent(namespace_state, request, part, resolved.parent_id, now_ms)
+    resolved, parts = part.resolved, [part]
+    if resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved):
+        parts = _path(namespace_state, request, now_ms)
         if not parts or not _move_all(request, parts, now_ms):
             return None
-    else:
-        parts = (part,)
-        if not hold.move(request.amounts, now_ms):  # a limit that the bucket lacks is not held
-            return None
+    elif not hold.move(request.amounts, now_ms):  # a limit that the bucket lacks is not held
+        return None
     namespace_state.configs.hits += len(parts)
     for each in parts:
         if each.hold.due:
@@ -94,18 +94,20 @@ def _part(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, now_m
     return Part(home, hold, resolved)
 
 
-def _with_parent(
-    namespace_state: NamespaceState, request: AcquireRequest, child: Part, parent_id: str, now_ms: int
-) -> tuple[Part, ...]:
-    """Return the parts of the child and of its parent; none if one of the two is not held."""
-    home = namespace_state.cached_buckets.get((parent_id, request.resource, 0))
-    if home is None or (hold := home.queue.hold) is None:
-        return ()
-    parent = _part(namespace_state, home, hold, now_ms)
-    if parent is None:
-        return ()
-    known = child.resolved.config.by_name.keys() | parent.resolved.config.by_name.keys()
-    return (child, parent) if request.amounts.keys() <= known else ()
+def _path(namespace_state: NamespaceState, request: AcquireRequest, now_ms: int) -> list[Part]:
+    """Return the parts of the acquire's path; none if something of it is not held."""
+    path, parts = Path(request.entity_id), list[Part]()
+    for entity_id in path.order:
+        home = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
+        if home is None or (hold := home.queue.hold) is None:
+            return []
+        part = _part(namespace_state, home, hold, now_ms)
+        if part is None:
+            return []
+        parts.append(part._replace(path=path.to[entity_id]))
+        path.rise(entity_id, parents_to_ask(request, entity_id, part.resolved))
+    known = {name for part in parts for name in part.resolved.config.by_name}
+    return parts if request.amounts.keys() <= known else []
 
 
 def _move_all(request: AcquireRequest, parts: Sequence[Part], now_ms: int) -> bool:

@@ -29,10 +29,11 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Claim:
-    """One bucket that an acquire draws on: the entity's own, or its parent's.
+    """One bucket that an acquire draws on: the entity's own, or that of an entity above it.
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
+    ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own.
     ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
     """
 
@@ -49,6 +50,8 @@ class Claim:
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None
     insists: bool = False
+    path: tuple[str, ...] = ()
+    place: int = 0
 
     @property
     def checked(self) -> Mapping[str, int]:

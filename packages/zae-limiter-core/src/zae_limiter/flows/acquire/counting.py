@@ -1,5 +1,4 @@
-"""Count refusals: each once on the bucket of the entity that asked, and on the parent's bucket if that was short of
-tokens.
+"""Count refusals: each once on the bucket of the entity that asked, and on each bucket above that was short of tokens.
 
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
@@ -22,7 +21,7 @@ AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count a refusal once on the bucket of the entity that asked, and on its parent's if that was short.
+    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short.
 
     The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
     waits for it.

@@ -1,8 +1,8 @@
 """Explain an acquire without performing it: read every record that decides it, and write nothing.
 
-An entity and its parent take two reads: the first has the entity's records, the second its parent's and the other
-shards of its own bucket. One more reads the other shards of a parent. The cached limits of this process are left aside:
-the explanation is by what the store has now.
+An entity and those above it take two reads: the first has the entity's records, the second those of all who were above
+it when it got its parents, and the other shards of its own bucket. One more reads the other shards of those above. The
+cached limits of this process are left aside: the explanation is by what the store has now.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from ...operations.values import NOTHING, Item, Key
 from ...rules.sharding import calculate_balance, calculate_wait
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by
 from ...schema.configs import override_end
-from ...schema.entities import read_parent_link
+from ...schema.entities import ParentLink, read_parent_link
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, Limit
@@ -26,6 +26,7 @@ from ..retry import read_all
 from ..steps import Flow
 from .claims import config_of, no_limits, no_such_limit
 from .inspection import parts_of
+from .path import Path, parents_to_ask
 from .requests import AcquireRequest
 
 Found = Mapping[Key, Item]
@@ -41,17 +42,19 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     while wanted := [key for key in _keys(namespace_state, request, found) if key not in known]:
         found |= yield from read_all(wanted)
         known.update(wanted)
-    now, (parent_id, cascades) = namespace_state.now(), _parent(namespace_state, request, found)
-    buckets = _buckets(namespace_state, request, found)
+    now, link = namespace_state.now(), _link(namespace_state, request, request.entity_id, found)
+    path = _path(namespace_state, request, found)
+    buckets = [BucketId(namespace_state.namespace_id, each, request.resource) for each in path.order]
     drawn = [_drawn(request, bucket, found, _held(namespace_state, bucket, now), now) for bucket in buckets]
     _check(request, drawn)
     return Explanation(
         request.entity_id,
         request.resource,
         _instant(now),
-        parent_id,
-        cascades,
-        _explained(drawn, now, by_holds=_are_held(request, drawn)),
+        link.parent_ids[0] if link.parent_ids else None,
+        len(path.order) > 1,
+        _explained(drawn, path, now, by_holds=_are_held(request, drawn)),
+        link.parent_ids,
     )
 
 
@@ -72,22 +75,25 @@ class _Drawn(NamedTuple):
 
 def _keys(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> Iterator[Key]:
     """Yield the key of each record that decides the acquire, as far as what was ``found`` names it."""
-    for bucket in _buckets(namespace_state, request, found):
-        yield from config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource)
+    path = _path(namespace_state, request, found)
+    links = [_link(namespace_state, request, each, found) for each in path.order if len(path.order) > 1]
+    likely = [each for link in links for each in link.further_ids]
+    for entity_id in dict.fromkeys([*path.order, *likely]):
+        bucket = BucketId(namespace_state.namespace_id, entity_id, request.resource)
+        yield from config_keys(bucket.namespace_id, entity_id, bucket.resource)
         yield from _shard_keys(bucket, found)
 
 
-def _buckets(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> list[BucketId]:
-    own = BucketId(namespace_state.namespace_id, request.entity_id, request.resource)
-    parent_id, cascades = _parent(namespace_state, request, found)
-    return [own, replace(own, entity_id=parent_id)] if parent_id is not None and cascades else [own]
+def _path(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> Path:
+    """Return the path of the acquire, as far as what was ``found`` names it."""
+    path = Path(request.entity_id)
+    for entity_id in path.order:
+        path.rise(entity_id, parents_to_ask(request, entity_id, _link(namespace_state, request, entity_id, found)))
+    return path
 
 
-def _parent(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> tuple[str | None, bool]:
-    """Return the parent, and whether the acquire draws on its bucket."""
-    meta = config_keys(namespace_state.namespace_id, request.entity_id, request.resource).meta
-    link = read_parent_link(found.get(meta))
-    return link.parent_id, link.parent_id is not None and (link.cascade or request.cascade)
+def _link(namespace_state: NamespaceState, request: AcquireRequest, entity_id: str, found: Found) -> ParentLink:
+    return read_parent_link(found.get(config_keys(namespace_state.namespace_id, entity_id, request.resource).meta))
 
 
 def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
@@ -152,7 +158,7 @@ def _are_held(request: AcquireRequest, drawn: Sequence[_Drawn]) -> bool:
     return all(amount <= each.held.get(name, -1) for each in drawn for name, amount in each.amounts.items())
 
 
-def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple[BucketExplanation, ...]:
+def _explained(drawn: Sequence[_Drawn], path: Path, now_ms: int, *, by_holds: bool) -> tuple[BucketExplanation, ...]:
     return tuple(
         BucketExplanation(
             entity_id=each.bucket.entity_id,
@@ -165,6 +171,7 @@ def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple
             refused=_total(each.states, REFUSED),
             shadowed=_total(each.states, SHADOWED),
             refused_by=_refused_by(each.states),
+            path=path.to[each.bucket.entity_id],
         )
         for each in drawn
     )

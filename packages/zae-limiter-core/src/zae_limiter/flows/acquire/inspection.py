@@ -34,7 +34,7 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
 
 
 def time_until_available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[float]:
-    """Return the seconds until an acquire of the amounts can pass, for the parent too if the entity cascades to one."""
+    """Return the seconds until an acquire of the amounts can pass, on every bucket of its path."""
     claims = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
     waits = (_wait(stored, name, n, now) for stored in claims for name, n in stored.claim.checked.items())

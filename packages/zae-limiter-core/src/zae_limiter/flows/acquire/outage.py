@@ -172,6 +172,8 @@ def _status(claim: Claim, name: str, amount: int, share: LimitShare, now_ms: int
         requested=amount // MILLI,
         exceeded=wait > 0,
         retry_after_seconds=wait,
+        path=claim.path or (claim.cached.id.entity_id,),
+        place=claim.place,
     )
 
 

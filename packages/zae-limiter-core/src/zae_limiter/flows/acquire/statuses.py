@@ -214,6 +214,8 @@ def _status(
         exceeded=wait_seconds > 0,
         retry_after_seconds=wait_seconds,
         next_token_seconds=calculate_next_token(parts, at_ms),
+        path=claim.path or (claim.cached.id.entity_id,),
+        place=claim.place,
     )
 
 

@@ -3,8 +3,9 @@
 It must neither overtake nor waste: of a crowd, many are refused, because other processes have taken the tokens. A
 caller that took from its own bucket and the parent's at the same time would have to give back what one of them gave, at
 every refusal of the other: three writes for nothing, and while they are under way nobody behind it knows whether it is
-served. So it asks the parent's bucket first, for whose tokens most are waiting, and its own only when it has those. All
-callers have the same order: of two that begin at different ends, the later one is served first.
+served. So it asks the topmost bucket first, for whose tokens most are waiting, and its own only when it has those of
+all above. All callers have the same order (``_from_the_top``): of two that begin at different ends, the later one is
+served first.
 
 On a bucket of many shards each shard has few tokens at a time, a fraction of one perhaps. Whoever takes every fraction
 as soon as the sum is enough, writes to all shards for one token, collides with everybody else, and gives back. So a
@@ -33,13 +34,13 @@ FULL_ENOUGH = 4, 5  # of what a shard holds at most: the rest is minted before t
 
 
 def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
-    """Take from the parent's bucket, then from the caller's own, unless the first one refuses.
+    """Take from the buckets above, the topmost first, then from the caller's own, until one refuses.
 
     Read expired configs first: beside the write, a caller would ask its own bucket later than those behind it. A bucket
     that is not asked has no request, only the state that was seen last.
     """
     yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
-    for claim in reversed(claims):
+    for claim in _from_the_top(claims):
         if not claim.amounts:
             continue
         if claim.is_behind_another(namespace_state.now()):
@@ -54,6 +55,20 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     for claim in claims:
         if not claim.last:
             claim.seen = Seen(namespace_state.states(claim.cached), namespace_state.now())
+
+
+def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims by the levels above their buckets, the caller's own last. So any two buckets have the same
+    order for all callers that draw on both.
+    """
+    levels = {claim.cached.id.entity_id: 0 for claim in claims}
+    above = {claim.cached.id.entity_id: claim.resolved for claim in claims}
+    for _ in claims:  # as often as there can be levels
+        for entity_id, resolved in above.items():
+            if resolved.cascade:
+                levels[entity_id] = max((levels.get(each, 0) + 1 for each in resolved.parent_ids), default=0)
+    own, *others = claims
+    return [*sorted(others, key=lambda claim: (levels[claim.cached.id.entity_id], claim.cached.id.entity_id)), own]
 
 
 def ripe(claim: Claim, states: Sequence[BucketState], now_ms: int, parts: float) -> dict[int, dict[str, int]]:

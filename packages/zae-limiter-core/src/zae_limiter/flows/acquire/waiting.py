@@ -123,8 +123,7 @@ def _wait_for_turn(
 
 
 class _Caller:
-    """A caller in the line of its own bucket, and also in the parent's line while its own bucket does not hold it up
-    longer.
+    """A caller in the line of its own bucket, and also in those above while no bucket before them holds it up longer.
 
     ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last.
     """
@@ -182,7 +181,7 @@ class _Caller:
                 if claim.cached in self._lines:
                     claim.cached.line.join(self.turn, claim.checked)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
-                if wait_ms >= longest:  # who waits longer for its own bucket does not hold up others of the parent's
+                if wait_ms >= longest:  # who waits longer for a bucket below does not hold up others above
                     longest, held = wait_ms, [*held, claim]
                     self._short = claim if wait_ms else self._short
         self._hold(held)

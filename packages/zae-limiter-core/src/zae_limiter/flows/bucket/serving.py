@@ -4,7 +4,7 @@ This module says which records to read, and when again; ``resolution`` says whic
 it holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -89,18 +89,52 @@ def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too
     return cached.resolved
 
 
+def resolve_all(
+    namespace_state: NamespaceState, homes: Sequence[CachedBucket], likely: Sequence[CachedBucket]
+) -> Flow[list[Resolved]]:
+    """Return the limits of several entities on their resource, with their buckets. One read has all that is unknown,
+    also of the entities that are ``likely`` to be asked next. Raises ``StoreError``.
+    """
+    unknown = [home for home in homes if _is_unknown(namespace_state, home)]
+    if unknown and len(unknown) + len(likely) > 1:
+        first, *others = unknown
+        waiter = LoadingTogether(first.loading, [*others, *likely])
+        yield Enqueue(waiter)
+        if waiter.outcome is not None and waiter.outcome.error is not None:
+            raise waiter.outcome.error
+    found = []
+    for home in homes:
+        resolved = yield from resolve(namespace_state, home, bucket_too=True)
+        found.append(resolved)
+    return found
+
+
+class LoadingTogether(Waiter):
+    """A place in the queue of a bucket's limits, whose run reads those of ``others`` as well."""
+
+    def __init__(self, queue: BucketQueue, others: Sequence[CachedBucket]) -> None:
+        super().__init__(queue)
+        self.others = others
+
+
+def _is_unknown(namespace_state: NamespaceState, cached: CachedBucket) -> bool:
+    resolved = namespace_state.last_known(cached)
+    return not cached.known or resolved is None or namespace_state.has_expired(resolved)
+
+
 def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequence[Waiter]) -> Flow[None]:
     """Read the unknown and expired records once, and settle all waiters."""
     error = None
+    others = [other for each in waiters if isinstance(each, LoadingTogether) for other in each.others]
     try:
-        yield from _load(namespace_state, cached)
+        yield from _load(namespace_state, cached, dict.fromkeys(others))
     except StoreError as failure:
         error = failure
     for waiter in waiters:
         waiter.outcome = Outcome("failed" if error else "admitted", cached.state, namespace_state.now(), error)
 
 
-def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
+def _load(namespace_state: NamespaceState, cached: CachedBucket, others: Iterable[CachedBucket]) -> Flow[None]:
     """Resolve the limits; repeat it, a few times, if this process has changed one of their configs meanwhile.
 
     The last result holds for the callers that waited for it; for later callers it is no longer current.
@@ -109,16 +143,18 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
     while resolved is None or (
         reads < READS and not namespace_state.configs.is_current(resolved, of.entity_id, of.resource)
     ):
-        resolved = yield from _read(namespace_state, cached)
+        resolved = yield from _read(namespace_state, cached, others)
         reads += 1
     cached.resolved = resolved
-    parent = {} if resolved.parent_id is None else {PARENT_ID: resolved.parent_id}
+    parent = {PARENT_ID: resolved.parent_ids[0]} if resolved.parent_ids else {}
     cached.parent_link = {CASCADE: resolved.cascade, **parent}
 
 
-def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolved | None]:
+def _read(
+    namespace_state: NamespaceState, cached: CachedBucket, others: Iterable[CachedBucket]
+) -> Flow[Resolved | None]:
     """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
-    once.
+    once. The read has the unknown records of ``others`` as well.
     """
     entity_id, resource, begun, configs = (
         cached.id.entity_id,
@@ -128,10 +164,15 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
     )
     seen_cv = namespace_state.newest_cv(cached)
     generation, wanted = configs.generation, configs.stale_keys(entity_id, resource, begun)
-    found = yield from read_all([*wanted] if cached.known else [*wanted, cached.key])
-    read = configs.learn(wanted, found, begun, generation)
-    if not cached.known:
-        cached.learn(found.get(cached.key), begun, own_writes=0)
+    beside = [each for each in others if _is_unknown(namespace_state, each)]
+    more = [key for each in beside for key in configs.stale_keys(each.id.entity_id, each.id.resource, begun)]
+    keys = dict.fromkeys([*wanted, *more])
+    unseen = [each for each in (cached, *beside) if not each.known]  # a forgotten bucket may be there twice
+    found = yield from read_all([*keys, *dict.fromkeys(each.key for each in unseen)])
+    read = configs.learn(keys, found, begun, generation)
+    for each in unseen:
+        if not each.known:
+            each.learn(found.get(each.key), begun, own_writes=0)
     all_read = len(wanted) == len(ConfigKeys._fields)
     later_than_ms = seen_cv if all_read else 0
     now_ms = namespace_state.now()

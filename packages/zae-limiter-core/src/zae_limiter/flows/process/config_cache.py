@@ -210,16 +210,17 @@ class ConfigItems(NamedTuple):
         return Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
 
     def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
-        """Return config, parent and policy in one value."""
+        """Return config, parents and policy in one value."""
         wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
         parent_link = read_parent_link(self.meta)
         return Resolved(
             config=config,
             source=wins.source if wins else None,
             on_unavailable=read_on_unavailable(self.system),
-            parent_id=parent_link.parent_id,
+            parent_ids=parent_link.parent_ids,
             cascade=parent_link.cascade,
             valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
             generation=generation,
             ends_ms=ends_ms,
+            further_ids=parent_link.further_ids,
         )

@@ -68,6 +68,7 @@ class CachedBucket:
         "_flow",
         "_others",
         "consumption",
+        "creating",
         "first_ms",
         "follows_until_ms",
         "id",
@@ -75,7 +76,6 @@ class CachedBucket:
         "known",
         "line",
         "loading",
-        "pairing",
         "parent_link",
         "queue",
         "refused_since_ms",
@@ -100,7 +100,7 @@ class CachedBucket:
         self.queue: BucketQueue
         self.loading: BucketQueue
         self.line = WaitingLine()
-        self.pairing: dict[str, BucketQueue] = {}
+        self.creating: dict[tuple[str, ...], BucketQueue] = {}
         self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = 0

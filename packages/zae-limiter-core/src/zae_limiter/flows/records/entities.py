@@ -1,25 +1,35 @@
-"""Entities: create, get, update, children, and the rules of the two-level tree."""
+"""Entities: create, get, update, children. ``lineage`` has the rules for who may be above whom."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...exceptions import EntityExistsError, EntityNotFoundError, StaleEntityError, ValidationError
-from ...operations.errors import Reason, TransactionCancelled
-from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
+from ...operations.errors import TransactionCancelled
+from ...operations.values import Conditions, Delete, Item, Key, Put, Transact, Update
 from ...schema import keys
-from ...schema.attributes import CHILDREN, EVENT_ID, METADATA, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_child_count, read_entity, read_parent_link, write_metadata
+from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, METADATA, PARENT_IDS, PK, VERSION
+from ...schema.entities import entity_item, parent_item, read_child_count, read_entity, write_metadata
 from ...values.audit import Cause
-from ...values.entities import Entity, Json
+from ...values.entities import UNCHANGED, Entity, Json
 from ...values.naming import check_identifier
-from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
-from ..retry import key_of, read, read_all, with_retries
+from ..retry import ATTEMPTS, RaceLost, read, with_retries
 from ..steps import Flow
-from ..validation import validate_flag, validate_metadata, validate_name, validate_update, validate_version
+from ..validation import (
+    Parents,
+    validate_flag,
+    validate_metadata,
+    validate_name,
+    validate_parents,
+    validate_update,
+    validate_version,
+)
 from . import audit
+from .lineage import Records, check_above, check_below, further_of, links, meta_key, read_children
+
+NO_PARENTS = Parents((), "parent_id")
 
 
 def create_entity(
@@ -29,6 +39,7 @@ def create_entity(
     *,
     name: str | None,
     parent_id: str | None,
+    parent_ids: Sequence[str] | None,
     cascade: bool,
     metadata: Mapping[str, Json] | None,
     exist_ok: bool = False,
@@ -36,34 +47,56 @@ def create_entity(
     """Create an entity, and return it. With ``exist_ok``, an entity that is there already is returned as it is.
 
     Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for a
-    parent that is the entity itself or has a parent.
+    parent that is the entity itself or has too many above it.
     """
     entity_id = check_identifier("entity_id", entity_id)
-    parent_id = None if parent_id is None else check_identifier("parent_id", parent_id)
-    if validate_flag("cascade", cascade) and parent_id is None:
+    given = [UNCHANGED if each is None else each for each in (parent_id, parent_ids)]
+    parents = validate_parents(*given) or NO_PARENTS
+    if validate_flag("cascade", cascade) and not parents.ids:
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
-    entity = Entity(entity_id, validate_name(name), parent_id, cascade, validate_metadata(metadata), cause.at, 1)
-    check_not_itself(entity_id, parent_id)
+    entity = Entity(entity_id, validate_name(name), None, cascade, validate_metadata(metadata), cause.at, 1)
+    entity = entity.under(*parents.ids)
+    check_not_itself(entity_id, parents)
     if (
         validate_flag("exist_ok", exist_ok)
         and (there := (yield from get_entity(namespace_state, entity_id))) is not None
     ):
         return there
-    audit_put = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
+    records = Records(namespace_state)
+    for number in range(ATTEMPTS):
+        above: Sequence[str] = parents.ids
+        if number or len(above) > 1:  # one parent without parents, the commonest case, need not be read
+            above = yield from records.read_above(parents.ids)
+            check_above(entity_id, parents, above, records)
+        try:
+            yield from with_retries(Transact(_new(entity, above, records, cause), cause.request_token(number)))
+        except TransactionCancelled as cancelled:
+            if not lost_race(cancelled):
+                raise
+            itself, _, *_ = cancelled.reasons
+            if exist_ok and itself.item is not None:  # created by another process in between
+                return read_entity(itself.item)
+            if itself.code == "ConditionalCheckFailed":
+                raise EntityExistsError(entity_id) from None
+            found = [each.item for each in cancelled.reasons[-len(parents.ids) :]]
+            records = Records(namespace_state, dict(zip(parents.ids, found, strict=True)) if len(found) == 1 else {})
+        else:
+            namespace_state.configs.forget(meta_key(namespace_state, entity_id))
+            return entity
+    raise RaceLost
+
+
+def _new(entity: Entity, above: Sequence[str], records: Records, cause: Cause) -> tuple[Write, ...]:
+    """Return the writes of a new entity: its record first, the counts at its parents last."""
+    namespace_state, parent_ids = records.namespace_state, entity.parent_ids
+    audit_put = audit.event(
+        namespace_state, cause, "entity_created", entity.entity_id, before=None, after=plain(entity)
+    )
     item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: audit_put.item[EVENT_ID]}
-    put = Put(item, Conditions(absent=(PK,)))
-    joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
-    try:
-        yield from with_retries(Transact((put, audit_put, *joins), cause.request_token(0)))
-    except TransactionCancelled as cancelled:
-        if not lost_race(cancelled):
-            raise
-        found = cancelled.reasons[0].item
-        if exist_ok and found is not None:  # created by another process in between
-            return read_entity(found)
-        raise _not_created(entity, cancelled.reasons) from None
-    namespace_state.configs.forget(meta_key(namespace_state, entity_id))
-    return entity
+    if further := further_of(parent_ids, above):
+        item[ANCESTOR_IDS] = further
+    more = [Put(parent_item(namespace_state.namespace_id, entity.entity_id, each)) for each in parent_ids[1:]]
+    return (Put(item, Conditions(absent=(PK,))), audit_put, *more, *links(records, (), parent_ids))
 
 
 def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
@@ -76,21 +109,19 @@ def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity |
 def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
     """Return the children of an entity, sorted by id."""
     parent_id = check_identifier("parent_id", parent_id)
-    query = Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1")
-    rows = IndexRows(namespace_state.namespace_id)
-    children = yield from query_rows(query, rows, lambda item: _child(namespace_state, parent_id, item))
-    yield from report(rows)
-    return sorted(children, key=lambda child: child.entity_id)  # the index sorts them by what is in its key
+    items = yield from read_children(namespace_state, parent_id)
+    return [read_entity(item) for item in items]
 
 
-def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entity:
-    """Return the child in a row of the index. Raises an error of ``UNREADABLE`` for any other row."""
-    entity = read_entity(item)
-    if key_of(item) != meta_key(namespace_state, entity.entity_id) or entity.parent_id != parent_id:
-        raise ValueError("not as the child of its key")
-    validate_name(entity.name)
-    validate_metadata(entity.metadata)
-    return entity
+def get_ancestors(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Entity]]:
+    """Return the parents of an entity, and all above them, nearest first. Raises ``EntityNotFoundError``."""
+    entity_id = check_identifier("entity_id", entity_id)
+    records = Records(namespace_state)
+    [itself, *above] = yield from records.read_above([entity_id])
+    if records.by_id[itself] is None:
+        raise EntityNotFoundError(entity_id)
+    yield from records.read(above)
+    return [read_entity(item) for each in above if (item := records.by_id[each]) is not None]
 
 
 def update_entity(
@@ -108,80 +139,92 @@ def update_entity(
     """
     entity_id, given = check_identifier("entity_id", entity_id), validate_update(fields)
     validate_version(expected_version)
-    check_not_itself(entity_id, given.get("parent_id"))
+    parents: Parents | None = given.pop("parents", None)
+    check_not_itself(entity_id, parents or NO_PARENTS)
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
-        wanted = [meta_key(namespace_state, each) for each in (entity_id, given.get("parent_id")) if each is not None]
-        found = yield from read_all(wanted)
-        if (item := found.get(wanted[0])) is None:
+        records = Records(namespace_state)
+        yield from records.read((entity_id, *(parents or NO_PARENTS).ids))
+        if (item := records.by_id[entity_id]) is None:
             raise EntityNotFoundError(entity_id)
         before = read_entity(item)
         if expected_version not in (None, before.version):
             raise StaleEntityError(entity_id, expected_version, before.version)
-        after = replace(before, **given)
+        after = replace(before, **given) if parents is None else replace(before, **given).under(*parents.ids)
         if after == before and write_metadata(after.metadata) == write_metadata(before.metadata):  # True == 1
             return (), before
         after = replace(after, version=before.version + 1)
-        if after.parent_id is not None and after.parent_id != before.parent_id:
-            _check_parent(after.parent_id, found.get(wanted[-1]), children=read_child_count(item))
         if after.cascade and after.parent_id is None:
             raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
-        return _update(namespace_state, item, after, cause), after
+        writes = _update(namespace_state, item, after, cause)
+        if parents is not None and after.parent_ids != before.parent_ids:
+            writes = yield from _move(records, writes, before, parents)
+        return writes, after
 
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
     return entity
 
 
+def _move(records: Records, writes: Sequence[Write], before: Entity, parents: Parents) -> Flow[list[Write]]:
+    """Return the writes of an update that gives an entity other parents: the ``writes`` of its record, with those of
+    its links and of its former and new parents.
+    """
+    entity_id, above = before.entity_id, (yield from records.read_above(parents.ids))
+    check_above(entity_id, parents, above, records)
+    item = records.by_id[entity_id]
+    assert item is not None, "what is updated was read"
+    guarded: Sequence[str] = ()
+    if read_child_count(item):
+        yield from check_below(entity_id, parents, records)
+        guarded = above
+    further = further_of(parents.ids, above)
+    rewrite, *others = writes
+    assert isinstance(rewrite, Update), "an update changes the record first"
+    if further:
+        rewrite = rewrite._replace(set={**rewrite.set, ANCESTOR_IDS: further})
+    elif ANCESTOR_IDS in item:
+        rewrite = rewrite._replace(remove=(*rewrite.remove, ANCESTOR_IDS))
+    return [
+        rewrite,
+        *others,
+        *_relinked(records, before, parents.ids),
+        *links(records, before.parent_ids, parents.ids, guarded=guarded),
+    ]
+
+
+def _relinked(records: Records, before: Entity, parent_ids: Sequence[str]) -> list[Write]:
+    """Return the writes that leave an entity with links to its further parents."""
+    namespace_state, entity_id = records.namespace_state, before.entity_id
+    namespace_id = namespace_state.namespace_id
+    gone = [each for each in before.parent_ids[1:] if each not in parent_ids[1:]]
+    new = [each for each in parent_ids[1:] if each not in before.parent_ids[1:]]
+    deletes = (Delete(link_key(namespace_state, entity_id, each)) for each in gone)
+    return [*deletes, *(Put(parent_item(namespace_id, entity_id, each)) for each in new)]
+
+
 def plain(entity: Entity) -> dict[str, Any]:
     """Return an entity as an audit event has it."""
     fields = ("name", "parent_id", "cascade", "version")
-    return {name: getattr(entity, name) for name in fields} | {METADATA: write_metadata(entity.metadata)}
+    several = {PARENT_IDS: list(entity.parent_ids)} if len(entity.parent_ids) > 1 else {}
+    return {name: getattr(entity, name) for name in fields} | several | {METADATA: write_metadata(entity.metadata)}
 
 
-def leave(namespace_state: NamespaceState, parent_id: str) -> Update:
-    """Return the update that takes one child off its parent's count."""
-    return Update(meta_key(namespace_state, parent_id), add={CHILDREN: -1}, when=Conditions(exists=(PK,)))
+def leaving(namespace_state: NamespaceState, entity: Entity) -> list[Write]:
+    """Return the writes that take a deleted entity off its parents."""
+    gone = [Delete(link_key(namespace_state, entity.entity_id, each)) for each in entity.parent_ids[1:]]
+    return [*gone, *links(Records(namespace_state), entity.parent_ids, ())]
 
 
-def meta_key(namespace_state: NamespaceState, entity_id: str) -> Key:
-    """Return the key of the entity's record."""
-    return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_meta())
+def link_key(namespace_state: NamespaceState, entity_id: str, parent_id: str) -> Key:
+    """Return the key of an entity's link to a further parent."""
+    return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_parent(parent_id))
 
 
-def check_not_itself(entity_id: str, parent_id: str | None) -> None:
+def check_not_itself(entity_id: str, parents: Parents) -> None:
     """Raise ``ValidationError`` if an entity would be its own parent."""
-    if parent_id == entity_id:
-        raise ValidationError("parent_id", parent_id, "an entity cannot be its own parent")
-
-
-def _join(namespace_state: NamespaceState, parent_id: str) -> Update:
-    """Return the update that adds a child to its parent's count. No rule of the tree depends on an index."""
-    is_top = Conditions(exists=(PK,), absent=(PARENT_ID,))
-    return Update(meta_key(namespace_state, parent_id), add={CHILDREN: 1}, when=is_top)
-
-
-def _not_created(new: Entity, reasons: Sequence[Reason]) -> Exception:
-    itself, _, *parents = reasons
-    if itself.code == "ConditionalCheckFailed" or new.parent_id is None:
-        return EntityExistsError(new.entity_id)
-    item = parents[0].item
-    return EntityNotFoundError(new.parent_id) if item is None else _too_deep(new.parent_id, item)
-
-
-def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None:
-    if parent is None:
-        raise EntityNotFoundError(parent_id)
-    if read_parent_link(parent).parent_id is not None:
-        raise _too_deep(parent_id, parent)
-    if children:
-        problem = f"the entity has children itself, {children}: the tree has two levels"
-        raise ValidationError("parent_id", parent_id, problem)
-
-
-def _too_deep(parent_id: str, parent: Item) -> ValidationError:
-    problem = f"has a parent itself, {read_parent_link(parent).parent_id}: the tree has two levels"
-    return ValidationError("parent_id", parent_id, problem)
+    if entity_id in parents.ids:
+        raise ValidationError(parents.field, entity_id, "an entity cannot be its own parent")
 
 
 def _update(namespace_state: NamespaceState, item: Item, after: Entity, cause: Cause) -> list[Write]:
@@ -189,20 +232,16 @@ def _update(namespace_state: NamespaceState, item: Item, after: Entity, cause: C
     audit_put = audit.event(
         namespace_state, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after)
     )
-    writes: list[Write] = [_rewrite(namespace_state, item, after, audit_put.item[EVENT_ID]), audit_put]
-    if after.parent_id != before.parent_id:
-        writes += [] if before.parent_id is None else [leave(namespace_state, before.parent_id)]
-        writes += [] if after.parent_id is None else [_join(namespace_state, after.parent_id)]
-    return writes
+    return [_rewrite(namespace_state, item, after, audit_put.item[EVENT_ID]), audit_put]
 
 
 def _rewrite(namespace_state: NamespaceState, item: Item, after: Entity, event_id: str) -> Update:
     """Return the update of the record. It changes attributes, because the count of children changes meanwhile."""
-    joins = after.parent_id is not None and PARENT_ID not in item
+    moves = after.parent_ids != read_entity(item).parent_ids
     old, new = (entity_item(namespace_state.namespace_id, each) for each in (read_entity(item), after))
     return Update(
         meta_key(namespace_state, after.entity_id),
         set={name: value for name, value in new.items() if value != old.get(name)} | {EVENT_ID: event_id},
         remove=tuple(name for name in old if name not in new),
-        when=as_read(item, VERSION, *([CHILDREN] if joins else [])),
+        when=as_read(item, VERSION, *([CHILDREN] if moves else [])),
     )

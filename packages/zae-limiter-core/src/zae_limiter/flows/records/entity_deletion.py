@@ -27,6 +27,7 @@ from ..retry import key_of, read
 from ..steps import Flow
 from . import audit, entities, limits
 from . import bulk_configs as bulk
+from .lineage import meta_key
 
 CONFIGS_IN_TRANSACTION = 90
 BYTES_IN_EVENT = 300_000  # of limits, in the audit event of the entity: an item has at most 400 KB
@@ -41,7 +42,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
     rounds = count()
 
     def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:
-        item = yield from read(entities.meta_key(namespace_state, entity_id))
+        item = yield from read(meta_key(namespace_state, entity_id))
         if item is not None and (children := read_child_count(item)):
             raise EntityHasChildrenError(entity_id, children)
         configs = yield from _configs(namespace_state, entity_id)
@@ -53,7 +54,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
         return _writes(namespace_state, entity_id, item, configs[:room], cause), configs
 
     configs = yield from optimistic(cause, attempt)
-    for key in (entities.meta_key(namespace_state, entity_id), *map(key_of, configs)):
+    for key in (meta_key(namespace_state, entity_id), *map(key_of, configs)):
         namespace_state.configs.forget(key)
     rows = IndexRows(namespace_state.namespace_id)
     yield from _delete_buckets(namespace_state, (yield from _buckets(rows, entity_id)))
@@ -96,7 +97,7 @@ def _writes(
         entity = read_entity(item)
         before |= entities.plain(entity)
         writes.append(Delete(key_of(item), as_read(item, VERSION, CHILDREN)))  # without children
-        writes += [] if entity.parent_id is None else [entities.leave(namespace_state, entity.parent_id)]
+        writes += entities.leaving(namespace_state, entity)
     return [*writes, audit.event(namespace_state, cause, "entity_deleted", entity_id, before=before, after=None)]
 
 

@@ -15,7 +15,7 @@ def test_a_bucket_that_was_forgotten_and_seen_again_is_not_judged_by_a_part_of_i
     claim = Claim(
         forgotten,
         forgotten,
-        Resolved(config, None, None, None, cascade=False, valid_until_ms=0, generation=0),
+        Resolved(config, None, None, (), cascade=False, valid_until_ms=0, generation=0),
         config,
         {"rpm": 20_000},
     )

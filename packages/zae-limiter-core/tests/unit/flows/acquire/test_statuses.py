@@ -15,7 +15,7 @@ ASKED = AcquireRequest("e", "r", {"rpm": 20_000})
 def refused_claim(it: Stage, item: Item) -> Claim:
     """A claim for 20 tokens that was refused for lack of 10 by a bucket that was like this."""
     config = Config((RPM,), 0)
-    resolved = Resolved(config, None, None, None, cascade=False, valid_until_ms=0, generation=0)
+    resolved = Resolved(config, None, None, (), cascade=False, valid_until_ms=0, generation=0)
     claim = Claim(it.cached, it.cached, resolved, config, {"rpm": 20_000})
     claim.enter().outcome = Outcome("refused", read_bucket(item), NOW, left={"rpm": 10_000})
     return claim

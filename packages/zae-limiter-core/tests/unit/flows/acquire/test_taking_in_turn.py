@@ -15,7 +15,7 @@ CONFIG = Config((RPM,), 0)
 
 def claim_of(it: Stage, turn: Turn, amount: int, entity_id: str = "e") -> Claim:
     """A claim of a caller with a turn."""
-    resolved = Resolved(CONFIG, None, None, None, cascade=False, valid_until_ms=0, generation=0)
+    resolved = Resolved(CONFIG, None, None, (), cascade=False, valid_until_ms=0, generation=0)
     cached = it.cached if entity_id == "e" else type(it.cached)(BucketId("ns", entity_id, "r"))
     if entity_id != "e":
         cached.queue = it.cached.queue

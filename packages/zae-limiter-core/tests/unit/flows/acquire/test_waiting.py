@@ -19,7 +19,7 @@ def in_line(it: Stage, before: Turn, max_wait: float = 30.0) -> Flow[Grant]:
     """The acquire of one token behind another caller, which waits for one, of a bucket with 60."""
     it.sees(bucket_item({RPM: 60_000}))
     config, until_ms = Config((RPM,), NOW), NOW + 60_000
-    it.cached.resolved = Resolved(config, None, None, None, cascade=False, valid_until_ms=until_ms, generation=0)
+    it.cached.resolved = Resolved(config, None, None, (), cascade=False, valid_until_ms=until_ms, generation=0)
     it.cached.line.join(before, {"rpm": 1_000})
     return acquire_in_time(it.namespace_state, AcquireRequest("e", "r", {"rpm": 1_000}, max_wait=max_wait))
 

@@ -1,4 +1,4 @@
-"""Create the buckets of a child and its parent in one transaction, if neither exists."""
+"""Create the buckets of a path in one transaction, if none of them exists."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,69 +14,72 @@ from ..steps import Enqueue, Flow, Parallel, call
 from .claims import Claim
 
 
-class PairedRequest(Waiter):
-    """The requests of a child and of its parent, for one transaction."""
+class PathRequest(Waiter):
+    """The requests of one acquire to all buckets of its path, for one transaction."""
 
     droppable = True
 
-    def __init__(self, queue: BucketQueue, child: BucketRequest, parent: BucketRequest) -> None:
+    def __init__(self, queue: BucketQueue, requests: Sequence[BucketRequest]) -> None:
         super().__init__(queue)
-        self.child = child
-        self.parent = parent
+        self.requests = requests
 
     def fail(self, error: StoreError) -> None:
-        """Settle both requests as failed, too: the transaction may have been applied."""
+        """Settle all requests as failed, too: the transaction may have been applied."""
         if self.outcome is None:
-            self.child.fail(error)
-            self.parent.fail(error)
+            for request in self.requests:
+                request.fail(error)
         super().fail(error)
 
     def unwind(self) -> Sequence[BucketRequest]:
-        return [*self.child.unwind(), *self.parent.unwind()]
+        return [back for request in self.requests for back in request.unwind()]
 
 
-def create_with_parent(namespace_state: NamespaceState, child: Claim, parent: Claim) -> Flow[None]:
-    """Create both buckets, and take from both. If one of them exists, take from each separately."""
-    queue = child.cached.pairing.get(parent.cached.id.pk)
+def create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+    """Create the buckets of all claims, and take from all. If one of them exists, take from each separately."""
+    first, buckets = claims[0].cached, [claim.cached for claim in claims]
+    above = tuple(each.id.pk for each in buckets[1:])
+    queue = first.creating.get(above)
     if queue is None:
-        queue = BucketQueue(partial(_create, namespace_state, child.cached, parent.cached))
-        child.cached.pairing = {parent.cached.id.pk: queue}
-    pair = PairedRequest(queue, child.enter(), parent.enter())
-    yield Enqueue(pair)
-    if pair.child.outcome is None:
-        yield Parallel((Enqueue(pair.child), Enqueue(pair.parent)))
+        queue = BucketQueue(partial(_create, namespace_state, buckets))
+        first.creating = {above: queue}
+    request = PathRequest(queue, [claim.enter() for claim in claims])
+    yield Enqueue(request)
+    unsettled = tuple(Enqueue(each) for each in request.requests if each.outcome is None)
+    if unsettled:
+        yield Parallel(unsettled)
 
 
 def _create(
-    namespace_state: NamespaceState, child: CachedBucket, parent: CachedBucket, pairs: Sequence[PairedRequest]
+    namespace_state: NamespaceState, buckets: Sequence[CachedBucket], waiting: Sequence[PathRequest]
 ) -> Flow[None]:
-    """Create the buckets for the first pair of requests. The other pairs find them."""
-    if child.state is None and parent.state is None:
-        yield from _create_for(namespace_state, child, parent, pairs[0])
-    for pair in pairs:
-        pair.outcome = Outcome("admitted", None, namespace_state.now())
+    """Create the buckets for the first request. The others find them."""
+    if all(cached.state is None for cached in buckets):
+        yield from _create_for(namespace_state, buckets, waiting[0].requests)
+    for each in waiting:
+        each.outcome = Outcome("admitted", None, namespace_state.now())
 
 
 def _create_for(
-    namespace_state: NamespaceState, child: CachedBucket, parent: CachedBucket, pair: PairedRequest
+    namespace_state: NamespaceState, buckets: Sequence[CachedBucket], requests: Sequence[BucketRequest]
 ) -> Flow[None]:
     now = namespace_state.now()
-    puts = [_put(namespace_state, child, pair.child, now), _put(namespace_state, parent, pair.parent, now)]
+    puts = [_put(namespace_state, cached, request, now) for cached, request in zip(buckets, requests, strict=True)]
     writes = tuple(put for put, batch in puts if batch.carried)
     if len(writes) < len(puts):
         return
     try:
         yield from call(Transact(writes))
     except TransactionCancelled as cancelled:
-        for cached, reason in zip((child, parent), cancelled.reasons, strict=True):
+        for cached, reason in zip(buckets, cancelled.reasons, strict=True):
             if reason.item is not None:
                 _learn(cached, reason.item, now)
     except Throttled:
         return  # not applied; each claim decides for itself
     except StoreError as error:
-        pair.child.outcome = pair.parent.outcome = Outcome("failed", None, now, error)
+        for request in requests:
+            request.outcome = Outcome("failed", None, now, error)
     else:
-        for cached, request, (put, batch) in zip((child, parent), (pair.child, pair.parent), puts, strict=True):
+        for cached, request, (put, batch) in zip(buckets, requests, puts, strict=True):
             short = batch.shadow_short.get(request, NOTHING)
             request.outcome = Outcome("admitted", read_bucket(put.item), now, shadow_short=short)
             _learn(cached, put.item, now)

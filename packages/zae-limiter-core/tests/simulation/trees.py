@@ -1,0 +1,64 @@
+"""The trees of a history: who is above whom, and the buckets that an acquire has to draw on by that.
+
+Lives here: trees, drawn and walked on our own. Never: how the library walks them.
+"""
+
+from collections.abc import Iterator, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from zae_limiter.flows.acquire.claims import Grant
+
+from .kernel import Violation
+
+MOST_PARENTS = 4
+
+
+class Above(NamedTuple):
+    """The parents of an entity, and whether its acquires draw on them by themselves."""
+
+    parents: tuple[str, ...] = ()
+    cascade: bool = False
+
+
+Tree = Mapping[str, Above]
+NOBODY: Final = Above()
+PAIR: Final[Tree] = MappingProxyType(
+    {
+        "parent": NOBODY,
+        "child-a": Above(("parent",), cascade=True),
+        "child-b": Above(("parent",)),
+        "single": NOBODY,
+    }
+)
+
+
+def drawn(rng: Random) -> Tree:
+    """Eight entities, each below some of those before it: at most seven are above one."""
+    tree: dict[str, Above] = {}
+    for number in range(8):
+        parents = rng.sample([*tree], min(len(tree), rng.choice((0, 1, 1, 2, 2, 3, MOST_PARENTS))))
+        tree[f"e{number}"] = Above(tuple(parents), cascade=bool(parents) and rng.random() < 0.9)
+    return MappingProxyType(tree)
+
+
+def path(tree: Tree, entity: str, *, cascade: bool) -> set[str]:
+    """Whoever an acquire of the entity draws on."""
+    return {entity, *_above(tree, entity, cascade=cascade)}
+
+
+def _above(tree: Tree, entity: str, *, cascade: bool = False) -> Iterator[str]:
+    above = tree[entity]
+    for parent in above.parents if above.cascade or cascade else ():
+        yield parent
+        yield from _above(tree, parent)
+
+
+def check_path(tree: Tree, grant: Grant) -> None:
+    """Raise ``Violation`` unless the grant has one claim for each bucket of the path, and no other."""
+    request = grant.request
+    wanted = path(tree, request.entity_id, cascade=request.cascade)
+    found = sorted(claim.cached.id.entity_id for claim in grant.claims)
+    if found != sorted(wanted):
+        raise Violation(f"{request.entity_id} draws on {found}, and has to draw on {sorted(wanted)}")
