@@ -12,7 +12,8 @@ Amounts are in millitokens, instants in epoch milliseconds.
 from dataclasses import dataclass, field
 
 from ..values.limits import Limit
-from .registry import Rule, rule_of
+from .registry import rule_of
+from .rule import Rule
 
 
 def share(whole: int, shard: int, shards: int) -> int:

@@ -5,8 +5,8 @@ job may have to reset a million buckets at midnight. The choice: what was minted
 number of windows begun, a step function. All else follows as for any rule: the ceiling bounds what is carried over, a
 wait ends at a boundary, and a write stays one conditional update. ``periods`` counts windows by absolute numbers, so
 no boundary counts twice, whatever the clocks do. The price: a look into the zone's data whenever another window is
-asked for; so a rule keeps the window that it has seen last. The idea of a fixed window is the oldest of this field; what
-is new is only that no counter has to be reset.
+asked for; so a rule keeps the window that it has seen last. Fixed windows are the oldest limiters of all, with a
+counter that a job, or an expiring key, resets; here nothing is reset.
 """
 
 from functools import lru_cache

@@ -1,9 +1,9 @@
 """The windows of a calendar, by number: how many have begun up to an instant, and when each begins.
 
 A window begins at the first instant at which the clocks of its zone show its time, or a later one. So a time that a
-change of the clocks leaves out begins at the change, a repeated one begins once, and a day that a zone leaves out (Samoa,
-30 December 2011) begins together with the next. The number of a window is that of its date, not of the instants counted
-up to it: two databases of time zones may disagree about when a window begins, and never about which one it is.
+change of the clocks leaves out begins at the change, a repeated one begins once, and a day that a zone leaves out
+(Samoa, 30 December 2011) begins together with the next. The number of a window is that of its date, not of the instants
+counted up to it: two databases of time zones may disagree about when a window begins, and never about which one it is.
 
 Windows are numbered from the epoch: the one that holds the epoch is 0.
 """
@@ -170,11 +170,12 @@ class Months(Dates):
     def begin(self, number: int) -> datetime:
         """Return the midnight at which a month begins."""
         year, month = divmod(number, 12)
-        return datetime(year, month + 1, min(self._first, monthrange(year, month + 1)[1]))
+        day = min(self._first, monthrange(year, month + 1)[1])
+        return datetime(year, month + 1, day)  # noqa: DTZ001  of a wall clock
 
 
 class Firings(Dates):
-    """The times of a cron expression, counted from the first one since ``FIRST``; what is before it is the window -1."""
+    """The times of a cron expression, counted from the first one since ``FIRST``; before it is the window -1."""
 
     FIRST: Final = 1969  # where the epoch is in the west
 
@@ -195,7 +196,7 @@ class Firings(Dates):
     def begin(self, number: int) -> datetime:
         """Return the time of a firing. Raises ``ValueError`` for one after ``LAST``."""
         if number < 0:
-            return datetime(self.FIRST, 1, 1)
+            return datetime(self.FIRST, 1, 1)  # noqa: DTZ001  of a wall clock
         day, minute = divmod(number, len(self._cron.minutes))
         for year in range(self.FIRST, LAST.year + 1):
             days, place = self._cron.days_of(year), day - self._days_before(year)

@@ -9,7 +9,6 @@ from .rule import FOREVER_MS, Rule
 from .token_bucket import TokenBucket
 from .total import Total
 
-
 RULES: Final[dict[Kind, Callable[[Limit], Rule]]] = {
     "token_bucket": lambda limit: TokenBucket(limit.refill_amount, limit.refill_period),
     "calendar": lambda limit: calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on),
@@ -28,9 +27,10 @@ def minting_ms(limit: Limit, milli: int) -> int:
 
 
 def due_ms(limit: Limit, milli: int, now_ms: int) -> int:
-    """Return the time from ``now_ms`` until the whole limit has minted an amount more; 0 for nothing."""
+    """Return the time from ``now_ms`` until the whole limit has minted so much more, ``FOREVER_MS`` for never."""
     rule = rule_of(limit)
-    return max(0, rule.reached(rule.minted(now_ms) + milli) - now_ms)
+    at_ms = rule.reached(rule.minted(now_ms) + milli)
+    return at_ms if at_ms >= FOREVER_MS else max(0, at_ms - now_ms)
 
 
 def window_seconds(limit: Limit) -> int | None:

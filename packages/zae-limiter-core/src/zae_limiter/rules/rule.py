@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-FOREVER_MS: Final = 1 << 62
+FOREVER_MS: Final = 1 << 200
 """The instant, in epoch milliseconds, at which what never comes is reached; as a time, longer than any other."""
 
 

@@ -111,7 +111,18 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
 LimitField = Literal[
-    "tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind", "ahead"
+    "tokens",
+    "consumed",
+    "capacity",
+    "burst",
+    "refill_amount",
+    "refill_period",
+    "shadow",
+    "kind",
+    "ahead",
+    "window",
+    "timezone",
+    "starts_on",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -124,9 +135,13 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "shadow": "sh",
     "kind": "kd",
     "ahead": "ah",
+    "window": "wn",
+    "timezone": "tz",
+    "starts_on": "so",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
+OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
 _OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead"))  # the fields of a config that no bucket has
 
 
@@ -140,6 +155,9 @@ class BucketAttributes(NamedTuple):
     refill_amount: str
     refill_period: str
     kind: str
+    window: str
+    timezone: str
+    starts_on: str
 
     @property
     def rule(self) -> Sequence[str]:
@@ -159,6 +177,9 @@ class LimitAttributes(NamedTuple):
     shadow: str
     kind: str
     ahead: str
+    window: str
+    timezone: str
+    starts_on: str
 
 
 class LimitAttribute(NamedTuple):

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from ..rules.balances import ShardLimit, reached_at, refill_bucket
-from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, full_part
+from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..values.limits import MILLI, Limit
 from . import keys
 from .attributes import (
@@ -24,6 +24,7 @@ from .attributes import (
     GSI3SK,
     GSI4PK,
     GSI4SK,
+    OF_TEXT,
     PARENT_ID,
     PK,
     RESOURCE,
@@ -131,10 +132,10 @@ class BucketState(NamedTuple):
         return False
 
     def part(self, limit: Limit, now_ms: int) -> Part:
-        """Return a limit on this shard, with the rule that it has here; full if the shard lacks it."""
+        """Return a limit on this shard, with the rule that it has here; as in a new bucket if the shard lacks it."""
         shard_limit = self.shard_limits.get(limit.name)
         if shard_limit is None:
-            return full_part(limit, now_ms, self.id.shard, self.shard_count)
+            return new_part(limit, now_ms, self.id.shard, self.shard_count)
         return Part(shard_limit, self.tokens_milli(limit.name))
 
 
@@ -158,7 +159,7 @@ def _read_anew(item: Item) -> BucketState:
     _check(item)
     shard_limits = read_shard_limits(item)
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
-    fill_ms = max((each.rule.reached(each.ceiling_milli) for each in shard_limits.values()), default=0)
+    fill_ms = max((each.rule.longest_ms(each.ceiling_milli) for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
     changing = (attribute for each in states for attribute in (each.tokens, each.consumed))
     return BucketState(item, shard_limits, ceilings, states, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
@@ -174,7 +175,7 @@ def _check(item: Item) -> None:
         number(item, name)
     for name in item:
         of_limit = parse_bucket_attribute(name)
-        if name in _NUMBERS or (of_limit is not None and of_limit.field != "kind"):
+        if name in _NUMBERS or (of_limit is not None and of_limit.field not in OF_TEXT):
             number(item, name)
     _family(item)
 

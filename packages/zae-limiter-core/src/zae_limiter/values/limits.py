@@ -25,7 +25,13 @@ ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
-_SELDOM: Final[Mapping[str, object]] = {"kind": "token_bucket", "ahead": 0.0, "window": "", "timezone": UTC, "starts_on": 1}
+_SELDOM: Final[Mapping[str, object]] = {
+    "kind": "token_bucket",
+    "ahead": 0.0,
+    "window": "",
+    "timezone": UTC,
+    "starts_on": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +96,11 @@ class Limit(NamedLimits):
         else:
             for each, default in (("window", ""), ("timezone", UTC), ("starts_on", 1)):
                 if getattr(self, each) != default:
-                    problem = f"belongs to a calendar limit, this is a {self.kind}: add kind='calendar', or leave it out"
+                    problem = (
+                        f"belongs to a calendar limit, this is a {self.kind}: add kind='calendar', or leave it out"
+                    )
                     raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
-        if self.kind != "token_bucket":
+        if self.kind in ("calendar", "total"):
             self._check_no_rate()
 
     def _check_no_rate(self) -> None:

@@ -201,9 +201,7 @@ class NamedLimits:
         if cron in SECONDS:
             raise ValidationError(f"cron of limit {name!r}", cron, "must be a cron expression, like '0 6 * * MON'")
         burst = _burst(name, capacity, None, carry_over, CALENDAR)
-        return cls.custom(
-            name, capacity, burst=burst, shadow=shadow, kind=CALENDAR, window=cron, timezone=timezone
-        )
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, kind=CALENDAR, window=cron, timezone=timezone)
 
     @classmethod
     def total(
@@ -216,7 +214,7 @@ class NamedLimits:
         return cls.custom(name, capacity, burst=burst, shadow=shadow, kind="total")
 
 
-def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:
+def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:  # noqa: FBT001
     """Return the burst: that of the caller, or the capacity and what is carried over."""
     if window not in (None, CALENDAR):
         raise ValidationError(f"window of limit {name!r}", window, "must be 'calendar', or left out")
@@ -224,7 +222,9 @@ def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, 
         return burst
     field = f"carry_over of limit {name!r}"
     if type(carry_over) not in (int, bool) or carry_over < 0:
-        raise ValidationError(field, carry_over, "must be a whole number of tokens, 0 or more, or True for the capacity")
+        raise ValidationError(
+            field, carry_over, "must be a whole number of tokens, 0 or more, or True for the capacity"
+        )
     if window is None:
         raise ValidationError(field, carry_over, "belongs to a calendar window: add window='calendar'")
     if burst is not None:

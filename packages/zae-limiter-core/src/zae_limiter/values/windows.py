@@ -67,7 +67,7 @@ class Cron:
     def __init__(self, expression: str) -> None:
         from cronsim import CronSim  # most processes have no such limit
 
-        self._parsed = CronSim(expression, datetime(2000, 1, 1))
+        self._parsed = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001  it only parses
         self._days: dict[int, Sequence[int]] = {}
         self.minutes = sorted(60 * hour + minute for hour in self._parsed.hours for minute in self._parsed.minutes)
         days = [day for year in range(*_CYCLE) for day in self.days_of(year)]
@@ -80,9 +80,7 @@ class Cron:
         if year not in self._days:
             days = map(date.fromordinal, range(date(year, 1, 1).toordinal(), date(year + 1, 1, 1).toordinal()))
             parsed = self._parsed
-            self._days[year] = [
-                day.toordinal() for day in days if day.month in parsed.months and parsed.match_day(day)
-            ]
+            self._days[year] = [day.toordinal() for day in days if day.month in parsed.months and parsed.match_day(day)]
         return self._days[year]
 
 
