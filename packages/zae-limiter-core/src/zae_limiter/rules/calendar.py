@@ -52,6 +52,10 @@ class Calendar(Rule):
         """Return the begin of the window up to which so much was minted."""
         return self._periods.start(-(-minted_milli // self._amount))
 
+    def mark(self, t_ms: int) -> int | None:
+        """Return what was minted up to ``t_ms`` if that depends on the machine's time zones."""
+        return self.minted(t_ms) if self._periods.shift_ms else None
+
     def longest_ms(self, milli: int) -> int:
         """Return the longest time in which so much is minted, changes of the clocks included."""
         if milli <= 0:

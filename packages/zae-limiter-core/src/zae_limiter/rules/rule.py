@@ -20,6 +20,10 @@ class Rule(Protocol):
     def reached(self, minted_milli: int) -> int:
         """Return the first ``t_ms`` at which ``minted`` is at least so much, ``FOREVER_MS`` if none comes."""
 
+    def mark(self, t_ms: int) -> int | None:  # noqa: ARG002  the same at every instant
+        """Return what was minted up to ``t_ms`` if another process may say something else, by its own time zones."""
+        return None
+
     def longest_ms(self, milli: int) -> int:
         """Return the longest time in which so much is minted, whenever that begins."""
         return self.reached(milli)

@@ -30,7 +30,16 @@ from ...schema.attributes import (
     TTL,
     bucket_attributes,
 )
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
+from ...schema.items import (
+    ONE_WRITE,
+    WRITES,
+    BucketId,
+    BucketState,
+    LimitBalance,
+    anchor_attributes,
+    bucket_item,
+    read_bucket,
+)
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Log, Sleep, call
@@ -177,7 +186,7 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
     count, draft = 2 * state.shard_count, UpdateDraft()
     draft.equals[ANCHOR] = state.anchor_ms
-    draft.set |= {ANCHOR: anchor_ms, SHARD_COUNT: count}
+    draft.set |= {**anchor_attributes(state.limits, anchor_ms), SHARD_COUNT: count}
     draft.add[WRITES] = ONE_WRITE
     draft.remove = (TTL,)  # also a ``ttl`` that was set since
     tokens = {name: _divide(draft, state, name, anchor_ms) for name in state.shard_limits}

@@ -12,7 +12,7 @@ from ...rules.balances import ShardLimit, share
 from ...rules.registry import minting_ms
 from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
+from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket
@@ -175,11 +175,13 @@ class ReshapeWrite:
         for limit in self.config.limits:
             self._rule(draft, limit, batch)
         draft.count_write(batch)
-        draft.set[ANCHOR] = self.anchor_ms
-        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         rules = {name: shard_limit.limit for name, shard_limit in self.state.shard_limits.items()} | dict(
             self.config.by_name
         )
+        draft.set |= anchor_attributes(rules.values(), self.anchor_ms)
+        marks = (bucket_attributes(name).minted for name in rules)
+        draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
+        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
