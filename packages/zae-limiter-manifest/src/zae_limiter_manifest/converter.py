@@ -7,6 +7,8 @@ from attrs import AttrsInstance
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn
 
+from .windows import has_no_rate
+
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
 
@@ -32,4 +34,11 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     mark = {SHADOW: True} if raw.get(SHADOW) else {}
     if "limits" not in rest:
         return rest
-    return {**rest, "limits": {name: {**default, **limit, **mark} for name, limit in rest["limits"].items()}}
+    return {
+        **rest,
+        "limits": {name: {**_ahead(limit, default), **limit, **mark} for name, limit in rest["limits"].items()},
+    }
+
+
+def _ahead(limit: Mapping[str, Any], default: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {} if has_no_rate(limit) else default
