@@ -134,7 +134,7 @@ def test_what_is_no_metadata_is_named_with_the_form(texts: list[str], problem: s
     ("text", "told"),
     [
         (
-            '{"name": "usd", "capacity": 250, "window": "day", "timezone": "Berlin"}', "timezone of limit 'usd'"),
+            '{"name": "usd", "capacity": 250, "window": "day", "timezone": "Berlin"}',
             "timezone of limit 'usd' 'Berlin'",
         ),
         ('{"name": "usd", "capacity": 250, "windows": "month"}', "has no field 'windows'"),
