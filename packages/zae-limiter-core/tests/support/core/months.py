@@ -3,9 +3,11 @@
 Lives here: what happens, and an oracle that watches what the clocks of a zone show. Never: a claim.
 """
 
+from calendar import monthrange
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
+from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -36,16 +38,28 @@ class Visit(NamedTuple):
 
 @cache
 def change_of(zone: str) -> datetime:
-    """The first change of a zone's clocks in the year, to the day; its middle for a zone without one."""
+    """A change of a zone's clocks in the year, to the quarter of an hour: its first one, or its last one.
+
+    The middle of the year for a zone without one.
+    """
     tz, days = ZoneInfo(zone), [datetime(YEAR, 1, 1, tzinfo=UTC) + DAY * day for day in range(366)]
-    changed = (
-        after for before, after in zip(days, days[1:], strict=False) if _offset(before, tz) != _offset(after, tz)
-    )
-    return next(changed, datetime(YEAR, 6, 15, tzinfo=UTC))
+    changed = [before for before, after in pairwise(days) if _offset(before, tz) != _offset(after, tz)]
+    if not changed:
+        return datetime(YEAR, 6, 15, tzinfo=UTC)
+    at = changed[-1 if len(zone) % 2 == 0 else 0]
+    old = _offset(at, tz)
+    while _offset(at, tz) == old:
+        at += QUARTER
+    return at
 
 
 def _offset(instant: datetime, tz: ZoneInfo) -> timedelta | None:
     return instant.astimezone(tz).utcoffset()
+
+
+def _day_of(zone: str) -> date:
+    """The day of the change by the clocks of the zone, whose midnight may be left out, or shown twice."""
+    return change_of(zone).astimezone(ZoneInfo(zone)).date()
 
 
 def first_shown(zone: str, day: date) -> datetime:
@@ -57,27 +71,31 @@ def first_shown(zone: str, day: date) -> datetime:
 
 
 def limit_of(zone: str, carry_over: int) -> Limit:
-    """A quota whose months begin on the day after the change of the zone's clocks, or about it."""
-    starts_on = min(28, change_of(zone).day)
+    """A quota whose months begin on the day of the change."""
+    starts_on = _day_of(zone).day
     return Limit.per_month("usd", CAPACITY, timezone=zone, starts_on=starts_on, carry_over=carry_over)
 
 
 def begins_of(zone: str) -> Sequence[datetime]:
-    """The begins of the two months about the change, and of the one after it."""
-    change = change_of(zone)
-    months = [12 * change.year + change.month - 1 + more for more in (-1, 0, 1)]
-    return [first_shown(zone, date(month // 12, month % 12 + 1, min(28, change.day))) for month in months]
+    """The begins of the month of the change, and of those before and after it."""
+    day = _day_of(zone)
+    months = [divmod(12 * day.year + day.month - 1 + more, 12) for more in (-1, 0, 1)]
+    days = (date(year, month + 1, min(day.day, monthrange(year, month + 1)[1])) for year, month in months)
+    return [first_shown(zone, each) for each in days]
 
 
 def visits_of(zone: str, dice: Random) -> Sequence[Visit]:
     """The instants about the begins of months and the change of the clocks, and one anywhere."""
     begins, change, moment = begins_of(zone), change_of(zone), timedelta(milliseconds=1)
     about = [begin + more for begin in begins for more in (-moment, timedelta(0), QUARTER)]
-    about += [change - DAY + timedelta(hours=dice.randrange(48)) for _ in range(3)]
+    about += [change + QUARTER * more for more in (-2, 1, 3, 5)]
     about += [begins[1] + timedelta(hours=dice.randrange(24, 27 * 24))]
     first, last = begins[0] - timedelta(hours=2), begins[2] + timedelta(hours=2)
+    busy = [dice.random() < 0.6 for _ in range(len(begins) + 1)]  # whole months go by unused
     return [Visit(first, zone, drains=True)] + [
-        Visit(at, zone, drains=dice.random() < 0.7) for at in sorted(about) if first < at < last
+        Visit(at, zone, drains=busy[sum(begin <= at for begin in begins)] and dice.random() < 0.8)
+        for at in sorted(about)
+        if first < at < last
     ]
 
 
