@@ -117,9 +117,11 @@ class Quota:
         return self.left
 
 
-async def months(world: World, zones: Sequence[str], processes: Sequence[Process], *, carry_over: int = 0) -> int:
+async def months(
+    world: World, zones: Sequence[str], processes: Sequence[Process], *, carry_over: int = 0, seed: int = 0
+) -> int:
     """Let processes use up the quotas of all zones; return how many tokens they got. Raises ``WrongQuota``."""
-    dice, admitted = Random(len(zones)), 0
+    dice, admitted = Random(seed), 0
     quotas = {zone: Quota(zone, carry_over) for zone in zones}
     for visit in sorted(visit for zone in zones for visit in visits_of(zone, dice)):
         world.clock.advance(ms=round(visit.at.timestamp() * 1000) - world.clock.now_ms())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.rules.periods import LAST_MS
+from zae_limiter.rules.periods import LAST_MS, periods_of
 from zae_limiter.rules.registry import due_ms, minting_ms, rule_of, window_seconds
 from zae_limiter.rules.rule import FOREVER_MS
 from zae_limiter.values.limits import MILLI, Limit
@@ -169,6 +169,15 @@ def test_a_time_that_the_clocks_leave_out_comes_at_the_change_and_a_repeated_one
     assert rule.reached(rule.minted(ms(autumn) - 1) + 1) == ms(autumn)
     assert rule.minted(ms(autumn + timedelta(hours=1))) == rule.minted(ms(autumn))
     assert rule.reached(rule.minted(ms(autumn)) + 1) == ms(datetime(2026, 10, 26, 1, 30, tzinfo=UTC))
+
+
+def test_a_midnight_that_the_clocks_go_back_over_begins_one_day() -> None:
+    """At a minute past midnight the clocks of St John's were put back to the evening before."""
+    days = periods_of("day", "America/St_Johns", 1)
+    before, midnight, evening, again = (datetime(2010, 11, 7, 2, minute, tzinfo=UTC) for minute in (29, 30, 45, 50))
+    assert days.begun(ms(midnight)) == days.begun(ms(before)) + 1
+    assert days.begun(ms(evening)) == days.begun(ms(again)) == days.begun(ms(midnight))
+    assert days.begun(ms(midnight + timedelta(hours=1))) == days.begun(ms(midnight))
 
 
 def test_the_header_has_the_length_of_a_window_without_a_change() -> None:
