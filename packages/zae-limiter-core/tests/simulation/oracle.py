@@ -358,9 +358,9 @@ class Oracle:
         state, net = limit_state_of(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is None or name not in limits_of(before):
-            if balance + net != state.ceiling:
-                raise Violation(f"{name} is new, and holds {balance} after {net} of {state.ceiling}")
-            return Change(state.ceiling, net, state.ceiling, state, whole, owed, new=True, counted=counted)
+            if balance + net != state.initial:
+                raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
+            return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = limit_state_of(before, name)
         ceiling = min(state.ceiling, old.ceiling)
         self._check_conserved(

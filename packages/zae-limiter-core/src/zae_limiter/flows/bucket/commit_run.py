@@ -108,6 +108,8 @@ class CommitRun:
         batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
+        if batch.short and not batch.carried and isinstance(plan, CreateWrite) and not self._fresh():
+            return Decision(Get(self.cached.key), Batch())  # it begins with less than its ceiling, and no put asks that
         if batch.short:
             self._refuse_or_ask(batch, plan)
         if not batch.carried or self._ends_with_draw(batch, plan):
@@ -356,12 +358,25 @@ class CommitRun:
             names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
             self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
 
+    def _settle_by_absence(self) -> None:
+        """Refuse the acquires that ask for more than a new bucket begins with."""
+        acquires = [request for request in self.pending if request.config is not None]
+        plan = self._plan() if acquires else None
+        if isinstance(plan, CreateWrite):
+            known = [request for request in acquires if request.amounts.keys() <= plan.headroom.keys()]
+            refused = list(hopeless(known, plan.headroom))
+            if refused:
+                self.settle(refused, "refused", left=plan.headroom)
+
     def _settle_by_answer(self) -> None:
         """Refuse the requests that do not fit the state of the answer, at the instant of the write; keep the others.
 
         Nothing is refused by an anchor ahead: it is repaired first.
         """
-        if self.cached.state is None or self.cached.is_ahead(self.now_ms):
+        if self.cached.state is None:
+            self._settle_by_absence()
+            return
+        if self.cached.is_ahead(self.now_ms):
             return
         self._settle_outdated()
         plan = self._plan()

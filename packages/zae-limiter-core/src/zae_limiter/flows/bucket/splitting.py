@@ -226,9 +226,9 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
 
 
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
-    """Create, full, a shard that was split off once but is gone; a bucket that comes back is full as well."""
+    """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well."""
     count = home.shard_count
-    tokens = {name: share(each.limit.ceiling_milli, shard, count) for name, each in home.shard_limits.items()}
+    tokens = {name: share(each.limit.initial_milli, shard, count) for name, each in home.shard_limits.items()}
     item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
     try:
         yield from call(Put(item, Conditions(absent=(PK,))))
