@@ -79,6 +79,25 @@ async def test_up_to_the_bound_is_carried_over_and_a_new_bucket_has_carried_noth
     assert await drain(limiter, "e", "r", "usd") == 10
 
 
+@pytest.mark.parametrize("staleness", [0, 1])
+async def test_a_new_bucket_admits_no_more_than_it_begins_with(world: World, staleness: float) -> None:
+    limits = [Limit.per_month("usd", 10, carry_over=4), Limit.total("credits", 5, burst=9)]
+    limiter, _ = await world.process(default_limits=limits, rejection_staleness=staleness)
+    for _ in range(2):
+        refused = await refusal(limiter, usd=11)
+        assert refused.violations[0].available == 10
+        assert 0 < refused.retry_after_seconds < 32 * 86_400
+    assert (await refusal(limiter, credits=6)).retry_after_seconds == math.inf
+    assert not await limiter.is_available("e", "r", {"usd": 11})
+    await take(limiter, "e", "r", usd=10, credits=5)
+    await limiter.repository.create_entity("parent")
+    await limiter.repository.create_entity("child", parent_id="parent", cascade=True)
+    assert not await passes(limiter, "child", "r", usd=11)
+    assert not await passes(limiter, "child", "r", credits=6)
+    await take(limiter, "child", "r", usd=10, credits=5)
+    assert await limiter.available("parent", "r") == {"usd": 0, "credits": 0}
+
+
 async def test_a_reset_gives_one_quota_and_not_what_may_be_carried_over(world: World) -> None:
     limiter, _ = await world.process(default_limits=[Limit.per_month("usd", 10, carry_over=True)])
     await take(limiter, "e", "r", usd=10)
