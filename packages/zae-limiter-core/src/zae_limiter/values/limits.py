@@ -190,6 +190,8 @@ class Limit(NamedLimits):
         default.
         """
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
+        if self.kind in ("calendar", "total"):
+            del plain["refill_period"]
         return {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
 
     @classmethod

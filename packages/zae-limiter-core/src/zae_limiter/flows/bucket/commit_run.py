@@ -15,7 +15,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, fit_batch, hopeless
+from .batch import Batch, asking_more, fit_batch, hopeless
 from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
@@ -358,25 +358,15 @@ class CommitRun:
             names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
             self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
 
-    def _settle_by_absence(self) -> None:
-        """Refuse the acquires that ask for more than a new bucket begins with."""
-        acquires = [request for request in self.pending if request.config is not None]
-        plan = self._plan() if acquires else None
-        if isinstance(plan, CreateWrite):
-            known = [request for request in acquires if request.amounts.keys() <= plan.headroom.keys()]
-            refused = list(hopeless(known, plan.headroom))
-            if refused:
-                self.settle(refused, "refused", left=plan.headroom)
-
     def _settle_by_answer(self) -> None:
         """Refuse the requests that do not fit the state of the answer, at the instant of the write; keep the others.
 
         Nothing is refused by an anchor ahead: it is repaired first.
         """
-        if self.cached.state is None:
-            self._settle_by_absence()
-            return
-        if self.cached.is_ahead(self.now_ms):
+        if self.cached.state is None and self.config is not None:
+            new = self._plan().headroom
+            self.settle(asking_more(self.pending, new), "refused", left=new)
+        if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return
         self._settle_outdated()
         plan = self._plan()
