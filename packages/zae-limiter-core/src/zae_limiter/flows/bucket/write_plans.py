@@ -112,7 +112,12 @@ class ConsumeWrite:
             draft.take_at_ceiling(at.tokens, least=held, balance=held - net)
 
     def _absolute_slack(self, limit: str, ceiling: int, checked: int) -> int | None:
-        """Return the slack of an absolute write, for a limit that seems full; ``None`` for a relative write."""
+        """Return the slack of an absolute write, for a limit that seems full; ``None`` for a relative write.
+
+        A limit that does not refill evenly would miss what slack forgets for its whole window: it has none.
+        """
+        if limit in self.slack and self.state.shard_limits[limit].limit.kind != "token_bucket":
+            return 0
         if limit in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
         return 0 if self.cached.uncontended or self.cached.demand(limit) < DEMAND_FOR_ADD else None
