@@ -29,6 +29,11 @@ class Rule(NamedTuple):
     window_ms: int = 0
     less: int = 0
 
+    @property
+    def is_even(self) -> bool:
+        """Whether tokens come back evenly, so that a write may forget a little of them."""
+        return bool(self.refill) and not self.window_ms
+
     def rate(self) -> Fraction:
         """Millitokens a millisecond, or a window."""
         return Fraction(self.refill, self.period)
