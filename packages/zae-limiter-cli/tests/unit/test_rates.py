@@ -10,3 +10,19 @@ from zae_limiter_cli.rates import rate
 )
 def test_a_rate_is_told_as_on_the_command_line_where_that_has_a_word_for_it(seconds: int, text: str) -> None:
     assert rate(Limit.custom("rpm", 1000, refill_period=seconds)) == text
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (
+            Limit.per_month("usd", 1250, timezone="Europe/Berlin", starts_on=15),
+            "1,250/calendar month from day 15 (Europe/Berlin)",
+        ),
+        (Limit.per_hour("rpm", 5, window="calendar"), "5/calendar hour (UTC)"),
+        (Limit.quota("seats", 3, cron="0 6 * * MON"), "3/'0 6 * * MON' (UTC)"),
+        (Limit.total("credits", 5), "never"),
+    ],
+)
+def test_a_calendar_limit_tells_its_window(limit: Limit, text: str) -> None:
+    assert rate(limit) == text

@@ -93,10 +93,12 @@ def _named(result: HasStatuses, *, entity_ids: bool = False) -> Iterator[tuple[s
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
-    """Return the quota, and the seconds in which it refills."""
+    """Return the quota, and the seconds in which it refills, if it does."""
     limit = status.limit
     unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
-    return f"{_string(name)};q={_integer(limit.capacity)}{unit};w={_integer(window_seconds(limit))}"
+    seconds = window_seconds(limit)
+    window = "" if seconds is None else f";w={_integer(seconds)}"
+    return f"{_string(name)};q={_integer(limit.capacity)}{unit}{window}"
 
 
 def _quota(name: str, status: LimitStatus) -> str:
@@ -125,6 +127,8 @@ def _sentence(name: str, status: LimitStatus) -> str:
     if math.isinf(status.retry_after_seconds):
         if status.limit.blocks:
             return f"{asked}, which is blocked"
+        if status.requested <= status.limit.usable_burst:
+            return f"{asked}, {max(0, status.available)} available, and no more come by themselves"
         return f"{asked}, which can never pass: at most {status.limit.burst}"
     return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
 

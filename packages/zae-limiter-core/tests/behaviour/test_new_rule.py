@@ -14,6 +14,7 @@ from zae_limiter import Limit, RateLimiter, RateLimitExceeded, http
 from zae_limiter.engines.dynamodb.images import read_bucket_image
 from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.rules.registry import RULES
+from zae_limiter.rules.rule import Rule
 from zae_limiter.values import limits
 from zae_limiter.values.limits import MILLI, Kind
 
@@ -22,7 +23,7 @@ HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Rule):
     """The whole burst at each full hour."""
 
     burst_milli: int

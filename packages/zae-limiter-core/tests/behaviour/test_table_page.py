@@ -159,6 +159,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     await _write_what_marked_limits_need(world)
     await _write_what_limits_need(world)
     await _write_what_overrides_need(world)
+    await _write_what_windows_need(world)
     await _write_what_the_provisioner_needs(world)
     _write_what_a_copy_needs(world)
     await _write_what_a_stack_needs(world)
@@ -216,6 +217,18 @@ async def _write_what_overrides_need(world: World) -> None:
     await limiter.set_limits("project", [MARKED], "gpt-4", override_until=until)
     await limiter.set_limits("key", [RPM], "gpt-5", override_until=until)
     await limiter.repository.delete_override("key", "gpt-5")
+
+
+async def _write_what_windows_need(world: World) -> None:
+    limiter, _ = await world.process()
+    until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
+    usd = [Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15)]
+    await limiter.repository.set_system_defaults(usd)
+    await limiter.repository.set_resource_defaults("gpt-4", usd)
+    await limiter.set_limits("monthly", usd, "gpt-4")
+    await limiter.set_limits("monthly", usd, "gpt-5", override_until=until)
+    async with limiter.acquire("monthly", "gpt-4", {"rpm": 1}):
+        pass
 
 
 async def _write_what_the_provisioner_needs(world: World) -> None:

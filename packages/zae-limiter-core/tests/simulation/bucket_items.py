@@ -17,19 +17,41 @@ WRITES = "b_wcu_tc"
 
 
 class Rule(NamedTuple):
-    """A limit as a bucket item has it: millitokens, milliseconds; of the whole bucket."""
+    """A limit as a bucket item has it: millitokens, milliseconds; of the whole bucket.
+
+    ``window_ms``: of a calendar limit, which mints ``refill / period`` when a window of so many milliseconds begins.
+    ``less``: what a new bucket has less than the ceiling.
+    """
 
     ceiling: int
     refill: int
     period: int
+    window_ms: int = 0
+    less: int = 0
+
+    @property
+    def is_even(self) -> bool:
+        """Whether tokens come back evenly, so that a write may forget a little of them."""
+        return bool(self.refill) and not self.window_ms
 
     def rate(self) -> Fraction:
-        """Millitokens a millisecond."""
+        """Millitokens a millisecond, or a window."""
         return Fraction(self.refill, self.period)
+
+    def minted(self, begin_ms: int, end_ms: int) -> Fraction:
+        """Millitokens between two instants."""
+        if self.window_ms:
+            return self.rate() * (end_ms // self.window_ms - begin_ms // self.window_ms)
+        return self.rate() * (end_ms - begin_ms)
+
+    def most_within(self, time_ms: int) -> Fraction:
+        """Millitokens in so much time, wherever it lies."""
+        windows = 1 + time_ms // self.window_ms if self.window_ms and time_ms else 0
+        return self.rate() * (windows if self.window_ms else time_ms)
 
     def with_ceiling(self, ceiling: int) -> "Rule":
         """The same rate under another ceiling."""
-        return Rule(ceiling, self.refill, self.period)
+        return self._replace(ceiling=ceiling)
 
 
 class LimitState(NamedTuple):
@@ -49,7 +71,12 @@ class LimitState(NamedTuple):
     @property
     def part(self) -> Rule:
         """The rule of the shard alone, but for rounding."""
-        return Rule(self.ceiling, self.rule.refill, self.rule.period * self.shards)
+        return self.rule._replace(ceiling=self.ceiling, period=self.rule.period * self.shards)
+
+    @property
+    def initial(self) -> int:
+        """The shard's part of what a new bucket begins with."""
+        return (self.rule.ceiling - self.rule.less + self.shard) // self.shards
 
     def balance(self, instant_ms: int) -> int:
         """What is there at an instant, were there no ceiling."""
@@ -60,7 +87,10 @@ class LimitState(NamedTuple):
         return min(self.tokens, 0) if self.anchor_ms > now_ms + 60_000 else self.balance(now_ms)
 
     def _minted(self, instant_ms: int) -> int:
-        return (self.rule.refill * instant_ms // self.rule.period + self.shard) // self.shards
+        whole = self.rule.refill * instant_ms // self.rule.period
+        if self.rule.window_ms:
+            whole = self.rule.refill * (instant_ms // self.rule.window_ms)
+        return (whole + self.shard) // self.shards
 
 
 def rule_of(limit: Limit) -> Rule:
@@ -68,9 +98,17 @@ def rule_of(limit: Limit) -> Rule:
 
     A limit that blocks has nothing to hold.
     """
+    if limit.kind != "token_bucket":
+        return _stepping(1000 * limit.capacity, 1000 * limit.burst, 1000 * limit.refill_amount, limit.window)
     seconds = Fraction(round(1000 * limit.ahead), 1000) if limit.capacity else 0
     lower = math.ceil(limit.refill_amount * seconds / limit.refill_period)
     return Rule(1000 * (limit.burst - lower), 1000 * limit.refill_amount, 1000 * limit.refill_period)
+
+
+def _stepping(capacity: int, burst: int, refill: int, window: str) -> Rule:
+    """The rule of a calendar limit, or of a total, which has no window and mints nothing."""
+    window_ms = {"minute": 60_000, "hour": 3_600_000, "": 0}[window]
+    return Rule(burst, refill if window else 0, 1, window_ms, burst - capacity)
 
 
 def limits_of(item: Item | None) -> set[str]:
@@ -81,7 +119,10 @@ def limits_of(item: Item | None) -> set[str]:
 def limit_state_of(item: Item, name: str) -> LimitState:
     """The state of a limit in the item."""
     capacity: int = item[f"b_{name}_cp"]
-    rule = Rule(item.get(f"b_{name}_bx", capacity), item[f"b_{name}_ra"], item[f"b_{name}_rp"])
+    burst = item.get(f"b_{name}_bx", capacity)
+    rule = Rule(burst, item[f"b_{name}_ra"], item[f"b_{name}_rp"])
+    if f"b_{name}_kd" in item:
+        rule = _stepping(capacity, burst, item[f"b_{name}_ra"], item.get(f"b_{name}_wn", ""))
     shard = int(item["PK"].rpartition("#")[2])
     return LimitState(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])
 

@@ -26,7 +26,7 @@ class Ledger:
     def __init__(self, allowance_ms: int) -> None:
         self._allowance_ms = allowance_ms
         self._rule: Rule | None = None
-        self._fastest = Fraction(0)
+        self._rules: set[Rule] = set()
         self._at_ms = 0
         self._taken = 0
         self._minted = Fraction(0)
@@ -44,7 +44,7 @@ class Ledger:
             most = bound + rule.ceiling
             self._most = most if self._most is None else min(self._most, most)
         if wanted is not None and self._most is not None:
-            over = bound + wanted - self._most - self._allowance_ms * self._fastest
+            over = bound + wanted - self._most - self._slack()
             if over >= 1:  # two floors differ by less than a millitoken
                 raise Violation(
                     f"{float(over):.0f} millitokens more than the ceiling and what was minted were admitted"
@@ -58,11 +58,14 @@ class Ledger:
         promise forbids it.
         """
         before = self._rule or rule
-        self._fastest = max(self._fastest, rule.rate())
-        self._minted += Fraction(before.refill * (at_ms - self._at_ms), before.period) if self._rule else 0
+        self._rules.add(rule)
+        self._minted += before.minted(self._at_ms, at_ms) if self._rule else 0
         self._minted += 1 if new or before != rule else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule
+
+    def _slack(self) -> Fraction:
+        return max(rule.most_within(self._allowance_ms) for rule in self._rules)
 
 
 def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:

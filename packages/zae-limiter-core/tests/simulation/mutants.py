@@ -37,6 +37,7 @@ from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
 
+from .calendar_faults import CALENDAR_FAULTS
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
 from .override_faults import OVERRIDE_FAULTS
@@ -403,6 +404,10 @@ MUTANTS: tuple[Mutant, ...] = (
         for name, (made, seed, scenario) in HOLDING_FAULTS.items()
     ),
     *(Mutant(name, fault=fault, found_by=seed, scenario="paths") for name, (fault, seed) in PATH_FAULTS.items()),
+    *(
+        Mutant(name, fault=_patched(made), found_by=seed, scenario="calendar")
+        for name, (made, seed) in CALENDAR_FAULTS.items()
+    ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

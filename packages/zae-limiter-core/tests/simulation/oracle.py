@@ -358,21 +358,22 @@ class Oracle:
         state, net = limit_state_of(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is None or name not in limits_of(before):
-            if balance + net != state.ceiling:
-                raise Violation(f"{name} is new, and holds {balance} after {net} of {state.ceiling}")
-            return Change(state.ceiling, net, state.ceiling, state, whole, owed, new=True, counted=counted)
+            if balance + net != state.initial:
+                raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
+            return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = limit_state_of(before, name)
         ceiling = min(state.ceiling, old.ceiling)
-        self._check_conserved(
-            name, old.balance(instant), balance + net, ceiling, net, mistakable=self._is_mistakable(before)
-        )
+        slack = 0 if self._lossless or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
+        if self._is_mistakable(before):
+            slack = max(0, old.balance(instant) - balance - net)
+        self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack)
         return Change(old.balance(instant), net, ceiling, state, whole, owed, new=False, counted=counted)
 
-    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, *, mistakable: bool) -> None:
+    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, slack: int) -> None:
         lost, overflow = old - left, max(0, old - ceiling)
         if lost < 0:
             raise Violation(f"{-lost} millitokens of {name} came from nowhere")
-        if not mistakable and lost > overflow + (0 if self._lossless else ceiling // 20):
+        if lost > overflow + slack:
             raise Violation(f"{lost} millitokens of {name} were lost, {overflow} overflowed")
         if net > 0 and left > ceiling:
             raise Violation(f"{name} was consumed, and {left - ceiling} that overflowed were not forgotten")

@@ -12,6 +12,7 @@ from zae_limiter.flows.process.namespace_state import Settings
 from zae_limiter.settings import SPLIT_ABOVE
 from zae_limiter.values.limits import Limit
 
+from .kernel import EPOCH_MS
 from .network import NetworkConditions
 from .trees import PAIR, Tree, drawn
 
@@ -78,6 +79,7 @@ class Plan:
     busy: bool = True
     tree: Tree = field(default_factory=lambda: PAIR)
     moves: int = 0
+    epoch_ms: int = EPOCH_MS
 
     @property
     def faultless(self) -> bool:
@@ -292,6 +294,27 @@ def _held_ahead(rng: Random) -> Plan:
     )
 
 
+def _calendar(rng: Random) -> Plan:
+    """Quotas of a minute, which ends while callers are there, and totals: all else as with token buckets."""
+    kind = rng.choice((_single_process, _faultless, _expiring, _mixed, _mixed))
+    plan, window = kind(rng), rng.choice(("minute", "minute", "minute", ""))
+    span_us = rng.choice((1_000_000, 5_000_000, 5_000_000, 90_000_000))
+    names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
+    return replace(
+        plan,
+        limits=tuple(tuple(_calendar_limit(rng, name, window) for name in names) for _ in range(4)),
+        waiting=0.0,
+        span_us=span_us,
+        epoch_ms=EPOCH_MS - EPOCH_MS % 60_000 - rng.randrange(1, span_us // 1_000),
+    )
+
+
+def _calendar_limit(rng: Random, name: str, window: str) -> Limit:
+    capacity = rng.choice((0, 1, 3, 10, 10, 40))
+    burst = capacity * rng.choice((1, 1, 2)) + (capacity > 0) * rng.choice((0, 0, 1))
+    return Limit.custom(name, capacity, burst=burst, kind="calendar" if window else "total", window=window)
+
+
 def _surges(rng: Random) -> Plan:
     """Many who come at one instant, and again before what is held has ended, when the bucket has filled behind it."""
     callers = rng.choice((100, 200))
@@ -425,4 +448,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "surges": _surges,
     "shards": _many_shards,
     "paths": _paths,
+    "calendar": _calendar,
 }

@@ -103,6 +103,6 @@ def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Appl
 
 def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:
     return [
-        min(Fraction(state.ceiling), left + state.part.rate() * (at_ms - written_ms))
+        min(Fraction(state.ceiling), left + state.part.minted(written_ms, at_ms))
         for left, state, written_ms in shards.values()
     ]

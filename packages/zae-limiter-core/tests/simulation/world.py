@@ -38,7 +38,7 @@ from .blocks import Held
 from .callers import Caller, Refusal
 from .crowds import Crowd
 from .driver import Driver
-from .kernel import EPOCH_MS, Cancelled, Kernel, Script, Task, Violation
+from .kernel import Cancelled, Kernel, Script, Task, Violation
 from .levels import ordered
 from .machine import WORST_MS, Machine
 from .network import Link
@@ -121,12 +121,12 @@ class World:
         *,
         tamper: Tamper = untampered,
         changes: Mapping[str, str] = NOTHING,
-        epoch_ms: int = EPOCH_MS,
+        epoch_ms: int | None = None,
     ) -> None:
         self.rng = Random(seed)
         self.plan: Plan = planned(self.rng, changes)
         self.tamper = tamper
-        self.kernel = Kernel(epoch_ms)
+        self.kernel = Kernel(self.plan.epoch_ms if epoch_ms is None else epoch_ms)
         self.table = MemoryTable()
         self.changes = 0
         self.overrides = 0

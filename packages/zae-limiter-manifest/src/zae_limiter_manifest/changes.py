@@ -12,7 +12,7 @@ from attrs.validators import instance_of
 
 from .addresses import Address
 from .checks import enforce
-from .converter import AHEAD, CONVERTER, SHADOW
+from .converter import AHEAD, CONVERTER, SHADOW, WINDOW
 from .declarations import LIMIT_FIELDS, RESOURCE, SYSTEM, Decl, LimitDecl, ResourceDecl, SystemDecl, canonical
 
 Action = Literal["create", "update", "delete"]
@@ -124,7 +124,9 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
         before, after = getattr(old, each, None), getattr(new, each, None)
         if each not in given or before == after:
             continue
-        if each == SHADOW:
+        if each == WINDOW:
+            yield FieldChange(name, each, before or None, after or None)
+        elif each == SHADOW:
             yield FieldChange(name, MODE, _mode(before), _mode(after))
         else:
             yield FieldChange(name, each, before, after)

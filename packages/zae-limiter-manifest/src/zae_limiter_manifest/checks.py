@@ -12,7 +12,20 @@ from attrs import frozen
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
 from .scalars import OddInteger
-from .shapes import DEFAULT_REFILL_PERIOD_SECONDS, Choice, Flag, Integer, Name, NamedMap, Record, Seconds, Shape
+from .shapes import (
+    DEFAULT_REFILL_PERIOD_SECONDS,
+    Choice,
+    Flag,
+    Integer,
+    Name,
+    NamedMap,
+    Record,
+    Seconds,
+    Shape,
+    Window,
+    Zone,
+)
+from .windows import find_window_problem, find_zone_problem, has_no_rate
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
@@ -69,12 +82,12 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from _in_number(shape, value, path)
         case Choice():
             yield from _in_choice(shape, value, path)
-        case Name():
-            yield from _in_name(shape, value, path)
         case NamedMap():
             yield from _in_table(shape, value, path)
         case Record():
             yield from _in_record(shape, value, path)
+        case Name() | Window() | Zone():
+            yield from _in_text(shape, value, path)
         case Flag() if read_flag(shape, value) is None:
             yield Finding(path, f"must be true or false, not {describe(value)}")
 
@@ -156,11 +169,14 @@ def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
 
 
-def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
+def _in_text(shape: Name | Window | Zone, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, str):
         yield Finding(path, f"must be a string, not {describe(value)}")
-    elif problem := find_name_problem(shape.kind, value):
-        yield Finding(path, f"{show(value)} {problem}")
+    elif isinstance(shape, Name):
+        if problem := find_name_problem(shape.kind, value):
+            yield Finding(path, f"{show(value)} {problem}")
+    elif problem := (find_window_problem if isinstance(shape, Window) else find_zone_problem)(value):
+        yield Finding(path, problem)
 
 
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
@@ -198,6 +214,8 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
             yield from _against_level(shape, value, path, key)
         if isinstance(member.shape, Seconds) and key in value:
             yield from _too_far_ahead(shape, value, path, key)
+    for conflicting, problem in shape.conflicts(value) if shape.conflicts else ():
+        yield Finding((*path, conflicting), problem)
 
 
 def _no_map(path: Path, value: object) -> Finding:
@@ -267,6 +285,8 @@ def _leaves_no_token(record: Record, limit: Mapping[object, object], key: str, s
     """
     keys = record.members[key].off
     assert keys is not None, "the keys of a limit's numbers are known"
+    if has_no_rate(limit):
+        return None
     capacity = _whole(record, limit, keys.capacity, None)
     burst = _whole(record, limit, keys.burst, capacity)
     amount = _whole(record, limit, keys.amount, capacity)

@@ -124,7 +124,7 @@ def _spelled_record(record: Record) -> Record:
         )
         for key, each in record.members.items()
     }
-    return Record(record.title, record.text, members)
+    return Record(record.title, record.text, members, record.conflicts)
 
 
 def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:

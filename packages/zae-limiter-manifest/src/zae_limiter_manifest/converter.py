@@ -7,8 +7,11 @@ from attrs import AttrsInstance
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn
 
+from .windows import has_no_rate
+
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
+WINDOW: Final = "window"
 
 CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
 """Fields that equal their defaults are left out."""
@@ -32,4 +35,11 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     mark = {SHADOW: True} if raw.get(SHADOW) else {}
     if "limits" not in rest:
         return rest
-    return {**rest, "limits": {name: {**default, **limit, **mark} for name, limit in rest["limits"].items()}}
+    return {
+        **rest,
+        "limits": {name: {**_ahead(limit, default), **limit, **mark} for name, limit in rest["limits"].items()},
+    }
+
+
+def _ahead(limit: Mapping[str, Any], default: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {} if has_no_rate(limit) else default

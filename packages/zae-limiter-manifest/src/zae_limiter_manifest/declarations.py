@@ -1,5 +1,6 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
@@ -18,10 +19,13 @@ from .shapes import (
     Record,
     Refill,
     Seconds,
+    Window,
+    Zone,
     about,
     record_of,
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
+from .windows import KINDS, LAST_START, UTC, find_conflicts
 
 OnUnavailable = Literal["allow", "block", "share"]
 
@@ -45,8 +49,9 @@ def _in_seconds(value: float) -> float:
 class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
 
-    A `shadow` limit counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead`
-    seconds before it admits by them; in return every bucket holds at most the `usable_burst`.
+    The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
+    counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
+    admits by them; in return every bucket holds at most the `usable_burst`.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -81,6 +86,36 @@ class LimitDecl:
         ),
     )
 
+    window: str = field(
+        kw_only=True,
+        default="",
+        metadata=about(
+            Window(),
+            "the calendar window at whose begin all tokens come: `minute`, `hour`, `day`, `week`, `month`, or a cron "
+            "expression of five fields",
+        ),
+    )
+    timezone: str = field(
+        kw_only=True, default=UTC, metadata=about(Zone(), "the time zone by whose clocks the windows begin")
+    )
+    starts_on: int = field(
+        kw_only=True,
+        default=1,
+        metadata=about(
+            Integer(LAST_START["month"]), "the first day of a month, or of a week, whose days are 1 for Monday to 7"
+        ),
+    )
+    kind: str = field(
+        kw_only=True,
+        metadata=about(
+            Choice(KINDS), "how tokens come back; by default evenly, or by the `window`. Those of a `total` never do"
+        ),
+    )
+
+    @kind.default
+    def _kind_is_told_by_the_window(self) -> str:
+        return "calendar" if self.window else "token_bucket"
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -90,7 +125,7 @@ class LimitDecl:
         return self.capacity or 1
 
     def __attrs_post_init__(self) -> None:
-        values = {name: getattr(self, name) for name in LIMIT_FIELDS}
+        values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
         enforce(LIMIT, values, "LimitDecl")
 
     @property
@@ -102,7 +137,8 @@ class LimitDecl:
 
 
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
-LIMIT: Final = record_of(LimitDecl)
+LIMIT: Final = evolve(record_of(LimitDecl), conflicts=find_conflicts)
+_OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
     f"the limits, by name; at least one, at most {MAX_LIMITS}",
@@ -190,9 +226,15 @@ def canonical(decl: Decl) -> str:
 
 
 def _words(limit: LimitDecl) -> Iterator[str]:
-    """Yield each whole number of a limit, the name of each flag that it has, and its milliseconds ahead."""
+    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds ahead, and what another
+    kind of limit has.
+    """
+    if limit.kind != "token_bucket":
+        yield json.dumps([limit.kind, *(getattr(limit, name) for name in _OF_CALENDAR)])
     for name in LIMIT_FIELDS:
         value = getattr(limit, name)
+        if name in _OF_CALENDAR or name == "kind":
+            continue
         if type(value) is int:
             yield str(value)
         elif value is True:

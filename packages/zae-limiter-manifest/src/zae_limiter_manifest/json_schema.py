@@ -8,7 +8,8 @@ from typing import Any
 
 from .manifest import MANIFEST
 from .naming import NameKind, name_pattern, reserved_names
-from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds, Shape
+from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds, Shape, Window, Zone
+from .windows import WINDOWS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -53,6 +54,10 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": "boolean"}
         case Choice():
             return {"enum": list(shape.words)}
+        case Window():
+            return {"type": "string", "examples": [*WINDOWS, "0 6 * * MON"]}
+        case Zone():
+            return {"type": "string", "examples": ["UTC", "Europe/Berlin"]}
         case Name():
             return {"type": "string", **_name(shape.kind)}
         case NamedMap():

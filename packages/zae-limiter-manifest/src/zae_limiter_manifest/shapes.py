@@ -1,6 +1,6 @@
 """Shapes: the rules for plain values. The checks, the JSON Schema and CloudFormation's spelling all use them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -9,6 +9,8 @@ from attrs import NOTHING, AttrsInstance, fields, frozen
 from .naming import NameKind
 
 DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
+
+Conflicts = Callable[[Mapping[object, object]], Iterator[tuple[object, str]]]
 
 
 @frozen
@@ -46,6 +48,16 @@ class Flag:
     """True or false; `as_text` also allows either as text."""
 
     as_text: bool = False
+
+
+@frozen
+class Window:
+    """The name of a calendar window, or a cron expression."""
+
+
+@frozen
+class Zone:
+    """A time zone."""
 
 
 @frozen
@@ -99,14 +111,18 @@ class Refill:
 
 @frozen
 class Record:
-    """A map of known keys; its title is the name of its model."""
+    """A map of known keys; its title is the name of its model.
+
+    `conflicts` yields the keys of a value that do not go with the others, and why.
+    """
 
     title: str
     text: str
     members: Mapping[str, Member]
+    conflicts: Conflicts | None = None
 
 
-Shape = Integer | Seconds | Choice | Flag | Anything | Name | NamedMap | Record
+Shape = Integer | Seconds | Choice | Flag | Window | Zone | Anything | Name | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 

@@ -11,13 +11,20 @@ from zae_limiter_provisioner.conversion import live_item, to_stored_config
 
 
 def test_a_declared_limit_has_the_fields_of_a_limit_in_their_order() -> None:
-    """``kind`` follows with the second kind of limits: a manifest has nothing to choose yet."""
-    assert tuple(each.name for each in fields(Limit) if each.name not in {"name", "kind"}) == LIMIT_FIELDS
+    """A manifest has the kind last, because the window tells it."""
+    assert (*(each.name for each in fields(Limit) if each.name not in {"name", "kind"}), "kind") == LIMIT_FIELDS
 
 
 def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
-    values: dict[str, Any] = {name: 10 + place for place, name in enumerate(LIMIT_FIELDS)}
-    decl = ResourceDecl({"rpm": LimitDecl(**{**values, "shadow": True, "ahead": 0.5})})
+    values: dict[str, Any] = {name: 10 + place for place, name in enumerate(LIMIT_FIELDS[:4])}
+    decl = ResourceDecl(
+        {
+            "rpm": LimitDecl(**{**values, "shadow": True, "ahead": 0.5}),
+            "usd": LimitDecl(250, burst=300, window="month", timezone="Europe/Berlin", starts_on=15),
+            "seats": LimitDecl(3, window="0 6 * * MON"),
+            "credits": LimitDecl(3, kind="total"),
+        }
+    )
     assert live_item(Address("gpt-4"), to_stored_config(decl)).decl == decl
 
 
@@ -33,3 +40,23 @@ def test_core_and_manifest_agree_on_what_may_be_held_ahead_and_on_the_usable_bur
             LimitDecl(burst, **rate)
     else:
         assert LimitDecl(burst, **rate).usable_burst == limit.usable_burst
+
+
+@given(
+    st.sampled_from(["", "hour", "day", "week", "month", "0 6 * * MON", "0 6 30 2 *", "* * * *", "0 6 L * *"]),
+    st.sampled_from(["UTC", "Europe/Berlin", "Etc/GMT+5", "Berlin", "../x", "Europe"]),
+    st.integers(1, 31),
+    st.sampled_from(["token_bucket", "calendar", "total"]),
+    st.sampled_from([{}, {"refill_period": 90}, {"refill_amount": 9}, {"ahead": 0.001}]),
+)
+def test_core_and_manifest_agree_on_what_a_calendar_limit_may_be(
+    window: str, timezone: str, starts_on: int, kind: str, more: dict[str, Any]
+) -> None:
+    values: dict[str, Any] = {"window": window, "timezone": timezone, "starts_on": starts_on, "kind": kind, **more}
+    try:
+        Limit.custom("usd", 50, **values)
+    except ValidationError:
+        with pytest.raises(ManifestError):
+            LimitDecl(50, **values)
+    else:
+        LimitDecl(50, **values)

@@ -1,5 +1,6 @@
 """Parse limits, amounts and metadata in the notation of the command line, and add the options that take them."""
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -29,6 +30,8 @@ def parse_limit(text: str) -> "Limit":
     """
     from zae_limiter import Limit, ValidationError
 
+    if text.startswith("{"):
+        return _parse_json(text)
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000:shadow")
@@ -44,6 +47,21 @@ def parse_limit(text: str) -> "Limit":
         )
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
+
+
+def _parse_json(text: str) -> "Limit":
+    """Return a limit of any kind, from the JSON of ``Limit.to_dict``. Raises ``CommandError``."""
+    from zae_limiter import Limit, ValidationError
+
+    try:
+        values = json.loads(text)
+        if isinstance(values, dict) and "window" in values:
+            values.setdefault("kind", "calendar")
+        return Limit.from_dict(values)
+    except ValidationError as error:
+        raise CommandError(f"--limit {text!r}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"--limit {text!r}: is no JSON: {error}") from error
 
 
 def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> dict[str, int]:
@@ -85,7 +103,7 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
         help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody; :ahead=1 lets a"
-        " process hold tokens for a second. Repeatable.",
+        " process hold tokens for a second. A calendar limit, or a total, is JSON. Repeatable.",
     )
 
 

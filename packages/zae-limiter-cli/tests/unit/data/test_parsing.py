@@ -25,6 +25,11 @@ FORM = (
         ("tpm:5/hour:9:shadow", Limit.per_hour("tpm", 5, burst=9, shadow=True)),
         ("tpm:600:ahead=1", Limit.per_minute("tpm", 600, ahead=1)),
         ("tpm:600:ahead=0", Limit.per_minute("tpm", 600)),
+        (
+            '{"name": "usd", "capacity": 250, "window": "month", "timezone": "Europe/Berlin", "starts_on": 15}',
+            Limit.per_month("usd", 250, timezone="Europe/Berlin", starts_on=15),
+        ),
+        ('{"name": "credits", "capacity": 500, "kind": "total"}', Limit.total("credits", 500)),
         ("tpm:600/hour:900:shadow:ahead=0.25", Limit.per_hour("tpm", 600, burst=900, shadow=True, ahead=0.25)),
     ],
 )
@@ -123,3 +128,21 @@ def test_what_is_no_metadata_is_named_with_the_form(texts: list[str], problem: s
     with pytest.raises(CommandError) as refusal:
         parse_metadata(texts)
     assert str(refusal.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '{"name": "usd", "capacity": 250, "window": "day", "timezone": "Berlin"}',
+            "timezone of limit 'usd' 'Berlin'",
+        ),
+        ('{"name": "usd", "capacity": 250, "windows": "month"}', "has no field 'windows'"),
+        ('{"name": "usd", "capacity": 250', "is no JSON"),
+        ('{"name": "usd"}', "lacks the field 'capacity'"),
+    ],
+)
+def test_a_mistake_in_the_json_of_a_limit_is_named(text: str, told: str) -> None:
+    with pytest.raises(CommandError, match="--limit") as caught:
+        parse_limit(text)
+    assert told in str(caught.value)

@@ -12,7 +12,8 @@ Amounts are in millitokens, instants in epoch milliseconds.
 from dataclasses import dataclass, field
 
 from ..values.limits import Limit
-from .registry import Rule, rule_of
+from .registry import rule_of
+from .rule import Rule
 
 
 def share(whole: int, shard: int, shards: int) -> int:
@@ -24,13 +25,15 @@ def share(whole: int, shard: int, shards: int) -> int:
 class ShardLimit:
     """One limit on one shard of a bucket, with the anchor of its balance.
 
-    ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit.
+    ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit. ``mark`` is what the
+    whole limit had minted up to the anchor, if whoever set it stored that.
     """
 
     limit: Limit
     anchor_ms: int
     shard: int = 0
     shards: int = 1
+    mark: int | None = None
     rule: Rule = field(init=False, repr=False, compare=False)
     ceiling_milli: int = field(init=False)
     minted_at_anchor: int = field(init=False)
@@ -38,7 +41,8 @@ class ShardLimit:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rule", rule_of(self.limit))
         object.__setattr__(self, "ceiling_milli", share(self.limit.ceiling_milli, self.shard, self.shards))
-        object.__setattr__(self, "minted_at_anchor", self.minted(self.anchor_ms))
+        whole = self.rule.minted(self.anchor_ms) if self.mark is None else self.mark
+        object.__setattr__(self, "minted_at_anchor", share(whole, self.shard, self.shards))
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``."""

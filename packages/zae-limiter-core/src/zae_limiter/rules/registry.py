@@ -1,27 +1,18 @@
 """The rules by the kind of a limit, and what follows from a rule alone."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from ..values.limits import MILLI, Kind, Limit
+from .calendar import calendar_of
+from .rule import FOREVER_MS, Rule
 from .token_bucket import TokenBucket
-
-
-class Rule(Protocol):
-    """How the whole of one limit mints, from the epoch on.
-
-    Nothing is minted up to the epoch, at which a period begins: an amount takes longest from there.
-    """
-
-    def minted(self, t_ms: int) -> int:
-        """Return the millitokens minted up to ``t_ms``, which never fall."""
-
-    def reached(self, minted_milli: int) -> int:
-        """Return the first ``t_ms`` at which ``minted`` is at least so much."""
-
+from .total import Total
 
 RULES: Final[dict[Kind, Callable[[Limit], Rule]]] = {
     "token_bucket": lambda limit: TokenBucket(limit.refill_amount, limit.refill_period),
+    "calendar": lambda limit: calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on),
+    "total": lambda _: Total(),
 }
 
 
@@ -32,15 +23,20 @@ def rule_of(limit: Limit) -> Rule:
 
 def minting_ms(limit: Limit, milli: int) -> int:
     """Return the longest time in which the whole limit mints an amount, whenever that begins."""
-    return rule_of(limit).reached(milli)
+    return rule_of(limit).longest_ms(milli)
 
 
 def due_ms(limit: Limit, milli: int, now_ms: int) -> int:
-    """Return the time from ``now_ms`` until the whole limit has minted an amount more; 0 for nothing."""
+    """Return the time from ``now_ms`` until the whole limit has minted so much more, ``FOREVER_MS`` for never."""
     rule = rule_of(limit)
-    return max(0, rule.reached(rule.minted(now_ms) + milli) - now_ms)
+    at_ms = rule.reached(rule.minted(now_ms) + milli)
+    return at_ms if at_ms >= FOREVER_MS else max(0, at_ms - now_ms)
 
 
-def window_seconds(limit: Limit) -> int:
-    """Return the seconds in which the capacity comes, rounded up; those of one token if the limit blocks."""
-    return -(-minting_ms(limit, max(1, limit.capacity) * MILLI) // 1000)
+def window_seconds(limit: Limit) -> int | None:
+    """Return the seconds in which the capacity comes, rounded up; those of one token if the limit blocks.
+
+    A month has 31 days. ``None`` if nothing comes by itself.
+    """
+    window_ms = rule_of(limit).window_ms(max(1, limit.capacity) * MILLI)
+    return None if window_ms >= FOREVER_MS else -(-window_ms // 1000)

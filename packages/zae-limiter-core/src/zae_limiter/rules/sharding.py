@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ..values.limits import MILLI, Limit
 from .balances import ShardLimit, reached_at, refill_bucket, share
+from .rule import FOREVER_MS
 
 NEVER: Final = math.inf
 MAX_SHARDS: Final = 64
@@ -81,6 +82,11 @@ def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part
     return Part(shard_limit, shard_limit.ceiling_milli)
 
 
+def new_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
+    """Return a limit on a shard of a new bucket, as of ``at_ms``: at its ceiling, unless its kind begins with less."""
+    return Part(ShardLimit(limit, at_ms, shard, shards), share(limit.initial_milli, shard, shards))
+
+
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
     """Return the limit on each shard that ``unseen_shards`` finds, at its ceiling."""
     return [full_part(limit, at_ms, shard, max(counts.values())) for shard in unseen_shards(counts)]
@@ -126,7 +132,8 @@ def _seconds_until(parts: Sequence[Part], wanted_milli: int, now_ms: int, holds:
     instant.
     """
     if len(parts) == 1:
-        return (reached_at(*parts[0], wanted_milli) - now_ms) / 1000
+        enough = reached_at(*parts[0], wanted_milli)
+        return NEVER if enough >= FOREVER_MS else (enough - now_ms) / 1000
     short, enough = (
         now_ms,
         max(reached_at(shard_limit, tokens, shard_limit.ceiling_milli) for shard_limit, tokens in parts),
@@ -134,7 +141,7 @@ def _seconds_until(parts: Sequence[Part], wanted_milli: int, now_ms: int, holds:
     while enough - short > 1:  # headroom never falls with time
         middle = (short + enough) // 2
         short, enough = (short, middle) if holds(middle) else (middle, enough)
-    return (enough - now_ms) / 1000
+    return NEVER if enough >= FOREVER_MS else (enough - now_ms) / 1000
 
 
 def _ceiling(parts: Sequence[Part]) -> int:

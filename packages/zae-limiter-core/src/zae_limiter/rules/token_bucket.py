@@ -9,9 +9,11 @@ however many steps it is taken. The price is large integers, which Python has. T
 
 from dataclasses import dataclass
 
+from .rule import Rule
+
 
 @dataclass(frozen=True, slots=True)
-class TokenBucket:
+class TokenBucket(Rule):
     """``amount`` tokens in every ``period`` seconds: as many millitokens in as many milliseconds."""
 
     amount: int

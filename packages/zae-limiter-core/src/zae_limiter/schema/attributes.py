@@ -113,12 +113,25 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
 LimitField = Literal[
-    "tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind", "ahead"
+    "tokens",
+    "consumed",
+    "minted",
+    "capacity",
+    "burst",
+    "refill_amount",
+    "refill_period",
+    "shadow",
+    "kind",
+    "ahead",
+    "window",
+    "timezone",
+    "starts_on",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
     "consumed": "tc",
+    "minted": "mt",
     "capacity": "cp",
     "burst": "bx",
     "refill_amount": "ra",
@@ -126,27 +139,38 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "shadow": "sh",
     "kind": "kd",
     "ahead": "ah",
+    "window": "wn",
+    "timezone": "tz",
+    "starts_on": "so",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
-_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
+_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed", "minted"))  # the fields of a bucket beside the rule
+OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
 _OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead"))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
-    """The attributes of one limit in a bucket item: amounts in millitokens, the period in milliseconds."""
+    """The attributes of one limit in a bucket item: amounts in millitokens, the period in milliseconds.
+
+    ``minted`` is what the whole limit had minted up to the anchor, by the time zones of the process that set it.
+    """
 
     tokens: str
     consumed: str
+    minted: str
     capacity: str
     burst: str
     refill_amount: str
     refill_period: str
     kind: str
+    window: str
+    timezone: str
+    starts_on: str
 
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[2:]
+        return self[3:]
 
 
 class LimitAttributes(NamedTuple):
@@ -161,6 +185,9 @@ class LimitAttributes(NamedTuple):
     shadow: str
     kind: str
     ahead: str
+    window: str
+    timezone: str
+    starts_on: str
 
 
 class LimitAttribute(NamedTuple):

@@ -1,6 +1,6 @@
 """The item of a bucket shard: made of values, and read back."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum, inf
@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from ..rules.balances import ShardLimit, reached_at, refill_bucket
-from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, full_part
+from ..rules.registry import rule_of
+from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..values.limits import MILLI, Limit
 from . import keys
 from .attributes import (
@@ -24,6 +25,7 @@ from .attributes import (
     GSI3SK,
     GSI4PK,
     GSI4SK,
+    OF_TEXT,
     PARENT_ID,
     PK,
     RESOURCE,
@@ -79,6 +81,11 @@ class BucketState(NamedTuple):
         """The instant that the balances are expressed for, in epoch ms; the version of the shape."""
         return int(self.item[ANCHOR])
 
+    @property
+    def limits(self) -> Sequence[Limit]:
+        """The limits, as the bucket has them."""
+        return [each.limit for each in self.shard_limits.values()]
+
     def has(self, limits: Iterable[Limit]) -> bool:
         """Return whether the bucket has every one of these limits, with the same rule."""
         known = self.shard_limits
@@ -96,7 +103,8 @@ class BucketState(NamedTuple):
         if not self.is_ahead(now_ms):
             return self
         forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in self.limit_states}
-        return read_bucket({**self.item, **forgotten, ANCHOR: now_ms})
+        anchored = anchor_attributes(self.limits, now_ms)
+        return read_bucket({**self.item, **forgotten, **anchored})
 
     @property
     def shard_count(self) -> int:
@@ -131,10 +139,10 @@ class BucketState(NamedTuple):
         return False
 
     def part(self, limit: Limit, now_ms: int) -> Part:
-        """Return a limit on this shard, with the rule that it has here; full if the shard lacks it."""
+        """Return a limit on this shard, with the rule that it has here; as in a new bucket if the shard lacks it."""
         shard_limit = self.shard_limits.get(limit.name)
         if shard_limit is None:
-            return full_part(limit, now_ms, self.id.shard, self.shard_count)
+            return new_part(limit, now_ms, self.id.shard, self.shard_count)
         return Part(shard_limit, self.tokens_milli(limit.name))
 
 
@@ -158,7 +166,7 @@ def _read_anew(item: Item) -> BucketState:
     _check(item)
     shard_limits = read_shard_limits(item)
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
-    fill_ms = max((each.rule.reached(each.ceiling_milli) for each in shard_limits.values()), default=0)
+    fill_ms = max((each.rule.longest_ms(each.ceiling_milli) for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
     changing = (attribute for each in states for attribute in (each.tokens, each.consumed))
     return BucketState(item, shard_limits, ceilings, states, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
@@ -174,7 +182,7 @@ def _check(item: Item) -> None:
         number(item, name)
     for name in item:
         of_limit = parse_bucket_attribute(name)
-        if name in _NUMBERS or (of_limit is not None and of_limit.field != "kind"):
+        if name in _NUMBERS or (of_limit is not None and of_limit.field not in OF_TEXT):
             number(item, name)
     _family(item)
 
@@ -202,7 +210,22 @@ def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     """Return the ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
     rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in _limits(item))
-    return {rule.name: ShardLimit(rule, item[ANCHOR], shard, item[SHARD_COUNT]) for rule in rules}
+    return {
+        rule.name: ShardLimit(
+            rule, item[ANCHOR], shard, item[SHARD_COUNT], item.get(bucket_attributes(rule.name).minted)
+        )
+        for rule in rules
+    }
+
+
+def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:
+    """Return the attributes that express the balances of these limits for an anchor: it, and the marks of their
+    rules.
+    """
+    marks = ((limit, rule_of(limit).mark(anchor_ms)) for limit in limits)
+    return {ANCHOR: anchor_ms} | {
+        bucket_attributes(limit.name).minted: mark for limit, mark in marks if mark is not None
+    }
 
 
 def _limits(item: Item) -> Iterable[str]:
@@ -234,11 +257,12 @@ def bucket_item(
         **bucket.attributes(),
         **parent_link,
         SHARD_COUNT: shard_count,
-        ANCHOR: anchor_ms,
         CONFIG_READ_AT: config_read_at_ms,
         ACQUIRES: 0,
         WRITES: ONE_WRITE,
     }
+    balances = tuple(balances)
+    item |= anchor_attributes((each.limit for each in balances), anchor_ms)
     for limit, tokens, consumed in balances:
         at = bucket_attributes(limit.name)
         item |= {at.tokens: tokens, at.consumed: consumed, **rule_attributes(limit)}

@@ -27,12 +27,10 @@ def limit_fields(limit: Limit, at: Attributes, *, unit: int = 1, **left_out: int
 
 def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit:
     """Return a limit of an item. Raises an error of ``UNREADABLE``."""
-    defaults = {**_DEFAULTS, "burst": item[at.capacity]}
-    found = {
-        field: item.get(attribute, defaults[field]) if field in defaults else item[attribute]
-        for field, attribute in _places(at)
-    }
-    values: dict[str, Any] = {field: _read(field, value, unit) for field, value in found.items()}
+    values: dict[str, Any] = {"burst": _read("burst", item[at.capacity], unit)}
+    for field, attribute in _places(at):
+        if attribute in item or field not in (*values, *_DEFAULTS):
+            values[field] = _read(field, item[attribute], unit)
     return Limit(name=name, **values)
 
 

@@ -6,27 +6,36 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from ..exceptions import InfrastructureError, ValidationError
+from .named_limits import NamedLimits
 from .naming import check_limit_name
+from .windows import UTC, check_window
 
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
 MAX_AHEAD: Final = 3600
+REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
 
 OnUnavailable = Literal["block", "allow", "share"]
-Kind = Literal["token_bucket"]  # how tokens come back: ``rules`` has one for each
+Kind = Literal["token_bucket", "calendar", "total"]  # how tokens come back: ``rules`` has one for each
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
-_SELDOM: Final[Mapping[str, object]] = {"kind": "token_bucket", "ahead": 0.0}
+_SELDOM: Final[Mapping[str, object]] = {
+    "kind": "token_bucket",
+    "ahead": 0.0,
+    "window": "",
+    "timezone": UTC,
+    "starts_on": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedLimits):
     """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
 
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
@@ -49,9 +58,15 @@ class Limit:
     shadow: bool = False
     """Whether it only counts, and refuses nobody."""
     kind: Kind = "token_bucket"
-    """How its tokens come back: evenly, as nothing else is known yet."""
+    """How its tokens come back: evenly, at the begin of each calendar window, or not at all (``total``)."""
     ahead: float = 0.0
     """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
+    window: str = ""
+    """Of a calendar limit: ``minute``, ``hour``, ``day``, ``week``, ``month``, or a cron expression."""
+    timezone: str = UTC
+    """Of a calendar limit: the zone by whose clocks its windows begin."""
+    starts_on: int = 1
+    """Of a month: its first day; of a week: its first day, with 1 for Monday."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -72,6 +87,30 @@ class Limit:
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
         if self.ahead != 0 or type(self.ahead) is not float:
             self._check_ahead()
+        if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1):
+            self._check_kind()
+
+    def _check_kind(self) -> None:
+        if self.kind == "calendar":
+            check_window(self.name, self.window, self.timezone, self.starts_on)
+        else:
+            for each, default in (("window", ""), ("timezone", UTC), ("starts_on", 1)):
+                if getattr(self, each) != default:
+                    problem = (
+                        f"belongs to a calendar limit, this is a {self.kind}: add kind='calendar', or leave it out"
+                    )
+                    raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
+        if self.kind in ("calendar", "total"):
+            self._check_no_rate()
+
+    def _check_no_rate(self) -> None:
+        unused: dict[str, object] = {"refill_period": REFILL_PERIOD, "ahead": 0.0}
+        if self.kind == "total":
+            unused["refill_amount"] = self.capacity or 1
+        for each, default in unused.items():
+            if getattr(self, each) != default:
+                problem = f"means nothing for a limit whose kind is {self.kind}: leave it out"
+                raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
 
     def _check_ahead(self) -> None:
         field, seconds = f"ahead of limit {self.name!r}", self.ahead
@@ -112,34 +151,6 @@ class Limit:
         return replace(self, capacity=min(self.capacity, burst), burst=burst, shadow=False, ahead=0.0)
 
     @classmethod
-    def per_second(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
-    ) -> "Limit":
-        """Return a limit of ``capacity`` tokens a second."""
-        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, ahead=ahead)
-
-    @classmethod
-    def per_minute(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
-    ) -> "Limit":
-        """Return a limit of ``capacity`` tokens a minute."""
-        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow, ahead=ahead)
-
-    @classmethod
-    def per_hour(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
-    ) -> "Limit":
-        """Return a limit of ``capacity`` tokens an hour."""
-        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow, ahead=ahead)
-
-    @classmethod
-    def per_day(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
-    ) -> "Limit":
-        """Return a limit of ``capacity`` tokens a day (24 hours)."""
-        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow, ahead=ahead)
-
-    @classmethod
     def custom(
         cls,
         name: str,
@@ -147,10 +158,13 @@ class Limit:
         *,
         burst: int | None = None,
         refill_amount: int | None = None,
-        refill_period: int = 60,
+        refill_period: int = REFILL_PERIOD,
         shadow: bool = False,
         kind: Kind = "token_bucket",
         ahead: float = 0.0,
+        window: str = "",
+        timezone: str = UTC,
+        starts_on: int = 1,
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -166,11 +180,18 @@ class Limit:
             shadow=shadow,
             kind=kind,
             ahead=ahead,
+            window=window,
+            timezone=timezone,
+            starts_on=starts_on,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, for ``from_dict``; ``kind`` and ``ahead`` only if not the default."""
+        """Return the fields as plain JSON values, for ``from_dict``; ``kind`` and those after it only if not the
+        default.
+        """
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
+        if self.kind in ("calendar", "total"):
+            del plain["refill_period"]
         return {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
 
     @classmethod
@@ -194,6 +215,14 @@ class Limit:
     def ceiling_milli(self) -> int:
         """The largest balance of a bucket of this limit, in millitokens."""
         return self.usable_burst * MILLI
+
+    @property
+    def initial_milli(self) -> int:
+        """The balance of a new bucket of this limit, in millitokens: the ceiling.
+
+        A calendar limit and a total begin with their capacity: nothing was carried over or credited yet.
+        """
+        return self.ceiling_milli if self.kind == "token_bucket" else self.capacity * MILLI
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ class RateLimitExceeded(RateLimitError):
         if math.isinf(worst.retry_after_seconds):
             if worst.limit.blocks:
                 return f"{asked}, which is blocked: the limit has a capacity of 0"
+            if worst.requested <= worst.limit.usable_burst:
+                return f"{asked}, {worst.available} available; no more come by themselves: credit the bucket"
             most = f"the limit holds at most {worst.limit.burst}"
             return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
         told = f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"

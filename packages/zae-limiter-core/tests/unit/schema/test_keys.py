@@ -201,11 +201,15 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
     assert attributes.bucket_attributes("rpm") == (
         "b_rpm_tk",
         "b_rpm_tc",
+        "b_rpm_mt",
         "b_rpm_cp",
         "b_rpm_bx",
         "b_rpm_ra",
         "b_rpm_rp",
         "b_rpm_kd",
+        "b_rpm_wn",
+        "b_rpm_tz",
+        "b_rpm_so",
     )
     assert attributes.limit_attributes("rpm") == (
         "l_rpm_cp",
@@ -215,6 +219,9 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_sh",
         "l_rpm_kd",
         "l_rpm_ah",
+        "l_rpm_wn",
+        "l_rpm_tz",
+        "l_rpm_so",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 

@@ -13,6 +13,7 @@ from ...rules.sharding import MAX_SHARDS, SHARD_COUNTS
 from ...schema.attributes import (
     ANCHOR,
     COUNTERS,
+    OF_TEXT,
     SHARD_COUNT,
     WCU,
     parse_bucket_attribute,
@@ -79,7 +80,7 @@ def _column(name: str) -> _Column:
         return _Column(is_number=True, is_of_refuser=True)
     if attribute is None:
         return _Column(name in _NUMBERS)
-    if attribute.field == "kind":
+    if attribute.field in OF_TEXT:
         return _Column(is_number=False, limit=attribute.limit)
     if attribute.limit != WCU:
         _check_limit(attribute.limit)

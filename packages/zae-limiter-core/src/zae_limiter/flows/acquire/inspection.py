@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ...operations.values import NOTHING
 from ...rules.balances import ShardLimit, refill_bucket
-from ...rules.sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
+from ...rules.sharding import Part, calculate_balance, calculate_wait, new_part, unseen_parts
 from ...schema.items import BucketState
 from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ..bucket.reading import read_whole
@@ -72,13 +72,13 @@ def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
 
 
 def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
-    """Return the limit on each shard, at most the ceiling of the config; full if the bucket is missing, or lacks the
-    limit.
+    """Return the limit on each shard, at most the ceiling of the config; as in a new bucket if the bucket is missing,
+    or lacks the limit.
     """
     shards = [_part(state, limit, now_ms) for state in states]
     counts = {state.id.shard: state.shard_count for state in states}
     shards += unseen_parts(limit, now_ms, counts)
-    return shards or [full_part(limit, now_ms)]
+    return shards or [new_part(limit, now_ms)]
 
 
 def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:

@@ -18,6 +18,7 @@ from ...rules.sharding import (
     calculate_servable,
     calculate_wait,
     full_part,
+    new_part,
     unseen_parts,
 )
 from ...schema.items import BucketState
@@ -235,4 +236,4 @@ def _parts(
     parts = [state.part(limit, at_ms) for state in seen]
     if count_unseen:
         parts += unseen_parts(limit, at_ms, {state.id.shard: state.shard_count for state in seen})
-    return parts or [full_part(limit, at_ms)]
+    return parts or [new_part(limit, at_ms)]

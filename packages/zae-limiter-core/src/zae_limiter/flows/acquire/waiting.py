@@ -21,6 +21,7 @@ from itertools import count
 from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
 from ...rules.registry import due_ms, minting_ms
+from ...rules.rule import FOREVER_MS
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -111,7 +112,8 @@ def _wait_for_turn(
         ripens_ms = caller.ripens_ms(wait_ms, left_ms)
         if not (wait_ms or ripens_ms or caller.is_blocked()):
             return
-        if wait_ms > left_ms or left_ms <= 0:  # at its end, one whom others are before does not overtake them
+        is_over = left_ms <= 0  # at its end, one whom others are before does not overtake them
+        if is_over or wait_ms > left_ms or wait_ms >= FOREVER_MS:
             raise caller.too_late(refusal, max(wait_ms, A_BIT_MS))
         pause_ms = min(caller.pause_ms(max(wait_ms, ripens_ms)), left_ms, caller.look_ms)
         caller.turn.due_ms = namespace_state.now() + math.ceil(pause_ms)
@@ -261,7 +263,7 @@ class _Caller:
         for claim in self._claims:
             states = self._namespace_state.repaired_states(claim.cached, now)
             claim.seen = Seen(states, now, self._ahead(claim, now))
-        return refusal_of(self._request, self._claims, now, wait_ms / 1000)
+        return refusal_of(self._request, self._claims, now, math.inf if wait_ms >= FOREVER_MS else wait_ms / 1000)
 
     def _wait_ms(self, claim: Claim, now_ms: int, count: Count = _balance_of) -> int:
         """Return the milliseconds until the bucket has the amounts of all callers up to this one; 0 if no state of it

@@ -5,7 +5,7 @@ import logging
 from ...operations.errors import ConditionFailed
 from ...operations.values import Item, Update
 from ...schema.attributes import ANCHOR, bucket_attributes
-from ...schema.items import BucketState
+from ...schema.items import BucketState, anchor_attributes
 from ..process.namespace_state import bucket_key
 from ..steps import Flow, Log, call
 from .batch import Batch, UpdateDraft
@@ -33,6 +33,6 @@ def _anchored(state: BucketState, now_ms: int) -> Update:
             draft.take_at_ceiling(tokens, least=0, balance=0)
         else:
             draft.at_most[tokens] = 0
-    draft.set[ANCHOR] = now_ms
+    draft.set |= anchor_attributes(state.limits, now_ms)
     draft.count_write(Batch())
     return draft.update(bucket_key(state.id))

@@ -7,6 +7,7 @@ and every correction of a bucket that is not hot pays for them.
 from collections.abc import Mapping, Sequence
 
 from ...operations.values import Conditions, Update
+from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..bucket_queue import BucketRequest
@@ -87,7 +88,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
     if found < len(taken) + len(given):  # an amount of 0, or of a limit that the bucket lacks
         return None
     multiplier = namespace_state.settings.ttl_multiplier
-    if multiplier and not config.own:
+    if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         if TTL not in item:
             return None
         values[TTL] = ttl = max(item[TTL], -(-(now_ms + TTL_GRACE_MS + multiplier * state.fill_ms) // 1000))

@@ -12,7 +12,7 @@ from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Get, Update
 from ...rules.balances import refill_bucket
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.limits import MAX_LIMITS
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
@@ -128,7 +128,9 @@ def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) 
         elif minted:
             add[at.tokens] = minted
     when = Conditions(equals={ANCHOR: state.anchor_ms}, at_least=least)
-    return Update(bucket_key(state.id), add, {ANCHOR: at_ms, CONFIG_READ_AT: cv}, tuple(gone), when)
+    kept = (limit for limit in state.limits if limit.name not in names)
+    anchored = anchor_attributes(kept, at_ms)
+    return Update(bucket_key(state.id), add, {**anchored, CONFIG_READ_AT: cv}, tuple(gone), when)
 
 
 def _is_full(state: BucketState, name: str, at_ms: int) -> bool:

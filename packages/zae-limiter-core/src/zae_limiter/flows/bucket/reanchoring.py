@@ -3,7 +3,7 @@
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
 from ...schema.attributes import ANCHOR, PK, SK, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketState, read_bucket
+from ...schema.items import ONE_WRITE, WRITES, BucketState, anchor_attributes, read_bucket
 from ..steps import Flow
 
 
@@ -28,4 +28,6 @@ def reanchored(state: BucketState, at_ms: int) -> Update:
     for name, shard_limit in state.shard_limits.items():
         add[bucket_attributes(name).tokens] = shard_limit.minted_since_anchor(at_ms)
     key = Key(state.item[PK], state.item[SK])
-    return Update(key, add=add, set={ANCHOR: at_ms}, when=Conditions(equals={ANCHOR: state.anchor_ms}))
+    return Update(
+        key, add=add, set=anchor_attributes(state.limits, at_ms), when=Conditions(equals={ANCHOR: state.anchor_ms})
+    )

@@ -30,7 +30,16 @@ from ...schema.attributes import (
     TTL,
     bucket_attributes,
 )
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
+from ...schema.items import (
+    ONE_WRITE,
+    WRITES,
+    BucketId,
+    BucketState,
+    LimitBalance,
+    anchor_attributes,
+    bucket_item,
+    read_bucket,
+)
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Log, Sleep, call
@@ -177,7 +186,7 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
     count, draft = 2 * state.shard_count, UpdateDraft()
     draft.equals[ANCHOR] = state.anchor_ms
-    draft.set |= {ANCHOR: anchor_ms, SHARD_COUNT: count}
+    draft.set |= {**anchor_attributes(state.limits, anchor_ms), SHARD_COUNT: count}
     draft.add[WRITES] = ONE_WRITE
     draft.remove = (TTL,)  # also a ``ttl`` that was set since
     tokens = {name: _divide(draft, state, name, anchor_ms) for name in state.shard_limits}
@@ -217,9 +226,9 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
 
 
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
-    """Create, full, a shard that was split off once but is gone; a bucket that comes back is full as well."""
+    """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well."""
     count = home.shard_count
-    tokens = {name: share(each.limit.ceiling_milli, shard, count) for name, each in home.shard_limits.items()}
+    tokens = {name: share(each.limit.initial_milli, shard, count) for name, each in home.shard_limits.items()}
     item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
     try:
         yield from call(Put(item, Conditions(absent=(PK,))))

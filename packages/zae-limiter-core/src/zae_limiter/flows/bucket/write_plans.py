@@ -10,8 +10,9 @@ from typing import NamedTuple
 from ...operations.values import NOTHING, Conditions, Get, Put, Update
 from ...rules.balances import ShardLimit, share
 from ...rules.registry import minting_ms
+from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
+from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket
@@ -111,7 +112,12 @@ class ConsumeWrite:
             draft.take_at_ceiling(at.tokens, least=held, balance=held - net)
 
     def _absolute_slack(self, limit: str, ceiling: int, checked: int) -> int | None:
-        """Return the slack of an absolute write, for a limit that seems full; ``None`` for a relative write."""
+        """Return the slack of an absolute write, for a limit that seems full; ``None`` for a relative write.
+
+        A limit that does not refill evenly would miss what slack forgets for its whole window: it has none.
+        """
+        if limit in self.slack and self.state.shard_limits[limit].limit.kind != "token_bucket":
+            return 0
         if limit in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
         return 0 if self.cached.uncontended or self.cached.demand(limit) < DEMAND_FOR_ADD else None
@@ -149,11 +155,15 @@ class ReshapeWrite:
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
         self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in state.shard_limits.items()}
         new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
-        self.headroom = {name: balance.headroom for name, balance in self.anchored.items()} | new
+        begun = {name: self._share(config.by_name[name].initial_milli) for name in new}
+        self.headroom = {name: balance.headroom for name, balance in self.anchored.items()} | begun
         self.ceilings = {name: balance.ceiling for name, balance in self.anchored.items()} | new
 
     def _ceiling(self, limit: Limit) -> int:
-        return share(limit.ceiling_milli, self.cached.id.shard, self.state.shard_count)
+        return self._share(limit.ceiling_milli)
+
+    def _share(self, whole_milli: int) -> int:
+        return share(whole_milli, self.cached.id.shard, self.state.shard_count)
 
     def _anchored(self, shard_limit: ShardLimit) -> AnchoredBalance:
         name = shard_limit.limit.name
@@ -170,11 +180,13 @@ class ReshapeWrite:
         for limit in self.config.limits:
             self._rule(draft, limit, batch)
         draft.count_write(batch)
-        draft.set[ANCHOR] = self.anchor_ms
-        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         rules = {name: shard_limit.limit for name, shard_limit in self.state.shard_limits.items()} | dict(
             self.config.by_name
         )
+        draft.set |= anchor_attributes(rules.values(), self.anchor_ms)
+        marks = (bucket_attributes(name).minted for name in rules)
+        draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
+        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
@@ -205,7 +217,7 @@ class ReshapeWrite:
 
 
 class CreateWrite:
-    """The bucket is created, full but for what the batch takes."""
+    """The bucket is created, full but for what the batch takes; some kinds of limits begin with less."""
 
     reshapes = False
     upper: Mapping[str, int] = NOTHING
@@ -216,24 +228,27 @@ class CreateWrite:
         self.now_ms = now_ms
         self.multiplier = multiplier
         self.config = config
-        self.headroom = {limit.name: limit.ceiling_milli for limit in config.limits}
-        self.ceilings = self.headroom
+        self.headroom = {limit.name: limit.initial_milli for limit in config.limits}
+        self.ceilings = {limit.name: limit.ceiling_milli for limit in config.limits}
 
     def write(self, batch: Batch) -> Put:
         """Return a put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
-        longest_ms = max(minting_ms(limit, batch.net(limit.name)) for limit in limits)
+        longest_ms = max(self._wait_ms(limit, batch) for limit in limits)
         nets = ((limit, batch.net(limit.name), batch.count_only.get(limit.name, 0)) for limit in limits)
         item = bucket_item(
             self.cached.id,
             self.cached.parent_link,
-            (LimitBalance(limit, limit.ceiling_milli - net, net + counted) for limit, net, counted in nets),
+            (LimitBalance(limit, limit.initial_milli - net, net + counted) for limit, net, counted in nets),
             shard_count=1,
             anchor_ms=self.now_ms,
             config_read_at_ms=config.read_at_ms,
             expires_at=expires_at(self, config, longest_ms),
         )
         return Put(item | batch.counts, Conditions(absent=(PK,)))
+
+    def _wait_ms(self, limit: Limit, batch: Batch) -> int:
+        return minting_ms(limit, limit.ceiling_milli - limit.initial_milli + batch.net(limit.name))
 
 
 WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
@@ -249,7 +264,7 @@ class Decision(NamedTuple):
 
 def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
     """Return the ``ttl`` in epoch seconds: a minute from now, plus ``multiplier`` times the time in which the slowest
-    limit fills.
+    limit fills; ``None`` if that never happens.
 
     ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
     the time from empty, and the ``ttl`` is not before the one seen. Return ``None`` for a bucket that does not expire:
@@ -259,5 +274,7 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
     if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):
         return None
     fill_ms = longest_ms if state is None else max(longest_ms, state.fill_ms)
+    if fill_ms >= FOREVER_MS:
+        return None
     ttl = -(-(plan.now_ms + TTL_GRACE_MS + plan.multiplier * fill_ms) // 1000)
     return ttl if state is None else max(ttl, state.item.get(TTL, 0))

@@ -21,6 +21,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from ...operations.errors import NotApplied
 from ...rules.balances import share as split
 from ...rules.registry import rule_of
+from ...rules.rule import FOREVER_MS
 from ...runtime import forks
 from ...values.limits import Limit
 from ...values.resolution import Config
@@ -84,7 +85,8 @@ class LimitShare:
         if amount_milli > self.ceiling_milli or not self.part:
             return inf
         minted = -(-(self._minted(self._at_ms) + short) * MILLION // self.part)
-        return max(1, self._rule.reached(minted) - now_ms) / 1000
+        at_ms = self._rule.reached(minted)
+        return inf if at_ms >= FOREVER_MS else max(1, at_ms - now_ms) / 1000
 
     def _minted(self, at_ms: int) -> int:
         return self._rule.minted(at_ms) * self.part // MILLION

@@ -6,7 +6,7 @@ from ...exceptions import ValidationError
 from ...operations.values import Conditions, Put, Update
 from ...rules.balances import share
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.audit import AuditAction, Cause
 from ...values.limits import MILLI, Limit, check_amounts
 from ...values.naming import check_limit_name
@@ -110,11 +110,10 @@ def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Se
 
 def _filled(state: BucketState, now_ms: int) -> Update:
     anchor_ms = max(now_ms, state.anchor_ms + 1)
-    full: dict[str, int] = {ANCHOR: anchor_ms}
-    for name, shard_limit in state.shard_limits.items():  # full at ``now_ms``, even if the anchor has to be later
-        full[bucket_attributes(name).tokens] = (
-            shard_limit.ceiling_milli + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
-        )
+    full = anchor_attributes(state.limits, anchor_ms)
+    for name, shard_limit in state.shard_limits.items():  # as new at ``now_ms``, even if the anchor has to be later
+        initial = share(shard_limit.limit.initial_milli, shard_limit.shard, shard_limit.shards)
+        full[bucket_attributes(name).tokens] = initial + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
     return Update(
         key_of(state.item), add={WRITES: ONE_WRITE}, set=full, when=Conditions(equals={ANCHOR: state.anchor_ms})
     )

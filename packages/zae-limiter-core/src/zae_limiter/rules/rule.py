@@ -1,0 +1,33 @@
+"""What every rule answers, and the instant that never comes."""
+
+from typing import Final, Protocol
+
+FOREVER_MS: Final = 1 << 200
+"""The instant, in epoch milliseconds, at which what never comes is reached; as a time, longer than any other."""
+
+
+class Rule(Protocol):
+    """How the whole of one limit mints, from the epoch on: nothing is minted up to the epoch.
+
+    A rule inherits the two methods below if an amount takes longest from the epoch, at which its period begins.
+    """
+
+    __slots__ = ()
+
+    def minted(self, t_ms: int) -> int:
+        """Return the millitokens minted up to ``t_ms``, which never fall."""
+
+    def reached(self, minted_milli: int) -> int:
+        """Return the first ``t_ms`` at which ``minted`` is at least so much, ``FOREVER_MS`` if none comes."""
+
+    def mark(self, t_ms: int) -> int | None:  # noqa: ARG002  the same at every instant
+        """Return what was minted up to ``t_ms`` if another process may say something else, by its own time zones."""
+        return None
+
+    def longest_ms(self, milli: int) -> int:
+        """Return the longest time in which so much is minted, whenever that begins."""
+        return self.reached(milli)
+
+    def window_ms(self, milli: int) -> int:
+        """Return the same for people: as if no clock was ever changed."""
+        return self.longest_ms(milli)

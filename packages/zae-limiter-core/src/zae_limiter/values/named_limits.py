@@ -1,0 +1,240 @@
+"""The constructors of ``Limit`` by the name of a period: ``per_minute``, ``per_month``, ``quota`` and the others."""
+
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from ..exceptions import ValidationError
+from .windows import SECONDS, UTC
+
+if TYPE_CHECKING:
+    from .limits import Kind, Limit
+
+CALENDAR: Final = "calendar"
+
+
+class _Custom(Protocol):
+    """The class that has these constructors."""
+
+    @classmethod
+    def custom(
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        refill_amount: int | None = None,
+        refill_period: int = 60,
+        shadow: bool = False,
+        kind: "Kind" = "token_bucket",
+        ahead: float = 0.0,
+        window: str = "",
+        timezone: str = UTC,
+        starts_on: int = 1,
+    ) -> "Limit": ...
+
+
+class NamedLimits:
+    """Constructors by the name of a period. Each raises ``ValidationError``.
+
+    With ``window="calendar"`` all tokens come at the begin of a calendar window, by the clocks of ``timezone``. Up to
+    ``carry_over`` tokens that are left at its end are carried into the next one; ``True`` is as many as the capacity.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def per_second(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens a second."""
+        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, ahead=ahead)
+
+    @classmethod
+    def per_minute(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        window: Literal["calendar"] | None = None,
+        carry_over: int | bool = 0,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
+        burst = _burst(name, capacity, burst, carry_over, window)
+        if window is None:
+            return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, ahead=ahead, kind=CALENDAR, window="minute")
+
+    @classmethod
+    def per_hour(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        window: Literal["calendar"] | None = None,
+        carry_over: int | bool = 0,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
+        burst = _burst(name, capacity, burst, carry_over, window)
+        if window is None:
+            return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, ahead=ahead, kind=CALENDAR, window="hour")
+
+    @classmethod
+    def per_day(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        window: Literal["calendar"] | None = None,
+        timezone: str = UTC,
+        carry_over: int | bool = 0,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens a day (24 hours); ``window="calendar"``: all of them at midnight."""
+        burst = _burst(name, capacity, burst, carry_over, window)
+        if window is None:
+            _refuse_zone(name, timezone)
+            return cls.custom(name, capacity, burst=burst, refill_period=SECONDS["day"], shadow=shadow, ahead=ahead)
+        return cls.custom(
+            name, capacity, burst=burst, shadow=shadow, ahead=ahead, kind=CALENDAR, window="day", timezone=timezone
+        )
+
+    @classmethod
+    def per_week(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        window: Literal["calendar"] | None = None,
+        timezone: str = UTC,
+        starts_on: int = 1,
+        carry_over: int | bool = 0,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens a week (7 days).
+
+        ``window="calendar"``: all of them at the midnight that begins the day ``starts_on``, 1 for Monday to 7.
+        """
+        burst = _burst(name, capacity, burst, carry_over, window)
+        if window is None:
+            _refuse_zone(name, timezone)
+            return cls.custom(
+                name,
+                capacity,
+                burst=burst,
+                refill_period=SECONDS["week"],
+                shadow=shadow,
+                ahead=ahead,
+                starts_on=starts_on,
+            )
+        return cls.custom(
+            name,
+            capacity,
+            burst=burst,
+            shadow=shadow,
+            ahead=ahead,
+            kind=CALENDAR,
+            window="week",
+            timezone=timezone,
+            starts_on=starts_on,
+        )
+
+    @classmethod
+    def per_month(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        timezone: str = UTC,
+        starts_on: int = 1,
+        carry_over: int | bool = 0,
+        shadow: bool = False,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens a calendar month: all of them at the midnight that begins its first
+        day.
+
+        ``starts_on``: the first day, from 1 to 31; a month without that day begins on its last one.
+        """
+        burst = _burst(name, capacity, None, carry_over, CALENDAR)
+        return cls.custom(
+            name,
+            capacity,
+            burst=burst,
+            shadow=shadow,
+            kind=CALENDAR,
+            window="month",
+            timezone=timezone,
+            starts_on=starts_on,
+        )
+
+    @classmethod
+    def quota(
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        cron: str,
+        timezone: str = UTC,
+        carry_over: int | bool = 0,
+        shadow: bool = False,
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens, all of them whenever a cron expression of five fields fires.
+
+        ``"0 6 * * MON"`` is every Monday at six, by the clocks of the zone. A time that they leave out comes when they
+        are put on, a repeated one comes once.
+        """
+        if cron in SECONDS:
+            raise ValidationError(f"cron of limit {name!r}", cron, "must be a cron expression, like '0 6 * * MON'")
+        burst = _burst(name, capacity, None, carry_over, CALENDAR)
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, kind=CALENDAR, window=cron, timezone=timezone)
+
+    @classmethod
+    def total(
+        cls: type[_Custom], name: str, capacity: int, *, burst: int | None = None, shadow: bool = False
+    ) -> "Limit":
+        """Return a limit of ``capacity`` tokens that never come back by themselves.
+
+        A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity.
+        """
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, kind="total")
+
+
+def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:  # noqa: FBT001
+    """Return the burst: that of the caller, or the capacity and what is carried over."""
+    if window not in (None, CALENDAR):
+        raise ValidationError(f"window of limit {name!r}", window, "must be 'calendar', or left out")
+    if carry_over is False or (type(carry_over) is int and not carry_over):
+        return burst
+    field = f"carry_over of limit {name!r}"
+    if type(carry_over) not in (int, bool) or carry_over < 0:
+        raise ValidationError(
+            field, carry_over, "must be a whole number of tokens, 0 or more, or True for the capacity"
+        )
+    if window is None:
+        raise ValidationError(field, carry_over, "belongs to a calendar window: add window='calendar'")
+    if burst is not None:
+        raise ValidationError(field, carry_over, f"cannot be given with burst={burst}, which bounds the same")
+    if type(capacity) is not int or not capacity:
+        return None  # which is refused, or blocks
+    return capacity + (capacity if carry_over is True else carry_over)
+
+
+def _refuse_zone(name: str, timezone: str) -> None:
+    if timezone != UTC:
+        problem = "belongs to a calendar window: add window='calendar'"
+        raise ValidationError(f"timezone of limit {name!r}", timezone, problem)

@@ -1,0 +1,101 @@
+"""Calendar windows: their names, and what a limit that has one must be."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ..exceptions import ValidationError
+
+UTC: Final = "UTC"
+CRON: Final = "cron"
+SECONDS: Final[Mapping[str, int]] = {"minute": 60, "hour": 3600, "day": 86400, "week": 604_800, "month": 2_678_400}
+"""The seconds of each window by name, when no clock is changed; a month has 31 days."""
+ELAPSED: Final = frozenset(("minute", "hour"))  # counted in elapsed time, so a zone means nothing
+
+_LAST_START: Final[Mapping[str, int]] = {"week": 7, "month": 31}
+_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
+_FIELDS_OF_CRON: Final = 5
+_LONGEST_CRON: Final = 100
+_CYCLE: Final = (1970, 2030)  # between 1901 and 2099 the days of the weeks repeat every 28 years
+
+
+def check_window(limit: str, window: str, timezone: str, starts_on: int) -> None:
+    """Check the window of a limit. Raises ``ValidationError``, which names the field."""
+    if not isinstance(window, str) or (window not in SECONDS and len(window.split()) != _FIELDS_OF_CRON):
+        names = ", ".join(SECONDS)
+        problem = f"must be one of {names}, or a cron expression of five fields, like '0 6 * * MON'"
+        raise ValidationError(f"window of limit {limit!r}", window, problem)
+    _check_zone(limit, window, timezone)
+    most = _LAST_START.get(window, 1)
+    if type(starts_on) is not int or not 1 <= starts_on <= most:
+        problem = f"must be a day from 1 to {most}" if most > 1 else "must be 1: only a month and a week begin on a day"
+        raise ValidationError(f"starts_on of limit {limit!r}", starts_on, problem)
+    if window not in SECONDS:
+        cron_of(window, f"window of limit {limit!r}")
+
+
+def _check_zone(limit: str, window: str, timezone: str) -> None:
+    field = f"timezone of limit {limit!r}"
+    zone_of(timezone, field)
+    if window in ELAPSED and timezone != UTC:
+        problem = f"must be {UTC}: a window of one {window} begins at the full {window} of {UTC} everywhere"
+        raise ValidationError(field, timezone, problem)
+
+
+@lru_cache(maxsize=1024)
+def zone_of(timezone: str, field: str = "timezone") -> ZoneInfo:
+    """Return a time zone of the IANA database. Raises ``ValidationError`` for one that this machine does not know."""
+    problem = "is no time zone of this machine's database: use a name like Europe/Berlin, or `pip install -U tzdata`"
+    if not isinstance(timezone, str) or not _ZONE.fullmatch(timezone):
+        raise ValidationError(field, timezone, problem)
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of the database, a broken file
+        raise ValidationError(field, timezone, problem) from error
+
+
+class Cron:
+    """A cron expression: the minutes of a day at which it fires, and the days by their ordinals, year by year.
+
+    ``longest_days``: the most days between two days on which it fires.
+    """
+
+    def __init__(self, expression: str) -> None:
+        from cronsim import CronSim  # most processes have no such limit
+
+        self._parsed = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001  it only parses
+        self._days: dict[int, Sequence[int]] = {}
+        self.minutes = sorted(60 * hour + minute for hour in self._parsed.hours for minute in self._parsed.minutes)
+        days = [day for year in range(*_CYCLE) for day in self.days_of(year)]
+        if not days:
+            raise ValueError("its day never comes")
+        self.longest_days = max((later - day for day, later in pairwise(days)), default=days[-1] - days[0])
+
+    def days_of(self, year: int) -> Sequence[int]:
+        """Return the ordinals of the days of a year on which it fires, in order."""
+        if year not in self._days:
+            days = map(date.fromordinal, range(date(year, 1, 1).toordinal(), date(year + 1, 1, 1).toordinal()))
+            parsed = self._parsed
+            self._days[year] = [day.toordinal() for day in days if day.month in parsed.months and parsed.match_day(day)]
+        return self._days[year]
+
+
+@lru_cache(maxsize=256)
+def cron_of(expression: str, field: str = "cron") -> Cron:
+    """Return a cron expression of five fields. Raises ``ValidationError`` for any other, and for one that never fires.
+
+    A day matches as in Debian's cron: either of its two fields suffices, unless one begins with a star.
+    """
+    if len(expression) > _LONGEST_CRON:
+        raise ValidationError(field, expression, f"must have at most {_LONGEST_CRON} characters")
+    from cronsim import CronSimError
+
+    try:
+        return Cron(expression)
+    except (CronSimError, ValueError, TypeError, ArithmeticError, AssertionError) as error:
+        problem = f"is no cron expression of five fields that fires: {error}"
+        raise ValidationError(field, expression, problem) from error

@@ -1,0 +1,99 @@
+"""Check the calendar windows of limits: their names, cron expressions, time zones, and what goes together."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from .problems import show
+
+UTC: Final = "UTC"
+KINDS: Final = ("token_bucket", "calendar", "total")
+WINDOWS: Final = ("minute", "hour", "day", "week", "month")
+LAST_START: Final = {"week": 7, "month": 31}
+
+_ELAPSED: Final = ("minute", "hour")
+_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
+_LONGEST_CRON: Final = 100
+_MAY_BE_FAR: Final = datetime(2000, 1, 1)  # noqa: DTZ001  of a wall clock
+
+
+@cache
+def find_window_problem(text: str) -> str | None:
+    """Return the problem of a window, None for the name of one and for a cron expression."""
+    if text in WINDOWS:
+        return None
+    names = ", ".join(f"`{name}`" for name in WINDOWS)
+    if len(text.split()) != 5 or len(text) > _LONGEST_CRON:
+        return f"must be {names}, or a cron expression of five fields like `0 6 * * MON`, not {show(text)}"
+    from cronsim import CronSim, CronSimError  # most manifests have none
+
+    try:
+        next(CronSim(text, _MAY_BE_FAR))
+    except (CronSimError, StopIteration, ValueError, TypeError, ArithmeticError, AssertionError) as error:
+        return f"is no cron expression that fires: {show(text)}: {error}"
+    return None
+
+
+@cache
+def find_zone_problem(text: str) -> str | None:
+    """Return the problem of a time zone, None for one that this machine knows."""
+    try:
+        if _ZONE.fullmatch(text):
+            ZoneInfo(text)
+            return None
+    except (ZoneInfoNotFoundError, OSError, ValueError):  # also a folder of the database
+        pass
+    return f"must be a time zone like `Europe/Berlin`, not {show(text)}, which this machine's database does not have"
+
+
+def has_no_rate(limit: Mapping[Any, object]) -> bool:
+    """Return whether the tokens of a limit, as plain values in any spelling, come all at once or never."""
+    said = _said(limit)
+    return "window" in said or said.get("kind") in KINDS[1:]
+
+
+def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
+    """Yield each key that does not go with the others, and its problem. The keys may be in any spelling."""
+    spelled = {_plain(key): key for key in limit if isinstance(key, str)}
+    for name, problem in _conflicts(_said(limit)):
+        yield spelled[name], problem
+
+
+def _conflicts(said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    window = said.get("window")
+    kind = said.get("kind", "token_bucket" if window is None else "calendar")
+    if window is not None and kind != "calendar":
+        yield "kind", f"must not be {show(kind)} beside a `window`: leave one of them out"
+    elif kind == "calendar" and window is None:
+        yield "kind", "is `calendar`, so that the limit needs a `window`: add one, such as `window: month`"
+    elif window is None:
+        for name in ("timezone", "startson"):
+            if said.get(name) not in (None, "", UTC, 1, "1"):
+                yield name, "is for a `window`: add one, or leave it out"
+    else:
+        yield from _of_window(said, window)
+    if kind in KINDS[1:]:
+        for name, default in (("refillperiod", 60), ("ahead", 0)):
+            if name in said and str(said[name]) not in (str(default), f"{default}.0"):
+                yield name, f"means nothing beside `kind: {kind}`: leave it out"
+    if kind == "total" and str(said.get("refillamount")) not in ("None", str(said.get("capacity")), "1"):
+        yield "refillamount", "means nothing beside `kind: total`: leave it out"
+
+
+def _of_window(said: Mapping[str, object], window: object) -> Iterator[tuple[str, str]]:
+    if window in _ELAPSED and said.get("timezone", UTC) != UTC:
+        yield "timezone", f"must be {UTC}: a `window` of one {window} begins at the full {window} of {UTC} everywhere"
+    first, most = said.get("startson"), LAST_START.get(str(window), 1)
+    if first is not None and str(first).isdecimal() and int(str(first)) > most:
+        yield "startson", f"must be at most {most} with `window: {window}`, not {show(first)}"
+
+
+def _said(limit: Mapping[Any, object]) -> dict[str, object]:
+    return {_plain(key): value for key, value in limit.items() if isinstance(key, str)}
+
+
+def _plain(key: str) -> str:
+    return key.replace("_", "").lower()
