@@ -26,7 +26,7 @@ from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_page_size
-from .entities import meta_key
+from .lineage import meta_key
 from .listing import config_row_reader, in_force, resources_with_entity_limits
 
 BEHIND: Final = "$"  # follows "#", and no name in a key has either
