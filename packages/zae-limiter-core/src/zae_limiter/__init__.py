@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from .values.refusal import RateLimitExceeded as RateLimitExceeded
     from .values.stats import CacheStats as CacheStats
     from .values.stats import StoreStats as StoreStats
+    from .values.token_usage import TokenUsage as TokenUsage
     from .values.usage import EntityUsage as EntityUsage
     from .values.usage import LimitUsage as LimitUsage
     from .values.usage import Refuser as Refuser
@@ -146,6 +147,7 @@ _HOMES = {
     "SyncRepository": "sync.repository",
     "SyncRepositoryBuilder": "sync.repository",
     "SyncStore": "engines.engine",
+    "TokenUsage": "values.token_usage",
     "ToldBuckets": "values.buckets",
     "UsagePage": "values.usage",
     "UsageSnapshot": "values.usage",

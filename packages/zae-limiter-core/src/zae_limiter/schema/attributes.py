@@ -111,7 +111,7 @@ WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
 LimitField = Literal[
-    "tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind", "ahead"
+    "tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow", "kind", "ahead", "weights"
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -124,10 +124,11 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "shadow": "sh",
     "kind": "kd",
     "ahead": "ah",
+    "weights": "wt",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
-_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead"))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead", "weights"))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -149,7 +150,7 @@ class BucketAttributes(NamedTuple):
 
 class LimitAttributes(NamedTuple):
     """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
-    milliseconds.
+    milliseconds, ``weights`` as text.
     """
 
     capacity: str
@@ -159,6 +160,7 @@ class LimitAttributes(NamedTuple):
     shadow: str
     kind: str
     ahead: str
+    weights: str
 
 
 class LimitAttribute(NamedTuple):

@@ -7,6 +7,8 @@ from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from ..exceptions import InfrastructureError, ValidationError
 from .naming import check_limit_name
+from .token_usage import TokenUsage
+from .weights import NO_WEIGHTS, Weights
 
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
@@ -22,7 +24,7 @@ ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
-_SELDOM: Final[Mapping[str, object]] = {"kind": "token_bucket", "ahead": 0.0}
+_SELDOM: Final[Mapping[str, object]] = {"kind": "token_bucket", "ahead": 0.0, "weights": NO_WEIGHTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class Limit:
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
     asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody.
     A process may take tokens up to ``ahead`` seconds before it admits by them; in return the ceiling is the
-    ``usable_burst``, in every process. Amounts are whole tokens, the period whole seconds, ``ahead`` whole
-    milliseconds. Raises ``ValidationError``.
+    ``usable_burst``, in every process. By ``weights`` a lease settles what a language model used. Amounts are whole
+    tokens, the period whole seconds, ``ahead`` whole milliseconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -52,6 +54,9 @@ class Limit:
     """How its tokens come back: evenly, as nothing else is known yet."""
     ahead: float = 0.0
     """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
+    weights: Mapping[str, float] = NO_WEIGHTS
+    """How many tokens of the limit a token of each kind counts for (``TokenUsage``); empty for a limit that
+    ``lease.settle(usage)`` leaves alone."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -72,6 +77,8 @@ class Limit:
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
         if self.ahead != 0 or type(self.ahead) is not float:
             self._check_ahead()
+        if self.weights is not NO_WEIGHTS:
+            object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
 
     def _check_ahead(self) -> None:
         field, seconds = f"ahead of limit {self.name!r}", self.ahead
@@ -102,42 +109,78 @@ class Limit:
 
     @property
     def rule(self) -> "Limit":
-        """The limit as a bucket has it: with the usable burst, without ``shadow`` and ``ahead``.
+        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead`` and ``weights``.
 
-        Its capacity is at most its burst. A limit without either is its own rule.
+        Its capacity is at most its burst. A limit without any of them is its own rule.
         """
-        if not self.shadow and not self.ahead:
+        if not self.shadow and not self.ahead and not self.weights:
             return self
         burst = self.usable_burst
-        return replace(self, capacity=min(self.capacity, burst), burst=burst, shadow=False, ahead=0.0)
+        capacity = min(self.capacity, burst)
+        return replace(self, capacity=capacity, burst=burst, shadow=False, ahead=0.0, weights=NO_WEIGHTS)
+
+    def weigh(self, usage: TokenUsage) -> int:
+        """Return what a usage counts by the weights, in whole tokens, rounded up: an estimate for ``acquire``.
+
+        ``lease.settle(usage)`` is exact to the millitoken.
+        """
+        return -(-Weights.check("weights", self.weights).weigh(usage) // MILLI)
 
     @classmethod
     def per_second(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a second."""
-        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, ahead=ahead, weights=weights)
 
     @classmethod
     def per_minute(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a minute."""
-        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow, ahead=ahead, weights=weights)
 
     @classmethod
     def per_hour(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens an hour."""
-        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow, ahead=ahead, weights=weights)
 
     @classmethod
     def per_day(
-        cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False, ahead: float = 0.0
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        ahead: float = 0.0,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a day (24 hours)."""
-        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow, ahead=ahead, weights=weights)
 
     @classmethod
     def custom(
@@ -151,6 +194,7 @@ class Limit:
         shadow: bool = False,
         kind: Kind = "token_bucket",
         ahead: float = 0.0,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -166,12 +210,14 @@ class Limit:
             shadow=shadow,
             kind=kind,
             ahead=ahead,
+            weights=weights,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, for ``from_dict``; ``kind`` and ``ahead`` only if not the default."""
+        """Return the fields as plain JSON values, for ``from_dict``; those seldom used only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
-        return {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
+        found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
+        return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Limit":

@@ -215,6 +215,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_sh",
         "l_rpm_kd",
         "l_rpm_ah",
+        "l_rpm_wt",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 
