@@ -9,6 +9,7 @@ from cattrs.gen import make_dict_structure_fn
 
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
+WEIGHTS: Final = "weights"
 
 CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
 """Fields that equal their defaults are left out."""

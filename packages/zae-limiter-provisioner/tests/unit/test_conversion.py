@@ -17,7 +17,13 @@ def test_a_declared_limit_has_the_fields_of_a_limit_in_their_order() -> None:
 
 def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
     values: dict[str, Any] = {name: 10 + place for place, name in enumerate(LIMIT_FIELDS)}
-    decl = ResourceDecl({"rpm": LimitDecl(**{**values, "shadow": True, "ahead": 0.5})})
+    decl = ResourceDecl(
+        {
+            "rpm": LimitDecl(
+                **{**values, "shadow": True, "ahead": 0.5, "weights": {"input": 1, "cached": 0.1, "reasoning": 4}}
+            )
+        }
+    )
     assert live_item(Address("gpt-4"), to_stored_config(decl)).decl == decl
 
 

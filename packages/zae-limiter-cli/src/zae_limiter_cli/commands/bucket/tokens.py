@@ -123,7 +123,8 @@ def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucke
 def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     """Return the bucket with the limits that apply to it as they are declared, where it follows them.
 
-    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark only.
+    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark and the weights
+    only.
     """
     limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
     declared = {limit.name: limit for limit in limits}
@@ -134,7 +135,7 @@ def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
 
 def _as_declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
     wanted = declared.get(limit.name, limit)
-    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow)
+    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow, weights=wanted.weights)
 
 
 def _no_bucket(repository: "SyncRepository", entity_id: str, resource: str) -> CommandError:
