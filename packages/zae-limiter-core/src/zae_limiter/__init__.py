@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .values.buckets import ResourceCapacity as ResourceCapacity
     from .values.buckets import ToldBuckets as ToldBuckets
     from .values.entities import Entity as Entity
+    from .values.estimates import Estimate as Estimate
     from .values.explanation import BucketExplanation as BucketExplanation
     from .values.explanation import Explanation as Explanation
     from .values.explanation import LimitExplanation as LimitExplanation
@@ -102,6 +103,7 @@ _HOMES = {
     "EntityNotFoundError": "exceptions",
     "EntityUsage": "values.usage",
     "EventLoopError": "exceptions",
+    "Estimate": "values.estimates",
     "Explanation": "values.explanation",
     "HandledEvent": "values.provisioner",
     "InfrastructureError": "exceptions",

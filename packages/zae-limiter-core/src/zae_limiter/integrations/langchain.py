@@ -21,6 +21,7 @@ except ImportError as error:
 from ..aio.limiter import RateLimiter
 from ..flows.acquire.requests import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .arguments import check_refund
 from .estimates import assumed_answer
@@ -103,7 +104,7 @@ class TokenLimits(BaseCallbackHandler):
         resource: str,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
-        estimate: Callable[[Mapping[str, Any]], int] = estimate,
+        estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
@@ -141,7 +142,7 @@ class TokenLimits(BaseCallbackHandler):
         self._end(run_id, None, error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
-        cost = {self._requests: 1} if self._requests else {}
+        cost: dict[str, int | Estimate] = {self._requests: 1} if self._requests else {}
         if self._tokens:
             cost[self._tokens] = self._estimate(request)
         leases = SyncLeases()

@@ -30,6 +30,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ZAELimiterError
 from ..flows.acquire.requests import AcquireOptions
 from ..http import STATUS
+from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
 from .arguments import check_refund
@@ -76,7 +77,9 @@ class _Call(Leases):
     ``begun``: LiteLLM looks for a deployment, or passes the call on by a way that does not tell.
     """
 
-    def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int], *, hidden: bool) -> None:
+    def __init__(
+        self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int | Estimate], *, hidden: bool
+    ) -> None:
         super().__init__()
         self.identity, self.request, self.cost, self.hidden = identity, request, cost, hidden
         self.resources: set[str] = set()
@@ -102,7 +105,7 @@ class RateLimits(CustomLogger):
         identity: Callable[[Any], str] = key_of,
         resource: Callable[[Mapping[str, Any]], str] = model_of,
         unnamed: str | None = None,
-        estimate: Callable[[Mapping[str, Any]], int] = estimate,
+        estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
         refund: Refund = "never",
@@ -271,8 +274,8 @@ class RateLimits(CustomLogger):
         call.resources.add(resource)
         return fields
 
-    def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int]:
-        cost = {self._requests: 1} if self._requests else {}
+    def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int | Estimate]:
+        cost: dict[str, int | Estimate] = {self._requests: 1} if self._requests else {}
         if self._tokens:
             cost[self._tokens] = self._estimate(_estimated(data, call_type))
         return cost

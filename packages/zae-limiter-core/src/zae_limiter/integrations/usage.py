@@ -187,7 +187,7 @@ class UsageReader:
             self._count(name, value)
         return bool(found)
 
-    def _count(self, name: str, value: object) -> None:
+    def _count(self, name: str, value: Any) -> None:
         number = number_of(int(value) if _is_text_of_field(name, value) else value)
         if number is None:
             self._unreadable = True

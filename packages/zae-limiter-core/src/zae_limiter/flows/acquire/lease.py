@@ -20,7 +20,7 @@ from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of
 from .counting import count_refusal
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
-from .settling import check_open
+from .settling import check_open, learn
 from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
@@ -142,6 +142,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = _to_write(grant)
+    learn(namespace_state, grant)
     give_to_share(namespace_state, grant, to_share(grant))
     made = [
         (claim, bucket_request)

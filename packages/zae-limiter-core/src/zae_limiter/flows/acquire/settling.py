@@ -62,7 +62,7 @@ def settle(grant: Grant, amounts: Mapping[str, int], usage: TokenUsage | None = 
         grant.settled |= change.keys()
 
 
-def weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: TokenUsage | None) -> dict[str, int]:
+def weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
     """Return the amounts, and what ``usage`` counts for the other limits, in millitokens. Raises ``ValidationError``.
 
     A lease that does not know its limits, because the store was unavailable, has no weights.
@@ -83,6 +83,13 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> None:
     """Record a give-back for the end of the block. Raises the errors of ``adjust``."""
     checked(grant, "release", amounts)
     adjust(grant, "release", {name: -amount for name, amount in amounts.items()})
+
+
+def learn(namespace_state: NamespaceState, grant: Grant) -> None:
+    """Remember what a call was settled for, where its amounts were estimates."""
+    for name, key in (grant.request.learns or {}).items():
+        if name in grant.settled:
+            namespace_state.settled_amounts.add(key, grant.consumed[name], namespace_state.now())
 
 
 def would_exceed(
