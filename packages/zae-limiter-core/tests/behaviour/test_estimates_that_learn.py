@@ -134,7 +134,7 @@ async def test_a_wrong_amount_beside_an_estimate_is_refused(world: World) -> Non
 def test_a_quantile_is_never_too_low_and_at_most_a_sixteenth_too_high(amounts: list[int], share: float) -> None:
     settled = SettledAmounts()
     for place, amount in enumerate(amounts):
-        settled.add(KEY, amount * 1000, place % 6 * SLOT_MS)
+        settled.add(KEY, amount * 1000, place * 6 // len(amounts) * SLOT_MS)
     found = settled.quantile(KEY, share, 5 * SLOT_MS)
     ordered = sorted(amounts)
     real = next(each for place, each in enumerate(ordered, 1) if place >= len(amounts) * share)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.core.worlds import Wire, World, passes, take
+from support.core.worlds import World, passes, take
 from zae_limiter import Limit, TokenUsage, ValidationError
+from zae_limiter.operations.errors import Unreachable
 from zae_limiter.values.weights import Weights
 
 WEIGHTS = {"input": 1, "cached": 0.1, "output": 4}
@@ -123,9 +124,8 @@ async def test_shadow_limits_and_limits_held_ahead_are_settled_by_weights(world:
 
 
 async def test_a_lease_that_the_store_did_not_serve_settles_nothing_by_weights(world: World) -> None:
-    wire = Wire(world.table)
-    limiter, _ = await world.process(default_limits=[TPM], wire=wire, on_unavailable="allow")
-    wire.down = True
+    limiter, wire = await world.process(default_limits=[TPM], on_unavailable="allow")
+    wire.break_down(Unreachable("connection refused"))
     async with limiter.acquire("e", "r", {"tpm": 1000}) as lease:
         await lease.settle(USAGE)
         assert (lease.degraded, lease.consumed, lease.would_exceed(USAGE)) == (True, {"tpm": 1000}, ())
