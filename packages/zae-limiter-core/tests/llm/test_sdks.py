@@ -36,15 +36,15 @@ class OpenAI:
         request = {"model": model, "messages": [{"role": "user", "content": "x" * 40}], "max_tokens": 100}
         cost = {"rpm": 1, "tpm": estimate(request)}
         async with self.limiter.acquire("ann", "m", cost, rollback=rollback) as lease:
-            usage = UsageReader()
+            reader = UsageReader()
             answer = await self.create(**request, **({"stream": True, **self.extra} if stream else {}))
             if stream:
                 async for event in answer:
-                    usage.add(event)
+                    reader.add(event)
             else:
-                usage.add(answer)
-            if usage.usage is not None:
-                await lease.settle(tpm=usage.usage.total)
+                reader.add(answer)
+            if reader.usage is not None:
+                await lease.settle(tpm=reader.usage.total)
 
     async def left(self) -> dict[str, int]:
         return await self.limiter.available("ann", "m")
