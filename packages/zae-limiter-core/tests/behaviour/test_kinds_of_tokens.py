@@ -172,7 +172,8 @@ async def test_the_parent_may_be_what_would_be_exceeded_and_shadow_limits_never_
     st.dictionaries(st.sampled_from(["input", "cached", "cache_write", "output", "reasoning"]), st.integers(0, 10**12)),
 )
 def test_what_a_usage_weighs_is_exact_and_rounded_up_once(amounts: dict[str, int], millionths: dict[str, int]) -> None:
-    limit = Limit.custom("tpm", 1, weights={kind: Decimal(each).scaleb(-6) for kind, each in millionths.items()})
+    exact_weights: Any = {kind: Decimal(each).scaleb(-6) for kind, each in millionths.items()}
+    limit = Limit.custom("tpm", 1, weights=exact_weights)
     like = {"cached": "input", "cache_write": "input", "reasoning": "output"}
     exact = sum(n * millionths.get(kind, millionths.get(like.get(kind, ""), 0)) for kind, n in amounts.items())
     weights = Weights.check("weights", limit.weights)

@@ -43,7 +43,7 @@ def limit_of(manifest: LimitsManifest) -> LimitDecl:
 
 
 def change(before: LimitDecl | None, after: LimitDecl | None) -> Change:
-    old, new = (each and ResourceDecl({"tpm": each}) for each in (before, after))
+    old, new = (ResourceDecl({"tpm": each}) if each else None for each in (before, after))
     return Change(Address("gpt-4"), old, new)
 
 
@@ -108,7 +108,7 @@ def test_drift_and_overrides_show_weights() -> None:
         ("{input: .nan}", "weights.input: must be"),
         ("{input: true}", "weights.input: must be a number"),
         ("{input: '1'}", "weights.input: must be a number"),
-        ("{outptu: 1}", "did you mean `output`?"),
+        ("{outputs: 1}", "did you mean `output`?"),
         ("4", "weights: must be a map"),
     ],
 )

@@ -78,10 +78,19 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
     [
         ("rpm:10:ahead=60", "ahead of limit 'rpm' 60.0: takes what comes in that time off the burst, 10"),
         ("rpm:10:weights=input", "weights of limit 'rpm' 'input': must be like input=1,cached=0.1,output=4"),
-        ("rpm:10:weights=input=1.1.1", "must be like input=1,cached=0.1,output=4"),
-        ("rpm:10:weights=input=1,input=2", "has input twice: leave one out"),
-        ("rpm:10:weights=thoughts=1", "is no kind of tokens: there are input, cached, cache_write, output, reasoning"),
-        ("rpm:10:weights=input=1000001", "must be a number from 0 to 1000000, with at most 6 decimals"),
+        (
+            "rpm:10:weights=input=1.1.1",
+            "weights of limit 'rpm' 'input=1.1.1': must be like input=1,cached=0.1,output=4",
+        ),
+        ("rpm:10:weights=input=1,input=2", "weights of limit 'rpm' 'input=1,input=2': has input twice: leave one out"),
+        (
+            "rpm:10:weights=thoughts=1",
+            "weights of limit 'rpm' 'thoughts': is no kind of tokens: there are input, cached, cache_write",
+        ),
+        (
+            "rpm:10:weights=input=1000001",
+            "weights of limit 'rpm'['input'] '1000001': must be a number from 0 to 1000000, with at most 6 decimals",
+        ),
         ("rpm:10:ahead=3601", "ahead of limit 'rpm' 3601.0: must be seconds from 0 to 3600"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity, 10"),

@@ -213,7 +213,7 @@ def _of_yaml(text: str) -> Any:
     class Exact(yaml.SafeLoader):
         """Reads 1.25 as a Decimal, and refuses a key that is there twice."""
 
-    Exact.add_constructor("tag:yaml.org,2002:float", lambda loader, node: loader.construct_scalar(node))
+    Exact.add_constructor("tag:yaml.org,2002:float", lambda _, node: node.value)
     Exact.add_constructor("tag:yaml.org,2002:map", lambda loader, node: _once(loader.construct_pairs(node, deep=True)))
     try:
         return yaml.load(text, Exact)

@@ -10,9 +10,19 @@ from typing import Self, TypeVar
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
-from ..flows.acquire.lease import consume, correct, roll_back, statuses
+from ..flows.acquire.lease import (
+    adjust,
+    check_open,
+    checked,
+    consume,
+    correct,
+    release,
+    roll_back,
+    settle,
+    statuses,
+    would_exceed,
+)
 from ..flows.acquire.requests import AcquireRequest
-from ..flows.acquire.settling import adjust, check_open, checked, release, settle, would_exceed
 from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState

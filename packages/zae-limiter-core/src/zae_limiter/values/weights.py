@@ -98,7 +98,7 @@ def _check_weight(field: str, weight: object) -> int:
         raise ValidationError(field, weight, problem)
     exact = Decimal(repr(weight)) if isinstance(weight, float) else Decimal(weight)
     if not exact.is_finite() or not 0 <= exact <= MAX_WEIGHT or exact * _ONE != int(exact * _ONE):
-        raise ValidationError(field, weight, problem)
+        raise ValidationError(field, str(weight) if isinstance(weight, Decimal) else weight, problem)
     return int(exact * _ONE)
 
 

@@ -125,6 +125,9 @@ LANGCHAIN = SimpleNamespace(
 )
 
 
+LIES: list[Any] = [-1, True, "10", float("nan"), [1], {}]
+
+
 def as_objects(value: Any) -> Any:
     if isinstance(value, dict) and all(name.isidentifier() for name in value):
         return SimpleNamespace(**{name: as_objects(part) for name, part in value.items()})
@@ -234,7 +237,7 @@ def test_a_part_is_never_more_than_its_whole(usage: Any) -> None:
         {"usage": {"input_tokens": 5}},  # half of it
         {"usage": {"inputTokens": 5}},
         {"usage": {"output_tokens": 5}},
-        *({"usage": {"prompt_tokens": lie, "completion_tokens": 3}} for lie in (-1, True, "10", float("nan"), [1], {})),
+        *({"usage": {"prompt_tokens": lie, "completion_tokens": 3}} for lie in LIES),
         {"metadata": {"prompt_tokens": 5, "completion_tokens": 5}},
         {"ResponseMetadata": {"HTTPHeaders": {"x-amzn-bedrock-input-token-count": "1e9"}}},
     ],

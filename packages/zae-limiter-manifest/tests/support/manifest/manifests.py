@@ -15,6 +15,7 @@ from zae_limiter_manifest import (
     ManagedSet,
     ResourceDecl,
     SystemDecl,
+    WeightsDecl,
     fingerprint,
 )
 
@@ -31,7 +32,7 @@ weights = st.dictionaries(
 )
 
 
-def _limit(  # noqa: PLR0913
+def _limit(
     capacity: int,
     more: int,
     refill: int,

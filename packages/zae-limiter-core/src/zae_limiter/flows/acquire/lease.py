@@ -5,10 +5,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...exceptions import ValidationError
+from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
-from ...values.limits import LimitStatus
+from ...values.limits import MILLI, LimitStatus, check_amounts
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
 from ..bucket.serving import cached_bucket, resolve
@@ -20,7 +20,7 @@ from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of
 from .counting import count_refusal
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
-from .settling import check_open, learn
+from .settling import exceeded, learn, weigh
 from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
@@ -30,6 +30,70 @@ class _Place(NamedTuple):
 
     queue: BucketQueue
     shards: int
+
+
+def check_open(grant: Grant) -> None:
+    """Raise ``LeaseExpiredError`` after the end of the block."""
+    if not grant.open:
+        raise LeaseExpiredError(grant.request.entity_id, grant.request.resource)
+
+
+def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
+    """Return the amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease
+    lacks.
+    """
+    check_open(grant)
+    milli = check_amounts(field, amounts, signed=signed)
+    known = sorted({name for claim in grant.claims for name in claim.config.by_name})
+    for name in milli:
+        if grant.claims and name not in known:
+            raise ValidationError(field, name, f"no such limit in this lease: there are {', '.join(known)}")
+    return milli
+
+
+def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
+    """Record corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
+    milli = checked(grant, field, amounts, signed=True)
+    with grant.lock:
+        check_open(grant)
+        for name, amount in milli.items():
+            held = grant.consumed.get(name, 0)
+            if held + amount < 0:
+                problem = f"the lease holds {held // MILLI}: no more can go back"
+                raise ValidationError(field, f"{name}={amount // MILLI}", problem)
+        grant.consumed = sums(grant.consumed, milli)
+        grant.corrections = sums(grant.corrections, milli)
+
+
+def settle(grant: Grant, amounts: Mapping[str, int], usage: object = None) -> None:
+    """Record the corrections after which the lease holds these amounts, whatever it held, and what ``usage`` weighs of
+    other limits. Raises ``ValidationError``.
+    """
+    milli = _weighed(grant, "settle", amounts, usage)
+    with grant.lock:
+        check_open(grant)
+        change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
+        grant.consumed = sums(grant.consumed, change)
+        grant.corrections = sums(grant.corrections, change)
+        grant.settled |= change.keys()
+
+
+def would_exceed(
+    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], usage: object
+) -> tuple[LimitStatus, ...]:
+    """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
+    return exceeded(namespace_state, grant, _weighed(grant, "would_exceed", amounts, usage))
+
+
+def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
+    milli = checked(grant, field, amounts)
+    return milli if usage is None else weigh(grant, field, usage, beside=milli) | milli
+
+
+def release(grant: Grant, amounts: Mapping[str, int]) -> None:
+    """Record a give-back for the end of the block. Raises the errors of ``adjust``."""
+    checked(grant, "release", amounts)
+    adjust(grant, "release", {name: -amount for name, amount in amounts.items()})
 
 
 def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
