@@ -11,15 +11,15 @@ GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "kinds.md"
 
 def test_a_learnt_quantile_refuses_less_than_the_worst_case_and_over_runs_less_than_the_mean() -> None:
     worst, mean, learnt = (
-        run(WAYS[name], load=1.5, calls=600)
+        run(WAYS[name], load=2.5, calls=900)
         for name in ("the worst case, 8,000", "the mean, 600", "what 90 % of the calls used")
     )
     assert (worst.debts, learnt.falsely) == (0, 0)
-    assert worst.falsely > 150
-    assert learnt.debts < mean.debts
-    assert learnt.above / learnt.admitted < 0.2 < mean.above / mean.admitted
+    assert worst.falsely > 0.6 * worst.calls
+    assert 2 * learnt.debts < 1.2 * mean.debts
+    assert learnt.above / learnt.admitted < mean.above / mean.admitted
     assert -learnt.deepest < MOST + TPM / 20
-    assert learnt.used > 1.2 * worst.used
+    assert learnt.used > 2 * worst.used
 
 
 @pytest.mark.slow
