@@ -1,6 +1,9 @@
 """Limits that count the tokens of a language model by kind: settled by weights, and asked in the middle of a stream."""
 
 import math
+import pickle
+from copy import deepcopy
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.core.shards import split_into
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, TokenUsage, ValidationError
 from zae_limiter.operations.errors import Unreachable
@@ -212,3 +216,29 @@ def test_a_usage_has_whole_tokens(amount: Any) -> None:
 
 def test_usages_add_up() -> None:
     assert TokenUsage(input=1, cached=2) + TokenUsage(output=3, cached=4) == TokenUsage(input=1, cached=6, output=3)
+
+
+def test_a_limit_with_weights_survives_copies() -> None:
+    for copied in (pickle.loads(pickle.dumps(TPM)), deepcopy(TPM), replace(TPM), Limit(**asdict(TPM))):
+        assert (copied, hash(copied), copied.weights) == (TPM, hash(TPM), WEIGHTS)
+    assert repr(TPM.weights) == "{'input': 1, 'cached': 0.1, 'output': 4}"
+    with pytest.raises(TypeError):
+        TPM.weights["input"] = 2  # type: ignore[index]
+
+
+async def test_a_split_bucket_is_asked_as_a_whole(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("tpm", 1000)])
+    await take(limiter, "e", "r", tpm=0)
+    await take(limiter, "e", "r", tpm=1)
+    split_into(world, limiter, 2)
+    other, _ = await world.process(default_limits=[Limit.per_day("tpm", 1000)])
+    async with other.acquire("e", "r", {"tpm": 99}) as lease:
+        assert lease.would_exceed(tpm=900) == ()
+        assert lease.would_exceed(tpm=1050) != ()
+
+
+async def test_limits_of_a_call_settle_by_their_weights(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"tpm": 5}, [TPM]) as lease:  # limits of the call
+        await lease.settle(USAGE)
+        assert lease.consumed == {"tpm": WEIGHED}

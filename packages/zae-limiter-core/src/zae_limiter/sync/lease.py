@@ -91,8 +91,8 @@ class SyncLease:
 
         For a stream that may stop. Makes no request: it knows the bucket as this process has seen it last, what has
         come back since, and what the lease holds; not what other processes or open leases have used since. Shadow
-        limits are left out. A lease that the store did not serve knows nothing. Arguments and errors are those of
-        ``settle``.
+        limits are left out, shards that it has not seen count as full. A lease that the store did not serve knows
+        nothing. Arguments and errors are those of ``settle``.
         """
         return would_exceed(self._namespace_state, self._grant, amounts, usage)
 

@@ -54,7 +54,7 @@ class Limit:
     """How its tokens come back: evenly, as nothing else is known yet."""
     ahead: float = 0.0
     """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
-    weights: Mapping[str, float] = NO_WEIGHTS
+    weights: Mapping[str, float] = field(default=NO_WEIGHTS, hash=False)  # limits are hashed often
     """How many tokens of the limit a token of each kind counts for (``TokenUsage``); empty for a limit that
     ``lease.settle(usage)`` leaves alone."""
 

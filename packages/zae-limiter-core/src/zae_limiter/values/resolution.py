@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
-from .weights import Weights
+from .weights import NO_WEIGHTS, Weights
 
 OWN_LEVELS = ("entity", "entity_default")
 
@@ -32,7 +32,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
-            if limit.shadow or limit.ahead or limit.weights:
+            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS:
                 self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})

@@ -38,7 +38,8 @@ class Weights(Mapping[str, float]):
             return values
         if not isinstance(values, Mapping):
             raise ValidationError(field, values, "must map kinds of tokens to weights, like {'input': 1, 'output': 4}")
-        return cls({_check_kind(field, kind): _check_weight(f"{field}[{kind!r}]", values[kind]) for kind in values})
+        checked = {_check_kind(field, kind): _check_weight(f"{field}[{kind!r}]", values[kind]) for kind in values}
+        return cls(checked) if checked else NO_WEIGHTS
 
     @classmethod
     def parse(cls, field: str, text: str) -> "Weights":

@@ -29,7 +29,7 @@ class AcquireOptions(TypedDict, total=False):
     max_wait: float
 
 
-@dataclass(slots=True)  # only `rereads` changes; not frozen, which would slow down every acquire
+@dataclass(slots=True)  # only `rereads` and `learns` change; not frozen, which would slow down every acquire
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
@@ -80,7 +80,7 @@ def validate_request(
         if not learns:
             raise
         amounts = check_amounts("consume", _estimated(consume))
-    return AcquireRequest(  # by position, because every acquire makes one
+    request = AcquireRequest(  # by position, because every acquire makes one
         check_identifier("entity_id", entity_id),
         check_resource("resource", resource),
         amounts,
@@ -92,8 +92,10 @@ def validate_request(
         max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
         None,
         shadow,
-        learns=learns,
     )
+    if learns is not None:
+        request.learns = learns
+    return request
 
 
 def _estimated(consume: Mapping[str, int | Estimate]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
 from ...rules.balances import force_consume
-from ...rules.sharding import calculate_balance, calculate_next_token, calculate_wait
+from ...rules.sharding import calculate_balance, calculate_next_token, calculate_wait, unseen_parts
 from ...values.limits import MILLI, LimitStatus
 from ...values.token_usage import TokenUsage
 from ..process.namespace_state import NamespaceState
@@ -51,6 +51,7 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
         if not states or more.get(name, 0) <= 0:
             continue
         parts = [state.part(limit, now_ms) for state in states]
+        parts += unseen_parts(limit, now_ms, {state.id.shard: state.shard_count for state in states})
         first = parts[0]
         parts[0] = first._replace(tokens_milli=force_consume(*first, -held.get(name, 0), now_ms))
         available = calculate_balance(parts, now_ms)
