@@ -7,7 +7,7 @@ same names, types and defaults, and each option reaches its check.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypedDict, cast
+from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
 from ...values.estimates import Estimate, EstimateKey
@@ -74,7 +74,7 @@ def validate_request(
         raise ValidationError("consume", {}, "name at least one limit and an amount")
     learns: Mapping[str, EstimateKey] | None = None
     try:
-        amounts = check_amounts("consume", cast("Mapping[str, int]", consume))
+        amounts = check_amounts("consume", consume)  # type: ignore[arg-type]  # estimates are found by its refusal
     except ValidationError:
         learns = {name: each.key(name) for name, each in consume.items() if isinstance(each, Estimate)}
         if not learns:
