@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from metrics import count, exposition
 from zae_limiter import Lease, RateLimiter, Repository
 from zae_limiter.integrations.fastapi import RateLimited, install
-from zae_limiter.integrations.tokens import Usage, estimate
+from zae_limiter.integrations.tokens import estimate
+from zae_limiter.integrations.usage import read_usage
 
 ENTITIES = {"sk-ann": "key-ann", "sk-bob": "key-bob"}  # yours are in a database
 
@@ -98,10 +99,9 @@ async def settled(answer: httpx.Response, lease: Lease) -> AsyncIterator[str]:
 
 async def settle(lease: Lease, answer: object) -> None:
     """Replace the estimate by what the provider counted, if this part of its answer says it."""
-    usage = Usage()
-    usage.add(answer)
-    if usage.tokens is not None:
-        await lease.settle(tpm=usage.tokens)
+    usage = read_usage(answer)
+    if usage is not None:
+        await lease.settle(tpm=usage.total)
 
 
 @app.get("/metrics")

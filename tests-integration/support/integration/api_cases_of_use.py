@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from zae_limiter import (
     InfrastructureNotFoundError,
     InvalidNameError,
     LeaseExpiredError,
+    Limit,
     NamespaceNotFoundError,
     ProvisionerState,
     RateLimiter,
@@ -25,6 +26,7 @@ from zae_limiter import (
     Repository,
     SyncRateLimiter,
     SyncRepository,
+    TokenUsage,
     UsageSnapshot,
     ValidationError,
     VersionRecord,
@@ -159,6 +161,7 @@ async def leases(api_case: ApiCase) -> None:
         await lease.release(rpm=1)
         await lease.settle(rpm=17)
         assert (lease.entity_id, lease.consumed, lease.corrected, lease.waited) == ("e", {"rpm": 17}, True, 0)
+        assert (lease.would_exceed(rpm=60), len(lease.would_exceed(rpm=61)), lease.weights) == ((), 1, {})
         await refused(RateLimitExceeded, lease.consume(rpm=60))
         await refused(ValidationError, lease.consume(tpm=1), lease.adjust(rpm=-18), lease.release(rpm=-1))
     assert await limiter.available("e", "r") == {"rpm": 43}
@@ -174,16 +177,32 @@ async def leases(api_case: ApiCase) -> None:
             lease.keep()
             raise ZeroDivisionError
     assert await limiter.available("e", "r") == {"rpm": 33}
-    with pytest.raises(LeaseExpiredError):
-        lease.keep()
+    for ended in (lease.keep, lease.would_exceed):
+        with pytest.raises(LeaseExpiredError):
+            ended()
+    await tokens_of_kinds(api_case)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
     with pytest.raises(ValidationError, match="must be a function by"):
         limiter.limit("e", "r", {"rpm": 1})(of_other_variant)
 
 
+async def tokens_of_kinds(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    await limiter.set_resource_defaults("model", [Limit.per_day("tpm", 1000, weights={"input": 1, "cached": 0.1})])
+    async with limiter.acquire("e", "model", {"tpm": limiter.estimate("model", default=50, most=80)}) as lease:
+        assert (lease.consumed, lease.weights) == ({"tpm": 50}, {"tpm": {"input": 1, "cached": 0.1}})
+        await lease.settle(TokenUsage(input=10, cached=5))
+        assert [each.requested for each in lease.would_exceed(TokenUsage(input=1001))] == [951]
+        with pytest.raises(ValidationError, match="must be a TokenUsage"):
+            lease.would_exceed(cast("Any", 5))
+    assert await limiter.available("e", "model") == {"tpm": 989}
+    with pytest.raises(ValidationError, match="must be at most `most`"):
+        limiter.estimate("model", default=50, most=8)
+
+
 async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     unused = api_case.limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited"):
+    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited", "weights"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     with pytest.warns(ResourceWarning, match="nobody entered it"):

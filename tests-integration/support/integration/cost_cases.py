@@ -261,6 +261,9 @@ FREE: Final = {  # methods that ask nothing
     "Lease.shadowed",
     "Lease.statuses",
     "Lease.waited",
+    "Lease.weights",
+    "Lease.would_exceed",
+    "RateLimiter.estimate",
 }
 
 

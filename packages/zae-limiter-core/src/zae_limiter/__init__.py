@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .values.entities import Entity as Entity
     from .values.entities import EntityPage as EntityPage
     from .values.entities import KnownEntity as KnownEntity
+    from .values.estimates import Estimate as Estimate
     from .values.explanation import BucketExplanation as BucketExplanation
     from .values.explanation import Explanation as Explanation
     from .values.explanation import LimitExplanation as LimitExplanation
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from .values.refusal import RateLimitExceeded as RateLimitExceeded
     from .values.stats import CacheStats as CacheStats
     from .values.stats import StoreStats as StoreStats
+    from .values.token_usage import TokenUsage as TokenUsage
     from .values.usage import EntityUsage as EntityUsage
     from .values.usage import LimitUsage as LimitUsage
     from .values.usage import Refuser as Refuser
@@ -107,6 +109,7 @@ _HOMES = {
     "EntityNotFoundError": "exceptions",
     "EntityUsage": "values.usage",
     "EventLoopError": "exceptions",
+    "Estimate": "values.estimates",
     "Explanation": "values.explanation",
     "HandledEvent": "values.provisioner",
     "InfrastructureError": "exceptions",
@@ -152,6 +155,7 @@ _HOMES = {
     "SyncRepository": "sync.repository",
     "SyncRepositoryBuilder": "sync.repository",
     "SyncStore": "engines.engine",
+    "TokenUsage": "values.token_usage",
     "ToldBuckets": "values.buckets",
     "UsagePage": "values.usage",
     "UsageSnapshot": "values.usage",

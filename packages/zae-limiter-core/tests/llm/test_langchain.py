@@ -231,6 +231,27 @@ def test_an_outage_stops_the_call_before_it_goes_out_and_no_answer_that_is_there
     assert len(provider.asked) == 1
 
 
+def test_a_limit_with_weights_is_settled_by_them_and_an_estimate_learns() -> None:
+    weighted = Limit.per_day("tpm", 100_000, weights={"input": 1, "cached": 0.5, "output": 4})
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=[Limit.per_day("rpm", 100), weighted])
+    learnt = limiter.estimate("model", default=500, most=1000)
+    limits = TokenLimits(limiter, entity_id="ann", resource="model", estimate=lambda _: learnt)
+    usage: Any = {
+        "input_tokens": 10,
+        "output_tokens": 20,
+        "total_tokens": 30,
+        "input_token_details": {"cache_read": 4},
+    }
+    for _ in range(20):
+        run = uuid4()
+        limits.on_chat_model_start({}, [[]], run_id=run)
+        limits.on_llm_end(
+            LLMResult(generations=[[ChatGeneration(message=AIMessage("x", usage_metadata=usage))]]), run_id=run
+        )
+    assert limiter.available("ann", "model") == {"rpm": 80, "tpm": 100_000 - 20 * (6 + 2 + 80)}
+    assert learnt.amount("tpm") == 91  # the largest amount of the cell of 88
+
+
 def test_the_usage_that_all_answers_of_a_call_repeat_counts_once(limiter: SyncRateLimiter) -> None:
     limits, run = TokenLimits(limiter, **PLACE), uuid4()
     usage: Any = {"input_tokens": 10, "output_tokens": 20, "total_tokens": USED}

@@ -252,6 +252,27 @@ async def test_the_thoughts_of_a_model_count_though_its_client_leaves_before_the
     assert 100_000 - (await limiter.available("ann", "m"))["tpm"] == (8000 if seen == 5 else 9010)
 
 
+@pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
+@pytest.mark.parametrize(("seen", "used"), [(1, 9010), (3, 10 + 4 * 3000)])
+async def test_a_limit_with_weights_is_settled_by_them(seen: int, used: int) -> None:
+    weighted = Limit("tpm", 100_000, 100_000, 1, 86_400, weights={"input": 1, "output": 4})
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[weighted])
+    limits = RateLimits(limiter, identity=str, resource=lambda data: "m", requests=None)
+    call: Any = {"model": "m", "messages": ASKED, "max_tokens": 9000}
+    await limits.async_pre_call_hook("ann", None, call, "acompletion")
+
+    async def answer() -> AsyncIterator[Any]:
+        yield ModelResponseStream(choices=[{"index": 0, "delta": {"content": "one"}, "finish_reason": "stop"}])
+        usage = {"prompt_tokens": 10, "completion_tokens": 3000, "total_tokens": 3010}
+        yield ModelResponseStream(choices=[], usage=usage)
+
+    stream = limits.async_post_call_streaming_iterator_hook("ann", answer(), call)
+    for _ in range(seen):
+        await anext(stream, None)
+    await stream.aclose()
+    assert 100_000 - (await limiter.available("ann", "m"))["tpm"] == used
+
+
 async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zae_limiter.integrations.leases.MAX_OPEN", 3)
     limiter = RateLimiter(

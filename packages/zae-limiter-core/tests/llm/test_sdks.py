@@ -12,7 +12,8 @@ import openai
 
 from support.core.llm.provider import USED, Provider, providing
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.integrations.tokens import Usage, estimate
+from zae_limiter.integrations.tokens import estimate
+from zae_limiter.integrations.usage import UsageReader
 
 LIMITS = [Limit.per_day("rpm", 5), Limit.per_day("tpm", 1000)]
 WHOLE = {"rpm": 5, "tpm": 1000}
@@ -35,15 +36,15 @@ class OpenAI:
         request = {"model": model, "messages": [{"role": "user", "content": "x" * 40}], "max_tokens": 100}
         cost = {"rpm": 1, "tpm": estimate(request)}
         async with self.limiter.acquire("ann", "m", cost, rollback=rollback) as lease:
-            usage = Usage()
+            reader = UsageReader()
             answer = await self.create(**request, **({"stream": True, **self.extra} if stream else {}))
             if stream:
                 async for event in answer:
-                    usage.add(event)
+                    reader.add(event)
             else:
-                usage.add(answer)
-            if usage.tokens is not None:
-                await lease.settle(tpm=usage.tokens)
+                reader.add(answer)
+            if reader.usage is not None:
+                await lease.settle(tpm=reader.usage.total)
 
     async def left(self) -> dict[str, int]:
         return await self.limiter.available("ann", "m")

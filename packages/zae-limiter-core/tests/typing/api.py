@@ -19,6 +19,7 @@ from zae_limiter import (
     Entity,
     EntityPage,
     EntityUsage,
+    Estimate,
     Explanation,
     Lease,
     Limit,
@@ -38,6 +39,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
     SyncStore,
+    TokenUsage,
     ToldBuckets,
     UsagePage,
     UsageSummary,
@@ -85,6 +87,14 @@ async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) 
         assert_type(lease.waited, float)
         assert_type(lease.entity_id, str)
         await lease.settle(rpm=2)
+        await lease.settle(TokenUsage(input=1, output=2), rpm=2)
+        await lease.settle({"input": 1})  # type: ignore[arg-type]
+        assert_type(lease.would_exceed(TokenUsage(output=2), rpm=2), tuple[LimitStatus, ...])
+    assert_type(limiter.estimate("r", default=1, most=2, model="m"), Estimate)
+    limiter.acquire("e", "r", {"rpm": 1, "tpm": limiter.estimate("r", default=1, most=2, quantile=0.9)})
+    limiter.estimate("r", default=1)  # type: ignore[call-arg]
+    Limit.per_day("tpm", 100, weights={"input": 1, "cached": 0.1})
+    Limit.per_day("tpm", 100, weights={"input": "1"})  # type: ignore[dict-item]
     limiter.acquire("e", "r", {"rpm": 1}, max_wait="30")  # type: ignore[arg-type]
 
     @limiter.limit("e", "r", {"rpm": 1}, max_wait=30.0)

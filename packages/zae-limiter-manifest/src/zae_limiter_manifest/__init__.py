@@ -6,7 +6,16 @@ It does no I/O, and imports no AWS library and no part of the limiter.
 from .addresses import Address, Level, ManagedSet
 from .changes import Action, Change, FieldChange, fingerprint
 from .cloudformation import StackProperties, render_template
-from .declarations import LIMIT_FIELDS, Decl, EntityDecl, LimitDecl, OnUnavailable, ResourceDecl, SystemDecl
+from .declarations import (
+    LIMIT_FIELDS,
+    Decl,
+    EntityDecl,
+    LimitDecl,
+    OnUnavailable,
+    ResourceDecl,
+    SystemDecl,
+    WeightsDecl,
+)
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
 from .dumping import dump
 from .formats import FormatError
@@ -56,6 +65,7 @@ __all__ = [
     "Status",
     "SystemDecl",
     "UnknownActionError",
+    "WeightsDecl",
     "compute_diff",
     "dump",
     "fingerprint",

@@ -12,13 +12,24 @@ from attrs.validators import instance_of
 
 from .addresses import Address
 from .checks import enforce
-from .converter import AHEAD, CONVERTER, SHADOW, WINDOW
-from .declarations import LIMIT_FIELDS, RESOURCE, SYSTEM, Decl, LimitDecl, ResourceDecl, SystemDecl, canonical
+from .converter import AHEAD, CONVERTER, SHADOW, WEIGHTS, WINDOW
+from .declarations import (
+    LIMIT_FIELDS,
+    RESOURCE,
+    SYSTEM,
+    Decl,
+    LimitDecl,
+    ResourceDecl,
+    SystemDecl,
+    WeightsDecl,
+    canonical,
+)
 
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
 MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
+NO_WEIGHTS: Final = "none"
 USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of its burst
 
 
@@ -128,6 +139,8 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
             yield FieldChange(name, each, before or None, after or None)
         elif each == SHADOW:
             yield FieldChange(name, MODE, _mode(before), _mode(after))
+        elif each == WEIGHTS:
+            yield FieldChange(name, WEIGHTS, _text(before, old), _text(after, new))
         else:
             yield FieldChange(name, each, before, after)
     if AHEAD in given and (usable := _usable(old)) != (usable_after := _usable(new)):
@@ -136,6 +149,13 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
 
 def _usable(limit: LimitDecl | None) -> int | None:
     return None if limit is None else limit.usable_burst
+
+
+def _text(weights: WeightsDecl | None, limit: LimitDecl | None) -> str | None:
+    """Return the weights as text: `none` for a limit without them, None if there is no limit."""
+    if limit is None:
+        return None
+    return NO_WEIGHTS if weights is None else str(weights)
 
 
 def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value

@@ -19,6 +19,7 @@ from .shapes import (
     Integer,
     Name,
     NamedMap,
+    Number,
     Record,
     Seconds,
     Shape,
@@ -41,6 +42,7 @@ class Repeated:
 # CloudFormation passes numbers as text, large ones sometimes as 5.0E8.
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?")
+_IN_WORDS: Final = {3: "three", 6: "six"}
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -78,7 +80,7 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from find_problems(shape, each, (*path, Occurrence(index)))
         return
     match shape:
-        case Integer() | Seconds():
+        case Integer() | Seconds() | Number():
             yield from _in_number(shape, value, path)
         case Choice():
             yield from _in_choice(shape, value, path)
@@ -119,8 +121,8 @@ def read_integer(shape: Integer, value: object) -> int | None:
     return int(number) if number == number.to_integral_value() else None
 
 
-def read_seconds(shape: Seconds, value: object) -> float | None:
-    """Return the seconds of a value, or of its text if the shape allows text; None for anything else."""
+def read_seconds(shape: Seconds | Number, value: object) -> float | None:
+    """Return the number of a value, or of its text if the shape allows text; None for anything else."""
     if type(value) in (int, float):
         return float(value) if abs(value) <= shape.highest else value  # type: ignore[arg-type, return-value]
     if not shape.as_text or not isinstance(value, str) or not _DECIMAL.fullmatch(value):
@@ -135,8 +137,8 @@ def read_flag(shape: Flag, value: object) -> bool | None:
     return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
 
 
-def _in_number(shape: Integer | Seconds, value: object, path: Path) -> Iterator[Finding]:
-    yield from _in_integer(shape, value, path) if isinstance(shape, Integer) else _in_seconds(shape, value, path)
+def _in_number(shape: Integer | Seconds | Number, value: object, path: Path) -> Iterator[Finding]:
+    yield from _in_integer(shape, value, path) if isinstance(shape, Integer) else _in_decimal(shape, value, path)
 
 
 def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
@@ -151,16 +153,20 @@ def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
 
 
-def _in_seconds(shape: Seconds, value: object, path: Path) -> Iterator[Finding]:
-    seconds = read_seconds(shape, value)
+def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[Finding]:
+    number = read_seconds(shape, value)
+    if isinstance(shape, Seconds):
+        what, unit, decimals = "a number of seconds", " seconds", 3
+    else:
+        what, unit, decimals = "a number", "", shape.decimals
     if isinstance(value, OddInteger):
         yield Finding(path, f"must be in decimal digits, not {show(value.text)}: {value.advice}")
-    elif seconds is None:
-        yield Finding(path, f"must be a number of seconds, not {describe(value)}")
-    elif not 0 <= seconds <= shape.highest:
-        yield Finding(path, f"must be from 0 to {shape.highest} seconds, not {show(value)}")
-    elif seconds != round(seconds, 3):
-        yield Finding(path, f"must have at most three decimals, not {show(value)}")
+    elif number is None:
+        yield Finding(path, f"must be {what}, not {describe(value)}")
+    elif not 0 <= number <= shape.highest:
+        yield Finding(path, f"must be from 0 to {shape.highest}{unit}, not {show(value)}")
+    elif number != round(number, decimals):
+        yield Finding(path, f"must have at most {_IN_WORDS[decimals]} decimals, not {show(value)}")
 
 
 def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from attrs.validators import instance_of
 
 from .checks import enforce, read_flag, read_integer, read_seconds
 from .manifest import MANIFEST, LimitsManifest
-from .shapes import Anything, Flag, Integer, Member, NamedMap, Record, Refill, Seconds, Shape
+from .shapes import Anything, Flag, Integer, Member, NamedMap, Number, Record, Refill, Seconds, Shape
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -101,6 +101,8 @@ def _spelled(shape: Shape) -> Shape:
             return Integer(shape.highest, as_text=True, least=shape.least)
         case Seconds():
             return Seconds(shape.highest, as_text=True)
+        case Number():
+            return Number(shape.highest, shape.decimals, as_text=True)
         case Flag():
             return _FLAG
         case NamedMap():
@@ -132,7 +134,7 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
     match shape:
         case Integer():
             return read_integer(shape, value)
-        case Seconds():
+        case Seconds() | Number():
             return read_seconds(shape, value)
         case Flag():
             return read_flag(shape, value)

@@ -12,6 +12,7 @@ from .windows import has_no_rate
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
 WINDOW: Final = "window"
+WEIGHTS: Final = "weights"
 
 CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
 """Fields that equal their defaults are left out."""

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
 
-from .checks import enforce, keys_only
-from .converter import AHEAD, SHADOW, spread_to_limits
+from .checks import ALREADY_CHECKED, enforce, keys_only
+from .converter import AHEAD, SHADOW, WEIGHTS, spread_to_limits
 from .naming import NameKind
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
@@ -16,6 +16,7 @@ from .shapes import (
     Integer,
     Member,
     NamedMap,
+    Number,
     Record,
     Refill,
     Seconds,
@@ -32,6 +33,7 @@ OnUnavailable = Literal["allow", "block", "share"]
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 MAX_AHEAD_SECONDS: Final = 3600
+MAX_WEIGHT: Final = 1_000_000
 MAX_LIMITS: Final = 32  # of one bucket
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
@@ -45,13 +47,53 @@ def _in_seconds(value: float) -> float:
     return float(value) if type(value) is int and abs(value) <= MAX_AHEAD_SECONDS else value
 
 
+def _weight(text: str) -> Any:
+    return field(default=None, metadata=about(Number(MAX_WEIGHT, 6), text))
+
+
+@frozen(kw_only=True)
+class WeightsDecl:
+    """How many tokens of a limit a token of each kind counts for; raises `ManifestError`.
+
+    `str` is `input=1,cached=0.1,output=4`.
+    """
+
+    input: float | None = _weight("of input that came from no cache of prompts and went into none")
+    cached: float | None = _weight("of input read from a cache of prompts; by default as `input`")
+    cache_write: float | None = _weight("of input written to a cache of prompts; by default as `input`")
+    output: float | None = _weight("of output")
+    reasoning: float | None = _weight("of output that the model has thought; by default as `output`")
+
+    def __attrs_post_init__(self) -> None:
+        enforce(WEIGHTS_OF_KINDS, self.by_kind(), "WeightsDecl")
+
+    def by_kind(self) -> dict[str, float]:
+        """Return the weights that are given, by kind."""
+        return {each.name: value for each in fields(WeightsDecl) if (value := getattr(self, each.name)) is not None}
+
+    def __str__(self) -> str:
+        return ",".join(f"{kind}={value:.6f}".rstrip("0").rstrip(".") for kind, value in self.by_kind().items())
+
+
+WEIGHTS_OF_KINDS: Final = record_of(WeightsDecl)
+
+
+def _weights(given: Any) -> Any:
+    """Return weights by kind as their model, and none as None; leave anything else to the checks."""
+    if isinstance(given, Mapping):
+        enforce(WEIGHTS_OF_KINDS, given, "WeightsDecl")
+        given = WeightsDecl(**given)
+    return None if given == WeightsDecl() else given
+
+
 @frozen
 class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
 
     The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
     counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
-    admits by them; in return every bucket holds at most the `usable_burst`.
+    admits by them; in return every bucket holds at most the `usable_burst`. By its
+    `weights` a lease settles what a language model has used.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -116,6 +158,15 @@ class LimitDecl:
     def _kind_is_told_by_the_window(self) -> str:
         return "calendar" if self.window else "token_bucket"
 
+    weights: WeightsDecl | None = field(
+        kw_only=True,
+        default=None,
+        converter=_weights,
+        metadata=about(
+            WEIGHTS_OF_KINDS, "how many tokens of the limit a token of each kind counts for, when usage settles a lease"
+        ),
+    )
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -126,6 +177,8 @@ class LimitDecl:
 
     def __attrs_post_init__(self) -> None:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
+        if self.weights is None or isinstance(self.weights, WeightsDecl):
+            values[WEIGHTS] = ALREADY_CHECKED
         enforce(LIMIT, values, "LimitDecl")
 
     @property
@@ -215,8 +268,8 @@ Decl = SystemDecl | ResourceDecl
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have that word, and only limits with seconds ahead have these, so that all other texts equal
-    those of earlier releases.
+    Only shadow limits have that word, and only limits with seconds ahead or weights have these, so that all other texts
+    equal those of earlier releases.
     """
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
@@ -226,8 +279,8 @@ def canonical(decl: Decl) -> str:
 
 
 def _words(limit: LimitDecl) -> Iterator[str]:
-    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds ahead, and what another
-    kind of limit has.
+    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds ahead, its weights, and
+    what another kind of limit has.
     """
     if limit.kind != "token_bucket":
         yield json.dumps([limit.kind, *(getattr(limit, name) for name in _OF_CALENDAR)])
@@ -239,5 +292,7 @@ def _words(limit: LimitDecl) -> Iterator[str]:
             yield str(value)
         elif value is True:
             yield name
+        elif isinstance(value, WeightsDecl):
+            yield f"{name} {value}"
         elif value:
             yield f"{name} {round(value * 1000)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from .manifest import MANIFEST
 from .naming import NameKind, name_pattern, reserved_names
-from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds, Shape, Window, Zone
+from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Number, Record, Seconds, Shape, Window, Zone
 from .windows import WINDOWS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -48,7 +48,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
     match shape:
         case Integer():
             return {"type": "integer", "minimum": shape.least, "maximum": shape.highest}
-        case Seconds():
+        case Seconds() | Number():
             return {"type": "number", "minimum": 0, "maximum": shape.highest}
         case Flag():
             return {"type": "boolean"}

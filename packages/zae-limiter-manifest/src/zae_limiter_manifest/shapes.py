@@ -31,6 +31,15 @@ class Seconds:
 
 
 @frozen
+class Number:
+    """A number from 0 to `highest` with at most `decimals` decimals; `as_text` also allows it as text."""
+
+    highest: int
+    decimals: int
+    as_text: bool = False
+
+
+@frozen
 class Choice:
     """One of the words, of which there are at least two."""
 
@@ -122,7 +131,7 @@ class Record:
     conflicts: Conflicts | None = None
 
 
-Shape = Integer | Seconds | Choice | Flag | Window | Zone | Anything | Name | NamedMap | Record
+Shape = Integer | Seconds | Number | Choice | Flag | Window | Zone | Anything | Name | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 

@@ -80,7 +80,8 @@ def _fields(kind: Kind, addresses: Iterable[Address]) -> Mapping[str, Any]:
 
 
 def _limit(name: str, decl: LimitDecl) -> Limit:
-    return Limit(name, **{each: getattr(decl, each) for each in LIMIT_FIELDS})
+    found = {each: getattr(decl, each) for each in LIMIT_FIELDS}
+    return Limit(name, **found | {"weights": decl.weights.by_kind() if decl.weights else {}})
 
 
 def _decl(limit: Limit) -> LimitDecl:

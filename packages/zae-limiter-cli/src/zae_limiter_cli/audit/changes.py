@@ -15,7 +15,7 @@ def changes(event: "AuditEvent") -> Iterator[str]:
     name.
 
     A limit that stays and changes its mode is ``limits.rpm shadow -> enforced``, or the reverse; one that changes its
-    seconds ahead is ``limits.rpm.ahead 0 s -> 1 s``.
+    seconds ahead is ``limits.rpm.ahead 0 s -> 1 s``, and its weights ``limits.rpm.weights none -> input=1,output=4``.
     """
     credited = event.action == "bucket_credited"  # ``after`` has only the credit: nothing is gone
     before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
@@ -48,9 +48,14 @@ def _seconds(milliseconds: Any) -> str:
     return f"{(milliseconds or 0) / 1000:g} s"
 
 
+def _weights(text: Any) -> str:
+    return str(text or "none")
+
+
 _OF_LIMITS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "shadow": ("", _mode),
     "ahead_ms": (".ahead", _seconds),
+    "weights": (".weights", _weights),
 }
 
 

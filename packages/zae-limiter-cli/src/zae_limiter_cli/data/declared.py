@@ -20,4 +20,4 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
 
 def _declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
     wanted = declared.get(limit.name, limit)
-    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow)
+    return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow, weights=wanted.weights)

@@ -15,27 +15,31 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds]"
+LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds][:weights=kind=number,...]"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
 _AHEAD: Final = r"(?::ahead=([0-9]{1,9}(?:\.[0-9]{1,9})?))?"
-_LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?{_AHEAD}")
+_WEIGHTS: Final = r"(?::weights=([a-z_0-9=.,]{1,200}))?"
+_LIMIT: Final = re.compile(
+    rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?{_AHEAD}{_WEIGHTS}"
+)
 
 
 def parse_limit(text: str) -> "Limit":
-    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit, and ``:ahead=`` has
-    seconds. Raises ``CommandError``.
+    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit, ``:ahead=`` has seconds,
+    and ``:weights=`` has weights by kind. Raises ``CommandError``.
     """
     from zae_limiter import Limit, ValidationError
+    from zae_limiter.values.weights import Weights
 
     if text.startswith("{"):
         return _parse_json(text)
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000:shadow")
-    name, amount, period, burst, mark, ahead = found.groups()
+    name, amount, period, burst, mark, ahead, weights = found.groups()
     try:
         return Limit.custom(
             name,
@@ -44,6 +48,7 @@ def parse_limit(text: str) -> "Limit":
             refill_period=PERIODS[period or "min"],
             shadow=mark is not None,
             ahead=float(ahead or 0),
+            weights=Weights.parse(f"weights of limit {name!r}", weights or ""),
         )
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
@@ -103,7 +108,8 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
         help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody; :ahead=1 lets a"
-        " process hold tokens for a second. A calendar limit, or a total, is JSON. Repeatable.",
+        " process hold tokens for a second; by :weights=input=1,output=4 usage settles a lease. A calendar limit,"
+        " or a total, is JSON. Repeatable.",
     )
 
 

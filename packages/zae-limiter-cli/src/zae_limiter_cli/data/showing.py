@@ -178,7 +178,11 @@ def _left(each: "BucketLimit") -> tuple[str, ...]:
 
 
 def _name(limit: "Limit") -> str:
-    marks = [*(["shadow"] if limit.shadow else []), *([f"ahead {limit.ahead:g} s"] if limit.ahead else [])]
+    marks = [
+        *(["shadow"] if limit.shadow else []),
+        *([f"ahead {limit.ahead:g} s"] if limit.ahead else []),
+        *([f"weights {limit.weights}"] if limit.weights else []),
+    ]
     return f"{limit.name} ({', '.join(marks)})" if marks else limit.name
 
 

@@ -7,7 +7,7 @@ from zae_limiter_cli.data.parsing import parse_amounts, parse_limit, parse_metad
 from zae_limiter_cli.errors import CommandError
 
 FORM = (
-    "must be name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds],"
+    "must be name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds][:weights=kind=number,...],"
     " like rpm:100 or tpm:10000/min:15000:shadow"
 )
 
@@ -30,6 +30,10 @@ FORM = (
             Limit.per_month("usd", 250, timezone="Europe/Berlin", starts_on=15),
         ),
         ('{"name": "credits", "capacity": 500, "kind": "total"}', Limit.total("credits", 500)),
+        (
+            "tpm:600:shadow:ahead=1:weights=output=4,input=1,cached=0.1",
+            Limit.per_minute("tpm", 600, shadow=True, ahead=1, weights={"input": 1, "cached": 0.1, "output": 4}),
+        ),
         ("tpm:600/hour:900:shadow:ahead=0.25", Limit.per_hour("tpm", 600, burst=900, shadow=True, ahead=0.25)),
     ],
 )
@@ -61,6 +65,9 @@ def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> Non
         "rpm:1:ahead=1s",
         "rpm:1:ahead=nan",
         "rpm:1:ahead=1:shadow",
+        "rpm:1:weights=",
+        "rpm:1:weights=input=1:ahead=1",
+        "rpm:1:weights=INPUT=1",
         "rpm:\uff11",
         "rpm:1\n",
     ],
@@ -75,6 +82,20 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
     ("text", "problem"),
     [
         ("rpm:10:ahead=60", "ahead of limit 'rpm' 60.0: takes what comes in that time off the burst, 10"),
+        ("rpm:10:weights=input", "weights of limit 'rpm' 'input': must be like input=1,cached=0.1,output=4"),
+        (
+            "rpm:10:weights=input=1.1.1",
+            "weights of limit 'rpm' 'input=1.1.1': must be like input=1,cached=0.1,output=4",
+        ),
+        ("rpm:10:weights=input=1,input=2", "weights of limit 'rpm' 'input=1,input=2': has input twice: leave one out"),
+        (
+            "rpm:10:weights=thoughts=1",
+            "weights of limit 'rpm' 'thoughts': is no kind of tokens: there are input, cached, cache_write",
+        ),
+        (
+            "rpm:10:weights=input=1000001",
+            "weights of limit 'rpm'['input'] '1000001': must be a number from 0 to 1000000, with at most 6 decimals",
+        ),
         ("rpm:10:ahead=3601", "ahead of limit 'rpm' 3601.0: must be seconds from 0 to 3600"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity, 10"),

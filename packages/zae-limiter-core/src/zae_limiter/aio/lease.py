@@ -2,6 +2,7 @@
 """The async lease. The rules are in flows.acquire."""
 
 import logging
+from collections.abc import Mapping
 from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
@@ -9,7 +10,18 @@ from typing import Self, TypeVar
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
-from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle, statuses
+from ..flows.acquire.lease import (
+    adjust,
+    check_open,
+    checked,
+    consume,
+    correct,
+    release,
+    roll_back,
+    settle,
+    statuses,
+    would_exceed,
+)
 from ..flows.acquire.requests import AcquireRequest
 from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
@@ -18,6 +30,7 @@ from ..flows.steps import Flow
 from ..runtime import forks
 from ..runtime.unused import Place, Unentered
 from ..values.limits import MILLI, LimitStatus
+from ..values.token_usage import TokenUsage
 from .driver import Driver
 
 T = TypeVar("T")
@@ -64,12 +77,24 @@ class Lease:
         """Give tokens back at the end of the block. Raises the errors of ``adjust``."""
         release(self._grant, amounts)
 
-    async def settle(self, /, **amounts: int) -> None:
-        """Set what was really used, by limit; the end of the block writes the difference.
+    async def settle(self, usage: TokenUsage | None = None, /, **amounts: int) -> None:
+        """Set what was really used; the end of the block writes the difference.
 
-        Raises ``LeaseExpiredError``, ``ValidationError``.
+        ``usage`` sets every limit that has weights, exact to the millitoken. ``amounts`` set what they name, in tokens
+        of the limit, whatever its weights. ``None``, for an answer without usage, leaves the estimate. Raises
+        ``LeaseExpiredError``, and ``ValidationError`` if ``usage`` could set nothing.
         """
-        settle(self._grant, amounts)
+        settle(self._grant, amounts, usage)
+
+    def would_exceed(self, usage: TokenUsage | None = None, /, **amounts: int) -> tuple[LimitStatus, ...]:
+        """Return the limits that would go into debt if the lease settled for this now; empty if none would.
+
+        For a stream that may stop. Makes no request: it knows the bucket as this process has seen it last, what has
+        come back since, and what the lease holds; not what other processes or open leases have used since. Shadow
+        limits are left out, shards that it has not seen count as full. A lease that the store did not serve knows
+        nothing. Arguments and errors are those of ``settle``.
+        """
+        return would_exceed(self._namespace_state, self._grant, amounts, usage)
 
     def keep(self) -> None:
         """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
@@ -85,6 +110,11 @@ class Lease:
     def consumed(self) -> dict[str, int]:
         """The consumption of the lease, in tokens by limit, corrections included."""
         return {name: amount // MILLI for name, amount in self._grant.consumed.items()}
+
+    @property
+    def weights(self) -> dict[str, Mapping[str, float]]:
+        """The weights by limit, of the limits that a ``usage`` settles."""
+        return dict(self._grant.weights)
 
     @property
     def corrected(self) -> bool:

@@ -10,7 +10,7 @@ from ..values.refusal import RateLimitExceeded
 from .tokens import estimate
 
 
-def assumed_answer(error: RateLimitExceeded, tokens: str, request: Mapping[str, Any], by: Callable[..., int]) -> str:
+def assumed_answer(error: RateLimitExceeded, tokens: str, request: Mapping[str, Any], by: Callable[..., object]) -> str:
     """Return a sentence about the part of the refused estimate that was assumed; empty if the refusal is for another.
 
     ``tokens`` is the limit that the estimate was taken from, ``by`` the function that made it.

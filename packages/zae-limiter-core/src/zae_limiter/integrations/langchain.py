@@ -21,11 +21,14 @@ except ImportError as error:
 from ..aio.limiter import RateLimiter
 from ..flows.acquire.requests import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .arguments import check_refund
 from .estimates import assumed_answer
 from .leases import OpenCalls, Refund, SyncLeases
-from .tokens import Usage, estimate
+from .settlement import settle_sync
+from .tokens import estimate
+from .usage import TokenUsage, UsageReader
 
 MAX_WAIT: Final = 60.0
 
@@ -101,7 +104,7 @@ class TokenLimits(BaseCallbackHandler):
         resource: str,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
-        estimate: Callable[[Mapping[str, Any]], int] = estimate,
+        estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
@@ -139,7 +142,7 @@ class TokenLimits(BaseCallbackHandler):
         self._end(run_id, None, error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
-        cost = {self._requests: 1} if self._requests else {}
+        cost: dict[str, int | Estimate] = {self._requests: 1} if self._requests else {}
         if self._tokens:
             cost[self._tokens] = self._estimate(request)
         leases = SyncLeases()
@@ -158,15 +161,15 @@ class TokenLimits(BaseCallbackHandler):
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:
         if (leases := self._open.pop(run_id)) is None or (lease := leases.last) is None:
             return
-        if self._tokens and response is not None and (used := _used(response)):
-            lease.settle(**{self._tokens: used})
+        if response is not None and (usage := _usage_of(response)):
+            settle_sync(lease, self._tokens, usage)
         leases.end(error)
 
 
-def _used(response: Any) -> int | None:
+def _usage_of(response: Any) -> TokenUsage | None:
     """Return the most that an answer of the call says; each of several has the usage of all."""
-    usage = Usage()
+    reader = UsageReader()
     for generations in response.generations:
         for generation in generations:
-            usage.add({"usage": getattr(getattr(generation, "message", None), "usage_metadata", None)})
-    return usage.tokens
+            reader.add({"usage": getattr(getattr(generation, "message", None), "usage_metadata", None)})
+    return reader.usage

@@ -20,7 +20,6 @@ try:
     from fastapi import HTTPException
     from litellm.integrations.custom_logger import CustomLogger
     from litellm.proxy._types import ProxyException
-    from litellm.types.utils import ModelResponseStream
 except ImportError as error:
     from ..runtime.extras import install_command
 
@@ -31,6 +30,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ZAELimiterError
 from ..flows.acquire.requests import AcquireOptions
 from ..http import STATUS
+from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
 from .arguments import check_refund
@@ -45,7 +45,10 @@ from .litellm_routing import (
     is_managing,
     models_of,
 )
-from .tokens import CHARACTERS_PER_TOKEN, Usage, estimate
+from .litellm_stream import Stream
+from .settlement import settle, settle_at_least
+from .tokens import estimate
+from .usage import TokenUsage, read_usage
 
 CLIENT_LEFT: Final = 499
 _NOTE: Final = "zae_limiter"  # in the call's metadata, which every hook gets
@@ -74,7 +77,9 @@ class _Call(Leases):
     ``begun``: LiteLLM looks for a deployment, or passes the call on by a way that does not tell.
     """
 
-    def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int], *, hidden: bool) -> None:
+    def __init__(
+        self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int | Estimate], *, hidden: bool
+    ) -> None:
         super().__init__()
         self.identity, self.request, self.cost, self.hidden = identity, request, cost, hidden
         self.resources: set[str] = set()
@@ -100,7 +105,7 @@ class RateLimits(CustomLogger):
         identity: Callable[[Any], str] = key_of,
         resource: Callable[[Mapping[str, Any]], str] = model_of,
         unnamed: str | None = None,
-        estimate: Callable[[Mapping[str, Any]], int] = estimate,
+        estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
         refund: Refund = "never",
@@ -160,9 +165,7 @@ class RateLimits(CustomLogger):
         """Settle the call whose answer is there."""
         if leases := self._call_of(data):
             leases.keep()
-            usage = Usage()
-            usage.add(response)
-            await self._end(data, leases, usage.tokens)
+            await self._end(data, leases, read_usage(response))
 
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
@@ -173,14 +176,14 @@ class RateLimits(CustomLogger):
             async for chunk in response:
                 yield chunk
             return
-        stream = _Stream(request_data)
+        stream = Stream(request_data)
         failed: BaseException | None = None
         try:
             async for chunk in response:
                 leases.keep()
                 stream.add(chunk)
                 yield chunk
-            stream.whole = True
+            stream.end()
         except Exception as error:
             failed = error
             raise
@@ -188,8 +191,9 @@ class RateLimits(CustomLogger):
             if failed is None:
                 leases.keep()  # a client that leaves early has used what the provider was asked for
             # a task of its own: the server goes on cancelling the one that serves a client who has left
-            used = stream.tokens(leases.cost.get(self._tokens or "", 0))
-            ending = asyncio.create_task(self._end(request_data, leases, used, failed))
+            ending = asyncio.create_task(
+                self._end(request_data, leases, stream.usage, failed, at_least=not stream.whole)
+            )
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
             await asyncio.shield(ending)
@@ -270,8 +274,8 @@ class RateLimits(CustomLogger):
         call.resources.add(resource)
         return fields
 
-    def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int]:
-        cost = {self._requests: 1} if self._requests else {}
+    def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int | Estimate]:
+        cost: dict[str, int | Estimate] = {self._requests: 1} if self._requests else {}
         if self._tokens:
             cost[self._tokens] = self._estimate(_estimated(data, call_type))
         return cost
@@ -304,53 +308,18 @@ class RateLimits(CustomLogger):
         return self._open.get(_note(data).get("id", ""))
 
     async def _end(
-        self, data: Mapping[str, Any], leases: Leases, used: int | None, error: BaseException | None = None
+        self,
+        data: Mapping[str, Any],
+        leases: Leases,
+        usage: TokenUsage | None,
+        error: BaseException | None = None,
+        *,
+        at_least: bool = False,
     ) -> None:
         self._open.discard(_note(data).get("id", ""))
-        if self._tokens and used is not None and (lease := leases.last):
-            await lease.settle(**{self._tokens: used})
+        if usage is not None and (lease := leases.last):
+            await (settle_at_least if at_least else settle)(lease, self._tokens, usage)
         await leases.end(error)
-
-
-class _Stream:
-    """The usage that a stream reports, and what came of it.
-
-    Only the provider's own word lowers an estimate: a model thinks unseen, and goes on when its client has left.
-    """
-
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self._request = request
-        self._usage = Usage()
-        self._parts: list[Any] = []
-        self._characters = 0
-        self._begun = False
-        self.whole = False
-
-    def add(self, part: Any) -> None:
-        self._begun = True
-        self._usage.add(part)
-        if isinstance(part, ModelResponseStream):
-            self._parts.append(part)
-        else:
-            self.whole = self._usage.whole  # a client may leave after the last event, before the stream ends
-            text = getattr(part, "delta", None)  # of the responses API
-            self._characters += len(text) if isinstance(text, str) else 0
-
-    def tokens(self, estimated: int) -> int | None:
-        """Return all tokens of the call; without the usage of all of it the estimate, or more if more came."""
-        told = self._usage.tokens
-        if not self._begun or (self.whole and told is not None):
-            return told
-        return max(estimated, told or 0, self._counted())
-
-    def _counted(self) -> int:
-        usage = Usage()
-        if self._parts:
-            try:
-                usage.add(litellm.stream_chunk_builder(self._parts, messages=self._request.get("messages")))
-            except litellm.exceptions.APIError:
-                log.warning("the tokens of a stream could not be counted; the estimate stays", exc_info=True)
-        return usage.tokens or -(-self._characters // CHARACTERS_PER_TOKEN)
 
 
 def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:

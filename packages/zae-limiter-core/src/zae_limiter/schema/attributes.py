@@ -126,6 +126,7 @@ LimitField = Literal[
     "window",
     "timezone",
     "starts_on",
+    "weights",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -142,11 +143,12 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "window": "wn",
     "timezone": "tz",
     "starts_on": "so",
+    "weights": "wt",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed", "minted"))  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
-_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead"))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead", "weights"))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -175,7 +177,7 @@ class BucketAttributes(NamedTuple):
 
 class LimitAttributes(NamedTuple):
     """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
-    milliseconds.
+    milliseconds, ``weights`` as text.
     """
 
     capacity: str
@@ -188,6 +190,7 @@ class LimitAttributes(NamedTuple):
     window: str
     timezone: str
     starts_on: str
+    weights: str
 
 
 class LimitAttribute(NamedTuple):

@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from ..values.limits import Limit
+from ..values.weights import Weights
 from .attributes import BucketAttributes, LimitAttributes
 
 Item = dict[str, Any]
@@ -35,7 +36,9 @@ def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit
 
 
 def plain_fields(limit: Limit) -> Item:
-    """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``."""
+    """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``, and
+    ``weights`` as text.
+    """
     found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}
     changed = {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
     return {_SECONDS.get(field, field): _scaled(value, 1) for field, value in changed.items()}
@@ -48,10 +51,12 @@ def _places(at: Attributes) -> Iterator[tuple[str, str]]:
 def _scaled(value: object, unit: int) -> object:
     if type(value) is float:  # seconds; no item has a float
         return round(value * 1000)
+    if isinstance(value, Weights):
+        return str(value)
     return value * unit if type(value) is int else value
 
 
 def _read(field: str, value: object, unit: int) -> object:
     if type(value) is not int:
-        return value
+        return Weights.parse(field, str(value)) if field == "weights" and isinstance(value, str) else value
     return value / 1000 if field in _SECONDS else value // unit

@@ -12,6 +12,7 @@ from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
 from ..runtime.unused import warn_if_later
+from ..values.estimates import Estimate
 from ..values.explanation import Explanation
 from ..values.limits import Limit, OnUnavailable, check_limits
 from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
@@ -49,7 +50,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int],
+        consume: Mapping[str, int | Estimate],
         limits: Sequence[Limit] | None = None,
         *,
         cascade: bool = False,
@@ -86,7 +87,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         self,
         entity_id: str | Callable[..., str],
         resource: str | Callable[..., str],
-        consume: Mapping[str, int] | Callable[..., Mapping[str, int]],
+        consume: Mapping[str, int | Estimate] | Callable[..., Mapping[str, int | Estimate]],
         **options: Unpack[AcquireOptions],
     ) -> Callable[[SyncDecorated], SyncDecorated]:
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
@@ -111,6 +112,24 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
 
         return decorate
 
+    def estimate(self, resource: str, *, default: int, most: int, quantile: float = 0.9, model: str = "") -> Estimate:
+        """Return an amount for ``consume``: the tokens that were enough for a ``quantile`` of the calls of the last
+        hour.
+
+        It learns from the leases that took such an estimate of this ``resource`` and ``model``, by limit, and were
+        settled; in this process, without a request. It is ``default`` until there were 20 of them (more for a quantile
+        above 0.95), and never above ``most``. Each acquire works it out anew. Raises ``ValidationError``.
+        """
+        state = self.namespace_state
+        return Estimate(
+            resource,
+            default,
+            most,
+            quantile,
+            model,
+            lambda key, share: state.settled_amounts.quantile(key, share, state.now()),
+        )
+
     def available(self, entity_id: str, resource: str, limits: Sequence[Limit] | None = None) -> dict[str, int]:
         """Return the whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
@@ -120,7 +139,11 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         return self._run(inspection.available(self.namespace_state, self._place(entity_id, resource, limits)))
 
     def time_until_available(
-        self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int | Estimate],
+        limits: Sequence[Limit] | None = None,
     ) -> float:
         """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes all above to which the
         entity cascades.
@@ -134,7 +157,11 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         return self._run(inspection.time_until_available(self.namespace_state, request))
 
     def is_available(
-        self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int | Estimate],
+        limits: Sequence[Limit] | None = None,
     ) -> bool:
         """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return self.time_until_available(entity_id, resource, consume, limits) == 0
@@ -143,7 +170,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         self,
         entity_id: str,
         resource: str,
-        consume: Mapping[str, int] | None = None,
+        consume: Mapping[str, int | Estimate] | None = None,
         limits: Sequence[Limit] | None = None,
         *,
         cascade: bool = False,

@@ -8,6 +8,8 @@ from typing import Any, Final, Generic, Literal, TypeVar, get_args
 from ..exceptions import InfrastructureError, ValidationError
 from .named_limits import NamedLimits
 from .naming import check_limit_name
+from .token_usage import TokenUsage
+from .weights import NO_WEIGHTS, Weights
 from .windows import UTC, check_window
 
 MILLI: Final = 1000
@@ -31,6 +33,7 @@ _SELDOM: Final[Mapping[str, object]] = {
     "window": "",
     "timezone": UTC,
     "starts_on": 1,
+    "weights": NO_WEIGHTS,
 }
 
 
@@ -41,8 +44,8 @@ class Limit(NamedLimits):
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
     asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody.
     A process may take tokens up to ``ahead`` seconds before it admits by them; in return the ceiling is the
-    ``usable_burst``, in every process. Amounts are whole tokens, the period whole seconds, ``ahead`` whole
-    milliseconds. Raises ``ValidationError``.
+    ``usable_burst``, in every process. By ``weights`` a lease settles what a language model used. Amounts are whole
+    tokens, the period whole seconds, ``ahead`` whole milliseconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -67,6 +70,9 @@ class Limit(NamedLimits):
     """Of a calendar limit: the zone by whose clocks its windows begin."""
     starts_on: int = 1
     """Of a month: its first day; of a week: its first day, with 1 for Monday."""
+    weights: Mapping[str, float] = field(default=NO_WEIGHTS, hash=False)  # limits are hashed often
+    """How many tokens of the limit a token of each kind counts for (``TokenUsage``); empty for a limit that
+    ``lease.settle(usage)`` leaves alone."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -111,6 +117,8 @@ class Limit(NamedLimits):
             if getattr(self, each) != default:
                 problem = f"means nothing for a limit whose kind is {self.kind}: leave it out"
                 raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
+        if self.weights is not NO_WEIGHTS:
+            object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
 
     def _check_ahead(self) -> None:
         field, seconds = f"ahead of limit {self.name!r}", self.ahead
@@ -141,14 +149,22 @@ class Limit(NamedLimits):
 
     @property
     def rule(self) -> "Limit":
-        """The limit as a bucket has it: with the usable burst, without ``shadow`` and ``ahead``.
+        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead`` and ``weights``.
 
-        Its capacity is at most its burst. A limit without either is its own rule.
+        Its capacity is at most its burst. A limit without any of them is its own rule.
         """
-        if not self.shadow and not self.ahead:
+        if not self.shadow and not self.ahead and not self.weights:
             return self
         burst = self.usable_burst
-        return replace(self, capacity=min(self.capacity, burst), burst=burst, shadow=False, ahead=0.0)
+        capacity = min(self.capacity, burst)
+        return replace(self, capacity=capacity, burst=burst, shadow=False, ahead=0.0, weights=NO_WEIGHTS)
+
+    def weigh(self, usage: TokenUsage) -> int:
+        """Return what a usage counts by the weights, in whole tokens, rounded up: an estimate for ``acquire``.
+
+        ``lease.settle(usage)`` is exact to the millitoken.
+        """
+        return -(-Weights.check("weights", self.weights).weigh(usage) // MILLI)
 
     @classmethod
     def custom(
@@ -165,6 +181,7 @@ class Limit(NamedLimits):
         window: str = "",
         timezone: str = UTC,
         starts_on: int = 1,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -183,16 +200,16 @@ class Limit(NamedLimits):
             window=window,
             timezone=timezone,
             starts_on=starts_on,
+            weights=weights,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, for ``from_dict``; ``kind`` and those after it only if not the
-        default.
-        """
+        """Return the fields as plain JSON values, for ``from_dict``; those seldom used only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
         if self.kind in ("calendar", "total"):
             del plain["refill_period"]
-        return {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
+        found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
+        return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Limit":

@@ -1,8 +1,10 @@
 """The constructors of ``Limit`` by the name of a period: ``per_minute``, ``per_month``, ``quota`` and the others."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ..exceptions import ValidationError
+from .weights import NO_WEIGHTS
 from .windows import SECONDS, UTC
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class _Custom(Protocol):
         shadow: bool = False,
         kind: "Kind" = "token_bucket",
         ahead: float = 0.0,
+        weights: Mapping[str, float] = NO_WEIGHTS,
         window: str = "",
         timezone: str = UTC,
         starts_on: int = 1,
@@ -49,10 +52,11 @@ class NamedLimits:
         *,
         burst: int | None = None,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
         ahead: float = 0.0,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a second."""
-        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, ahead=ahead)
+        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, weights=weights, ahead=ahead)
 
     @classmethod
     def per_minute(
@@ -62,6 +66,7 @@ class NamedLimits:
         *,
         burst: int | None = None,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
@@ -69,8 +74,12 @@ class NamedLimits:
         """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
         burst = _burst(name, capacity, burst, carry_over, window)
         if window is None:
-            return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow, ahead=ahead)
-        return cls.custom(name, capacity, burst=burst, shadow=shadow, ahead=ahead, kind=CALENDAR, window="minute")
+            return cls.custom(
+                name, capacity, burst=burst, refill_period=60, shadow=shadow, weights=weights, ahead=ahead
+            )
+        return cls.custom(
+            name, capacity, burst=burst, shadow=shadow, weights=weights, ahead=ahead, kind=CALENDAR, window="minute"
+        )
 
     @classmethod
     def per_hour(
@@ -80,6 +89,7 @@ class NamedLimits:
         *,
         burst: int | None = None,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
@@ -87,8 +97,12 @@ class NamedLimits:
         """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
         burst = _burst(name, capacity, burst, carry_over, window)
         if window is None:
-            return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow, ahead=ahead)
-        return cls.custom(name, capacity, burst=burst, shadow=shadow, ahead=ahead, kind=CALENDAR, window="hour")
+            return cls.custom(
+                name, capacity, burst=burst, refill_period=3600, shadow=shadow, weights=weights, ahead=ahead
+            )
+        return cls.custom(
+            name, capacity, burst=burst, shadow=shadow, weights=weights, ahead=ahead, kind=CALENDAR, window="hour"
+        )
 
     @classmethod
     def per_day(
@@ -98,6 +112,7 @@ class NamedLimits:
         *,
         burst: int | None = None,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
@@ -107,9 +122,19 @@ class NamedLimits:
         burst = _burst(name, capacity, burst, carry_over, window)
         if window is None:
             _refuse_zone(name, timezone)
-            return cls.custom(name, capacity, burst=burst, refill_period=SECONDS["day"], shadow=shadow, ahead=ahead)
+            return cls.custom(
+                name, capacity, burst=burst, refill_period=SECONDS["day"], shadow=shadow, weights=weights, ahead=ahead
+            )
         return cls.custom(
-            name, capacity, burst=burst, shadow=shadow, ahead=ahead, kind=CALENDAR, window="day", timezone=timezone
+            name,
+            capacity,
+            burst=burst,
+            shadow=shadow,
+            weights=weights,
+            ahead=ahead,
+            kind=CALENDAR,
+            window="day",
+            timezone=timezone,
         )
 
     @classmethod
@@ -120,6 +145,7 @@ class NamedLimits:
         *,
         burst: int | None = None,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
@@ -139,6 +165,7 @@ class NamedLimits:
                 burst=burst,
                 refill_period=SECONDS["week"],
                 shadow=shadow,
+                weights=weights,
                 ahead=ahead,
                 starts_on=starts_on,
             )
@@ -147,6 +174,7 @@ class NamedLimits:
             capacity,
             burst=burst,
             shadow=shadow,
+            weights=weights,
             ahead=ahead,
             kind=CALENDAR,
             window="week",
@@ -164,6 +192,7 @@ class NamedLimits:
         starts_on: int = 1,
         carry_over: int | bool = 0,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a calendar month: all of them at the midnight that begins its first
         day.
@@ -176,6 +205,7 @@ class NamedLimits:
             capacity,
             burst=burst,
             shadow=shadow,
+            weights=weights,
             kind=CALENDAR,
             window="month",
             timezone=timezone,
@@ -192,6 +222,7 @@ class NamedLimits:
         timezone: str = UTC,
         carry_over: int | bool = 0,
         shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens, all of them whenever a cron expression of five fields fires.
 
@@ -201,17 +232,25 @@ class NamedLimits:
         if cron in SECONDS:
             raise ValidationError(f"cron of limit {name!r}", cron, "must be a cron expression, like '0 6 * * MON'")
         burst = _burst(name, capacity, None, carry_over, CALENDAR)
-        return cls.custom(name, capacity, burst=burst, shadow=shadow, kind=CALENDAR, window=cron, timezone=timezone)
+        return cls.custom(
+            name, capacity, burst=burst, shadow=shadow, weights=weights, kind=CALENDAR, window=cron, timezone=timezone
+        )
 
     @classmethod
     def total(
-        cls: type[_Custom], name: str, capacity: int, *, burst: int | None = None, shadow: bool = False
+        cls: type[_Custom],
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        shadow: bool = False,
+        weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens that never come back by themselves.
 
         A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity.
         """
-        return cls.custom(name, capacity, burst=burst, shadow=shadow, kind="total")
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, kind="total")
 
 
 def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:  # noqa: FBT001

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
+from .weights import NO_WEIGHTS, Weights
 
 OWN_LEVELS = ("entity", "entity_default")
 
@@ -31,7 +32,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
-            if limit.shadow or limit.ahead:
+            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS:
                 self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
@@ -46,6 +47,11 @@ class Config:
     def ahead(self) -> Mapping[str, float]:
         """The seconds for which a process may hold tokens ahead, by limit, of the limits that allow it."""
         return {limit.name: limit.ahead for limit in self.declared if limit.ahead}
+
+    @property
+    def weights(self) -> Mapping[str, Weights]:
+        """The weights by limit, of the limits that have some."""
+        return {limit.name: Weights.check("weights", limit.weights) for limit in self.declared if limit.weights}
 
     @property
     def marked(self) -> tuple[Limit, ...]:
@@ -100,6 +106,7 @@ class Resolved:
         """Return whether an acquire would use the same limits and the same parents with either."""
         mine, others = self.config, other.config
         same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
+        same = same and mine.weights == others.weights
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
 
 

@@ -1,10 +1,8 @@
-import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from zae_limiter.integrations.tokens import Usage, estimate
+from zae_limiter.integrations.tokens import estimate
 from zae_limiter.values.limits import MAX_TOKENS
 
 PROMPT = [{"role": "user", "content": "x" * 41}]
@@ -88,43 +86,3 @@ def test_no_place_hides_a_text(request_: dict[str, Any]) -> None:
 )
 def test_images_and_sound_count_as_nothing(part: dict[str, Any]) -> None:
     assert estimate({"messages": [{"role": "user", "content": [part]}], "max_tokens": 0}) == 0
-
-
-@pytest.mark.parametrize(
-    ("events", "tokens"),
-    [
-        ([], None),
-        ([{"usage": None}, "data: [DONE]", b"data: \xff", 'data: {"usage"', object()], None),
-        ([{"usage": {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30}}], 30),
-        ([SimpleNamespace(usage=SimpleNamespace(input_tokens=10, output_tokens=20))], 30),
-        ([{"usage": {"input_tokens": 1, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 99}}], 6),
-        ([{"message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}, {"usage": {"output_tokens": 20}}], 30),
-        ([{"response": {"usage": {"total_tokens": 7}}}], 7),
-        ([{"usage": {"total_tokens": 12}}, {"usage": {"total_tokens": 30}}], 30),
-    ],
-)
-def test_usage_is_what_answers_and_events_say(events: list[Any], tokens: int | None) -> None:
-    usage = Usage()
-    for event in events:
-        usage.add(event)
-    assert usage.tokens == tokens
-
-
-def test_usage_is_whole_once_an_event_has_said_more_than_the_beginning() -> None:
-    usage = Usage()
-    for event, whole in (
-        ({"message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}, False),
-        ({"type": "content_block_delta"}, False),
-        ({"usage": {"output_tokens": 20}}, True),
-        ({"type": "message_stop"}, True),
-    ):
-        usage.add(event)
-        assert usage.whole == whole
-
-
-@pytest.mark.parametrize("encode", [str, str.encode])
-def test_usage_is_read_from_server_sent_events(encode: Any) -> None:
-    usage = Usage()
-    for document in ({"message": {"usage": {"input_tokens": 10}}}, {"usage": {"output_tokens": 20}}):
-        usage.add(encode(f"event: e\ndata: {json.dumps(document)}\n\n"))
-    assert usage.tokens == 30

@@ -112,8 +112,8 @@ def override_limits(override: LiveOverride) -> list[Part]:
 
 
 def _fields_text(limit: LimitDecl) -> str:
-    fields = CONVERTER.unstructure(limit).items()
-    return ", ".join(name if value is True else f"{name} {_value(name, value)}" for name, value in fields)
+    fields = {name: getattr(limit, name) for name in CONVERTER.unstructure(limit)}
+    return ", ".join(name if value is True else f"{name} {_value(name, value)}" for name, value in fields.items())
 
 
 def plan_summary(plan: Plan) -> str:

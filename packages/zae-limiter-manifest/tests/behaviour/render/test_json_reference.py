@@ -23,6 +23,7 @@ from zae_limiter_manifest import (
     ResourceDecl,
     StateReport,
     SystemDecl,
+    WeightsDecl,
     load,
 )
 from zae_limiter_manifest.render import as_json
@@ -31,7 +32,10 @@ PAGE = (Path(__file__).parents[5] / "docs" / "cli.md").read_text("utf-8")
 TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 USER, GONE = Address("gpt-4", "user-123"), Address("gone")
-WHOLE = ResourceDecl({"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, ahead=0.001)})
+WEIGHTS = WeightsDecl(input=1, cached=0.1)
+WHOLE = ResourceDecl(
+    {"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, ahead=0.001, weights=WEIGHTS)}
+)
 CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),

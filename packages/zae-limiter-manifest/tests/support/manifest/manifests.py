@@ -15,6 +15,7 @@ from zae_limiter_manifest import (
     ManagedSet,
     ResourceDecl,
     SystemDecl,
+    WeightsDecl,
     fingerprint,
 )
 
@@ -26,7 +27,20 @@ ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on", "auth0|123", "::1", 
 namespaces = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z")
 
 
-def _limit(capacity: int, more: int, refill: int, period: int, shadow: bool, ahead_ms: int) -> LimitDecl:  # noqa: FBT001
+weights = st.dictionaries(
+    st.sampled_from(["input", "cached", "cache_write", "output", "reasoning"]), st.integers(0, 10**12)
+)
+
+
+def _limit(
+    capacity: int,
+    more: int,
+    refill: int,
+    period: int,
+    shadow: bool,  # noqa: FBT001
+    ahead_ms: int,
+    weights: dict[str, int],
+) -> LimitDecl:
     burst = capacity + more
     most_ms = min(3_600_000, (burst - 1) * period * 1000 // refill)
     return LimitDecl(
@@ -36,6 +50,7 @@ def _limit(capacity: int, more: int, refill: int, period: int, shadow: bool, ahe
         refill_period=period,
         shadow=shadow,
         ahead=min(ahead_ms, most_ms) / 1000,
+        weights=WeightsDecl(**{kind: millionths / 10**6 for kind, millionths in weights.items()}),
     )
 
 
@@ -47,6 +62,7 @@ limits = st.builds(
     st.integers(1, 3_153_600_000),
     st.booleans(),
     st.just(0) | st.integers(0, 3_600_000),
+    st.just({}) | weights,
 ) | st.builds(LimitDecl, st.integers(1, 10**15))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
 resources = st.builds(ResourceDecl, limit_maps)

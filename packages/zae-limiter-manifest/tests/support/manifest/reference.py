@@ -10,7 +10,19 @@ from pathlib import Path
 from zae_limiter_manifest import RESERVED_LIMIT_NAMES, StackProperties, load, render_template
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
-from zae_limiter_manifest.shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds, Window, Zone
+from zae_limiter_manifest.shapes import (
+    Choice,
+    Flag,
+    Integer,
+    Member,
+    Name,
+    NamedMap,
+    Number,
+    Record,
+    Seconds,
+    Window,
+    Zone,
+)
 
 PIECE = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 EXAMPLE = Path(__file__).parents[5] / "examples" / "tenant-alpha.limits.yaml"
@@ -53,7 +65,7 @@ def _shape(member: Member) -> str:
     match member.shape:
         case Integer(highest=highest):
             return f"1 to {highest:,}"
-        case Seconds(highest=highest):
+        case Seconds(highest=highest) | Number(highest=highest):
             return f"0 to {highest:,}"
         case Flag():
             return "`true` or `false`"

@@ -10,6 +10,7 @@ from ...operations.errors import StoreError
 from ...operations.values import NOTHING
 from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
+from ...values.weights import Weights
 from ..bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
@@ -155,8 +156,9 @@ class Grant:
 
     ``unavailable``: the error that left the amounts ``uncounted``; those of them that this process took from its shares
     are ``shared``. ``waited``: seconds before the tokens were there.
-    ``corrections`` wait for the end of the block; ``lost``: why the end was not written. A change holds the ``lock``
-    and checks first whether the grant is ``open``: the block may end in another thread.
+    ``corrections`` wait for the end of the block; ``settled`` names the limits whose real amounts are known; ``lost``:
+    why the end was not written. A change holds the ``lock`` and checks first whether the grant is ``open``: the block
+    may end in another thread.
     """
 
     open = True
@@ -165,6 +167,7 @@ class Grant:
     corrections: Mapping[str, int] = NOTHING
     uncounted: Mapping[str, int] = NOTHING
     shared: Mapping[str, int] = NOTHING
+    settled: frozenset[str] = frozenset()
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
@@ -178,6 +181,11 @@ class Grant:
     def claims(self) -> Sequence[Claim]:
         """The buckets that the acquire drew on."""
         return self._claims
+
+    @property
+    def weights(self) -> dict[str, Weights]:
+        """The weights by limit; those of the entity's own limit if its parent has one of the same name."""
+        return {name: each for claim in reversed(self.claims) for name, each in claim.config.weights.items()}
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

@@ -20,6 +20,7 @@ from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of
 from .counting import count_refusal
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
+from .settling import exceeded, learn, weigh
 from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
@@ -64,16 +65,29 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
         grant.corrections = sums(grant.corrections, milli)
 
 
-def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
-    """Record the corrections after which the lease holds these amounts, whatever it held. Raises
-    ``ValidationError``.
+def settle(grant: Grant, amounts: Mapping[str, int], usage: object = None) -> None:
+    """Record the corrections after which the lease holds these amounts, whatever it held, and what ``usage`` weighs of
+    other limits. Raises ``ValidationError``.
     """
-    milli = checked(grant, "settle", amounts)
+    milli = _weighed(grant, "settle", amounts, usage)
     with grant.lock:
         check_open(grant)
         change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
         grant.consumed = sums(grant.consumed, change)
         grant.corrections = sums(grant.corrections, change)
+        grant.settled |= change.keys()
+
+
+def would_exceed(
+    namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], usage: object
+) -> tuple[LimitStatus, ...]:
+    """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
+    return exceeded(namespace_state, grant, _weighed(grant, "would_exceed", amounts, usage))
+
+
+def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
+    milli = checked(grant, field, amounts)
+    return milli if usage is None else weigh(grant, field, usage, beside=milli) | milli
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
@@ -192,6 +206,7 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = _to_write(grant)
+    learn(namespace_state, grant)
     give_to_share(namespace_state, grant, to_share(grant))
     made = [
         (claim, bucket_request)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
+from ...values.estimates import Estimate, EstimateKey
 from ...values.limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
 from ..process.waiting_line import Turn
@@ -28,12 +29,13 @@ class AcquireOptions(TypedDict, total=False):
     max_wait: float
 
 
-@dataclass(slots=True)  # only `rereads` changes; not frozen, which would slow down every acquire
+@dataclass(slots=True)  # only `rereads` and `learns` change; not frozen, which would slow down every acquire
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
-    may wait began. ``rereads``: how often it was decided before, so that its limits were read again.
+    may wait began. ``learns``: the limits whose amounts are estimates, and what the real ones are remembered by.
+    ``rereads``: how often it was decided before, so that its limits were read again.
     """
 
     entity_id: str
@@ -49,12 +51,13 @@ class AcquireRequest:
     shadow: bool = False
     since_ms: int = 0
     rereads: int = 0
+    learns: Mapping[str, EstimateKey] | None = None
 
 
 def validate_request(
     entity_id: str,
     resource: str,
-    consume: Mapping[str, int],
+    consume: Mapping[str, int | Estimate],
     *,
     limits: Sequence[Limit] | None = None,
     default_limits: tuple[Limit, ...] = (),
@@ -69,10 +72,18 @@ def validate_request(
         raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
     if not consume:
         raise ValidationError("consume", {}, "name at least one limit and an amount")
-    return AcquireRequest(  # by position, because every acquire makes one
+    learns: Mapping[str, EstimateKey] | None = None
+    try:
+        amounts = check_amounts("consume", consume)  # type: ignore[arg-type]  # estimates are found by its refusal
+    except ValidationError:
+        learns = {name: each.key(name) for name, each in consume.items() if isinstance(each, Estimate)}
+        if not learns:
+            raise
+        amounts = check_amounts("consume", _estimated(consume))
+    request = AcquireRequest(  # by position, because every acquire makes one
         check_identifier("entity_id", entity_id),
         check_resource("resource", resource),
-        check_amounts("consume", consume),
+        amounts,
         () if limits is None else check_limits("limits", limits),
         default_limits,
         cascade and validate_flag("cascade", cascade),
@@ -82,6 +93,13 @@ def validate_request(
         None,
         shadow,
     )
+    if learns is not None:
+        request.learns = learns
+    return request
+
+
+def _estimated(consume: Mapping[str, int | Estimate]) -> dict[str, int]:
+    return {name: each.amount(name) if isinstance(each, Estimate) else each for name, each in consume.items()}
 
 
 def validate_max_wait(seconds: object) -> float:

@@ -22,6 +22,7 @@ from ..hold import Hold
 from .config_cache import ConfigCache
 from .consumption import Consumption, is_void, window_end
 from .refusals import PendingRefusals
+from .settled_amounts import SettledAmounts
 from .shares import Shares
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
@@ -237,6 +238,7 @@ class NamespaceState:
         self.holding: dict[Hold, BucketRequest] = {}
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares = Shares[CachedBucket]()
+        self.settled_amounts = SettledAmounts()
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 
     @property

@@ -1,0 +1,69 @@
+"""What a lease was settled for: by the weights of its limits, for the estimates that learn, and against its buckets."""
+
+from collections.abc import Iterator, Mapping
+
+from ...exceptions import ValidationError
+from ...operations.values import NOTHING, sums
+from ...rules.balances import force_consume
+from ...rules.sharding import calculate_balance, calculate_next_token, calculate_wait, unseen_parts
+from ...values.limits import MILLI, LimitStatus
+from ...values.token_usage import TokenUsage
+from ..process.namespace_state import NamespaceState
+from .claims import Claim, Grant
+
+
+def weigh(grant: Grant, field: str, usage: object, *, beside: Mapping[str, int]) -> dict[str, int]:
+    """Return what ``usage`` counts for the limits that have weights, in millitokens.
+
+    Raises ``ValidationError`` if there are none, and no amounts ``beside`` it. A lease that does not know its limits,
+    because the store was unavailable, has none.
+    """
+    if not isinstance(usage, TokenUsage):
+        problem = "must be a TokenUsage: zae_limiter.integrations.usage.read_usage makes one of a provider's answer"
+        raise ValidationError(f"usage of {field}", usage, problem)
+    weights = grant.weights
+    if grant.claims and not weights and not beside:
+        raise ValidationError(f"usage of {field}", usage, "no limit of this lease has weights: name limits and amounts")
+    return {name: each.weigh(usage) for name, each in weights.items()}
+
+
+def learn(namespace_state: NamespaceState, grant: Grant) -> None:
+    """Remember what a call was settled for, where its amounts were estimates."""
+    for name, key in (grant.request.learns or {}).items():
+        if name in grant.settled:
+            namespace_state.settled_amounts.add(key, grant.consumed[name], namespace_state.now())
+
+
+def exceeded(namespace_state: NamespaceState, grant: Grant, milli: Mapping[str, int]) -> tuple[LimitStatus, ...]:
+    """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
+    with grant.lock:
+        taken = sums(grant.consumed, {name: -amount for name, amount in grant.corrections.items()})
+    more = {name: amount - taken.get(name, 0) for name, amount in milli.items()}
+    return tuple(status for claim in grant.claims for status in _exceeded(namespace_state, claim, more))
+
+
+def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, int]) -> Iterator[LimitStatus]:
+    """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards."""
+    now_ms, hold = namespace_state.now(), claim.cached.queue.hold
+    states = namespace_state.repaired_states(claim.cached, now_ms)
+    held = NOTHING if hold is None else hold.left(now_ms)
+    for name, limit in claim.config.enforced.items():
+        if not states or more.get(name, 0) <= 0:
+            continue
+        parts = [state.part(limit, now_ms) for state in states]
+        parts += unseen_parts(limit, now_ms, {state.id.shard: state.shard_count for state in states})
+        first = parts[0]
+        parts[0] = first._replace(tokens_milli=force_consume(*first, -held.get(name, 0), now_ms))
+        available = calculate_balance(parts, now_ms)
+        if more[name] > available:
+            yield LimitStatus(
+                entity_id=claim.cached.id.entity_id,
+                resource=claim.cached.id.resource,
+                limit_name=name,
+                limit=limit,
+                available=available // MILLI,
+                requested=-(-more[name] // MILLI),
+                exceeded=True,
+                retry_after_seconds=calculate_wait(parts, more[name], now_ms),
+                next_token_seconds=calculate_next_token(parts, now_ms),
+            )
