@@ -3,12 +3,14 @@
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import Final
 
 from attrs import frozen
 
+from .limit_text import EXAMPLE, read_limit
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
 from .scalars import OddInteger
@@ -179,9 +181,22 @@ def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
         yield from find_problems(shape.entry, item, below)
 
 
+def spelled_out(record: Record, value: object) -> object:
+    """Return the map that the text of a limit stands for; any other value as it is. Raises `ValueError`."""
+    if record.short is None or not isinstance(value, str):
+        return value
+    keys = record.short
+    return {keys[name]: field for name, field in read_limit(value).items()}
+
+
 def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
+    try:
+        value = spelled_out(shape, value)
+    except ValueError as error:
+        yield Finding(path, f"{show(value)} {error}")
+        return
     if not isinstance(value, Mapping):
-        yield _no_map(path, value)
+        yield _no_map(path, value) if shape.short is None else _no_limit(path, value)
         return
     for key, item in value.items():
         member = shape.members.get(key)
@@ -203,6 +218,24 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
 def _no_map(path: Path, value: object) -> Finding:
     """Yield a problem for a value that is not a map. A whole document may be any file, so show nothing of it."""
     return Finding(path, f"must be a map, not {describe(value, shown=bool(path))}")
+
+
+def _no_limit(path: Path, value: object) -> Finding:
+    return Finding(path, f"must be a limit, not {describe(value)}: a text such as {EXAMPLE}, or a map")
+
+
+def _entries(
+    record: Record, value: Mapping[object, object], spread: str
+) -> Iterator[tuple[object, Mapping[object, object]]]:
+    """Yield the entries that are maps, or texts of limits, by name; all others have a problem of their own."""
+    of_entry, entries = record.members[spread].shape, value.get(spread, {})
+    assert isinstance(of_entry, NamedMap)
+    assert isinstance(of_entry.entry, Record), "the limits of a level are records"
+    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+        with suppress(ValueError):
+            limit = spelled_out(of_entry.entry, entry)
+            if isinstance(limit, Mapping):
+                yield name, limit
 
 
 def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
@@ -228,11 +261,10 @@ def _against_level(shape: Record, value: Mapping[object, object], path: Path, ke
     spread = member.spreads_to
     if not spread or not isinstance(member.shape, Flag) or (flag := read_flag(member.shape, value[key])) is None:
         return
-    entries = value.get(spread, {})
     if flag and spread not in value and not shape.members[spread].required:
         yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
-    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
-        own = read_flag(member.shape, entry.get(key)) if isinstance(entry, Mapping) else None
+    for name, entry in _entries(shape, value, spread):
+        own = read_flag(member.shape, entry.get(key))
         if own not in (None, flag):
             said = f"the level has `{key}: {str(flag).lower()}`, which is for all of its `{spread}`"
             yield Finding((*path, spread, name, key), f"must not be {str(own).lower()}: {said}; leave one of them out")
@@ -247,17 +279,16 @@ def _too_far_ahead(shape: Record, value: Mapping[object, object], path: Path, ke
         return
     if member.off is not None and (problem := _leaves_no_token(shape, value, key, seconds)):
         yield Finding((*path, key), problem)
-    entries, spread = value.get(member.spreads_to, {}), member.spreads_to
-    if spread is None or not isinstance(entries, Mapping):
+    spread = member.spreads_to
+    if spread is None or not isinstance(value.get(spread, {}), Mapping):
         return
     of_entry = shape.members[spread].shape
     assert isinstance(of_entry, NamedMap)
     assert isinstance(of_entry.entry, Record), "the limits of a level are records"
     if spread not in value and not shape.members[spread].required:
         yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
-    for name, entry in entries.items():
-        has_own = not isinstance(entry, Mapping) or key in entry
-        if not has_own and (problem := _leaves_no_token(of_entry.entry, entry, key, seconds)):
+    for name, entry in _entries(shape, value, spread):
+        if key not in entry and (problem := _leaves_no_token(of_entry.entry, entry, key, seconds)):
             yield Finding((*path, spread, name), f"has the `{key}` of its level, which {problem}", on_key=True)
 
 

@@ -124,7 +124,8 @@ def _spelled_record(record: Record) -> Record:
         )
         for key, each in record.members.items()
     }
-    return Record(record.title, record.text, members)
+    short = record.short and {name: _pascal(key) for name, key in record.short.items()}
+    return Record(record.title, record.text, members, short)
 
 
 def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
@@ -138,6 +139,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
             return read_flag(shape, value)
         case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
+        case Record() if isinstance(value, str):  # the text of a limit
+            return value
         case Record():
             return {rename(key): _translate(shape.members[key].shape, item, rename) for key, item in value.items()}
         case _:

@@ -7,6 +7,8 @@ from attrs import AttrsInstance
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn
 
+from .limit_text import read_limit
+
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
 
@@ -32,4 +34,17 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     mark = {SHADOW: True} if raw.get(SHADOW) else {}
     if "limits" not in rest:
         return rest
-    return {**rest, "limits": {name: {**default, **limit, **mark} for name, limit in rest["limits"].items()}}
+    limits = {name: {**default, **_fields(limit), **mark} for name, limit in rest["limits"].items()}
+    return {**rest, "limits": limits}
+
+
+def short_limits(limit: type[AttrsInstance]) -> None:
+    """Let the plain value of a limit be its text, too: `100/min burst 200`."""
+    structure = make_dict_structure_fn(
+        limit, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+    )
+    CONVERTER.register_structure_hook(limit, lambda raw, model: structure(_fields(raw), model))
+
+
+def _fields(raw: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    return read_limit(raw) if isinstance(raw, str) else raw

@@ -6,7 +6,8 @@ from typing import Final, Literal
 from attrs import AttrsInstance, evolve, field, fields, frozen
 
 from .checks import enforce, keys_only
-from .converter import AHEAD, SHADOW, spread_to_limits
+from .converter import AHEAD, SHADOW, short_limits, spread_to_limits
+from .limit_text import write_limit
 from .naming import NameKind
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
@@ -94,6 +95,11 @@ class LimitDecl:
         enforce(LIMIT, values, "LimitDecl")
 
     @property
+    def text(self) -> str:
+        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map."""
+        return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
+
+    @property
     def usable_burst(self) -> int:
         """The most tokens that a bucket holds: `burst`, less what comes within `ahead` seconds, rounded up."""
         if not self.ahead or not self.capacity:
@@ -101,8 +107,9 @@ class LimitDecl:
         return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
 
 
+short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
-LIMIT: Final = record_of(LimitDecl)
+LIMIT: Final = evolve(record_of(LimitDecl), short={name: name for name in LIMIT_FIELDS})
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
     f"the limits, by name; at least one, at most {MAX_LIMITS}",

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from .converter import CONVERTER
-from .declarations import LIMIT_FIELDS, LimitDecl
+from .declarations import LimitDecl
 from .manifest import LimitsManifest
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|_default_")
@@ -49,9 +48,7 @@ def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:
     if limits:
         yield "limits:"
     for name, limit in limits.items():
-        plain = CONVERTER.unstructure(limit)
-        fields = ", ".join(f"{field}: {json.dumps(plain[field])}" for field in LIMIT_FIELDS if field in plain)
-        yield f"  {_name(name)}: {{{fields}}}"
+        yield f"  {_name(name)}: {limit.text}"
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:

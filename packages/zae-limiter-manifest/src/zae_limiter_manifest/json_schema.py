@@ -4,12 +4,14 @@ It is never stricter than `load`, and cannot express rules between two fields.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+from .limit_text import EXAMPLES, PATTERN
 from .manifest import MANIFEST
 from .naming import NameKind, name_pattern, reserved_names
 from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds, Shape
 
+_SHORT: Final = {"type": "string", "pattern": PATTERN, "examples": EXAMPLES}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -29,6 +31,11 @@ def _records(shape: Shape) -> Iterator[Record]:
 
 
 def _object(record: Record) -> dict[str, Any]:
+    whole = _map(record)
+    return whole if record.short is None else {"description": record.text, "anyOf": [_SHORT, whole]}
+
+
+def _map(record: Record) -> dict[str, Any]:
     return {
         "type": "object",
         "description": record.text,

@@ -99,11 +99,15 @@ class Refill:
 
 @frozen
 class Record:
-    """A map of known keys; its title is the name of its model."""
+    """A map of known keys; its title is the name of its model.
+
+    `short`: it may also be the text of a limit, whose fields are these keys.
+    """
 
     title: str
     text: str
     members: Mapping[str, Member]
+    short: Mapping[str, str] | None = None
 
 
 Shape = Integer | Seconds | Choice | Flag | Anything | Name | NamedMap | Record

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds]"
+LIMIT_FORM: Final = "LIMIT"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
 
@@ -24,14 +24,14 @@ _LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([
 
 
 def parse_limit(text: str) -> "Limit":
-    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit, and ``:ahead=`` has
-    seconds. Raises ``CommandError``.
+    """Return the limit of a text of ``Limit.parse``, or in the notation with colons, ``rpm:100`` or
+    ``tpm:10000/min:15000:shadow:ahead=1``, for a minute if it has no period. Raises ``CommandError``.
     """
     from zae_limiter import Limit, ValidationError
 
     found = _LIMIT.fullmatch(text)
     if found is None:
-        raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000:shadow")
+        return _parse_text(text)
     name, amount, period, burst, mark, ahead = found.groups()
     try:
         return Limit.custom(
@@ -44,6 +44,16 @@ def parse_limit(text: str) -> "Limit":
         )
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
+
+
+def _parse_text(text: str) -> "Limit":
+    from zae_limiter import Limit, ValidationError
+
+    try:
+        return Limit.parse(text)
+    except ValidationError as error:
+        problem = error.problem if error.value == text else str(error)
+        raise CommandError(f"--limit {text!r}: {problem}") from error
 
 
 def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> dict[str, int]:
@@ -84,8 +94,8 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         required=required,
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
-        help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody; :ahead=1 lets a"
-        " process hold tokens for a second. Repeatable.",
+        help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… ahead 1s' lets a process hold tokens for a second,"
+        " '… shadow' counts, but refuses nobody. Repeatable.",
     )
 
 

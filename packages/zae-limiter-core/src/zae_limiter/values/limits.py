@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from ..exceptions import InfrastructureError, ValidationError
+from .limit_text import EXAMPLE, read_limit, write_limit
 from .naming import check_limit_name
 
 MILLI: Final = 1000
@@ -167,6 +168,36 @@ class Limit:
             kind=kind,
             ahead=ahead,
         )
+
+    @classmethod
+    def parse(cls, text: str) -> "Limit":
+        """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k ahead 1s``; ``str`` gives it.
+
+        An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
+        ``day``, or a number of them (``90s``). Raises ``ValidationError``.
+        """
+        name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+        if not colon:
+            raise ValidationError("limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {EXAMPLE}")
+        try:
+            given = read_limit(rest)
+        except ValueError as error:
+            raise ValidationError("limit", text, str(error)) from None
+        return cls.custom(name.strip(), **given)
+
+    @property
+    def text(self) -> str:
+        """The limit without its name, such as ``10k/min burst 20k``; of another kind than a token bucket, all fields.
+
+        ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that is a token bucket.
+        """
+        if self.kind != "token_bucket":
+            plain = self.to_dict()
+            return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
+        return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for ``from_dict``; ``kind`` and ``ahead`` only if not the default."""
