@@ -6,7 +6,7 @@ It does no I/O, and imports no AWS library and no part of the limiter.
 from .addresses import Address, Level, ManagedSet
 from .changes import Action, Change, FieldChange, fingerprint
 from .cloudformation import StackProperties, render_template
-from .declarations import LIMIT_FIELDS, Decl, EntityDecl, LimitDecl, OnUnavailable, ResourceDecl, SystemDecl
+from .declarations import LIMIT_FIELDS, Decl, EntityDecl, LimitDecl, OnUnavailable, RecordDecl, ResourceDecl, SystemDecl
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
 from .dumping import dump
 from .formats import FormatError
@@ -49,6 +49,7 @@ __all__ = [
     "OwnerError",
     "Plan",
     "Problem",
+    "RecordDecl",
     "Request",
     "ResourceDecl",
     "StackProperties",

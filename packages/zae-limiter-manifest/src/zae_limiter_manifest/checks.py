@@ -10,11 +10,25 @@ from typing import Final
 
 from attrs import frozen
 
-from .limit_text import EXAMPLE, read_limit
+from .limit_text import EXAMPLES, read_limit
+from .metadata import find_metadata_problems
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
 from .scalars import OddInteger
-from .shapes import DEFAULT_REFILL_PERIOD_SECONDS, Choice, Flag, Integer, Name, NamedMap, Record, Seconds, Shape
+from .shapes import (
+    DEFAULT_REFILL_PERIOD_SECONDS,
+    Choice,
+    Flag,
+    Integer,
+    JsonMap,
+    Name,
+    NamedMap,
+    Names,
+    Record,
+    Seconds,
+    Shape,
+    Text,
+)
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
@@ -77,14 +91,16 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from _in_table(shape, value, path)
         case Record():
             yield from _in_record(shape, value, path)
+        case Text() | Names() | JsonMap():
+            yield from _in_said(shape, value, path)
         case Flag() if read_flag(shape, value) is None:
             yield Finding(path, f"must be true or false, not {describe(value)}")
 
 
-def enforce(shape: Shape, value: object, name: str) -> None:
-    """Check a value; raises `ManifestError` with its problems, without positions."""
+def enforce(shape: Shape, value: object, name: str, more: Iterable[Finding] = ()) -> None:
+    """Check a value; raises `ManifestError` with its problems and those of `more`, without positions."""
     problems = Problems()
-    for found in find_problems(shape, value):
+    for found in (*find_problems(shape, value), *more):
         problems.note(partial(_placeless, name, found))
     problems.refuse()
 
@@ -165,6 +181,52 @@ def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"{show(value)} {problem}")
 
 
+def _in_said(shape: Text | Names | JsonMap, value: object, path: Path) -> Iterator[Finding]:
+    match shape:
+        case Text():
+            yield from _in_text(shape, value, path)
+        case Names():
+            yield from _in_names(shape, value, path)
+        case JsonMap():
+            yield from _in_metadata(value, path)
+
+
+def _in_text(shape: Text, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, str):
+        yield Finding(path, f"must be a string, not {describe(value)}")
+    elif len(value) > shape.longest:
+        yield Finding(path, f"must have at most {shape.longest} characters, not {len(value)}")
+
+
+def _in_names(shape: Names, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, list):
+        yield Finding(path, f"must be a list of names, not {describe(value)}")
+        return
+    if not shape.least <= len(value) <= shape.most:
+        yield Finding(path, f"must have {shape.most} entry, not {len(value)}" if shape.most == 1 else "is too long")
+    for place, each in enumerate(value):
+        yield from find_problems(Name(shape.kind), each, (*path, place))
+
+
+def _in_metadata(value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, Mapping):
+        yield _no_map(path, value)
+        return
+    if not _is_read(value):  # a part of it has a problem already
+        return
+    for below, problem in find_metadata_problems(value):
+        yield Finding((*path, *below), problem)
+
+
+def _is_read(value: object) -> bool:
+    """Return whether reading found no problem in the value or below."""
+    if isinstance(value, Mapping):
+        return all(_is_read(part) for part in value.values())
+    if isinstance(value, list):
+        return all(map(_is_read, value))
+    return value is not ALREADY_CHECKED and not isinstance(value, Repeated)
+
+
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
         yield _no_map(path, value)
@@ -221,7 +283,7 @@ def _no_map(path: Path, value: object) -> Finding:
 
 
 def _no_limit(path: Path, value: object) -> Finding:
-    return Finding(path, f"must be a limit, not {describe(value)}: a text such as {EXAMPLE}, or a map")
+    return Finding(path, f"must be a limit, not {describe(value)}: a text such as {EXAMPLES[0]}, or a map")
 
 
 def _entries(

@@ -8,12 +8,17 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn
 
 from .limit_text import read_limit
+from .metadata import Metadata
 
+PARENT: Final = "parent"
+PARENTS: Final = "parents"
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
 
 CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
 """Fields that equal their defaults are left out."""
+CONVERTER.register_structure_hook(Metadata, lambda raw, _: Metadata.of(raw))
+CONVERTER.register_unstructure_hook(Metadata, Metadata.to_dict)
 
 
 def spread_to_limits(level: type[AttrsInstance]) -> None:
@@ -36,6 +41,21 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         return rest
     limits = {name: {**default, **_fields(limit), **mark} for name, limit in rest["limits"].items()}
     return {**rest, "limits": limits}
+
+
+def parents_as_list(entity: type[AttrsInstance]) -> None:
+    """Let plain values of an entity have its parent in a list."""
+    structure = make_dict_structure_fn(
+        entity, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+    )
+    CONVERTER.register_structure_hook(entity, lambda raw, model: structure(_one_parent(raw), model))
+
+
+def _one_parent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    if PARENTS not in raw:
+        return raw
+    (parent,) = raw[PARENTS]
+    return {**{key: value for key, value in raw.items() if key != PARENTS}, PARENT: parent}
 
 
 def short_limits(limit: type[AttrsInstance]) -> None:

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from .limit_text import EXAMPLES, PATTERN
 from .manifest import MANIFEST
+from .metadata import MOST_KEYS
 from .naming import NameKind, name_pattern, reserved_names
-from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds, Shape
+from .shapes import Choice, Flag, Integer, JsonMap, Member, Name, NamedMap, Names, Record, Seconds, Shape, Text
 
 _SHORT: Final = {"type": "string", "pattern": PATTERN, "examples": EXAMPLES}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -62,6 +63,8 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"enum": list(shape.words)}
         case Name():
             return {"type": "string", **_name(shape.kind)}
+        case Names() | Text() | JsonMap():
+            return _said(shape)
         case NamedMap():
             least = {"minProperties": shape.least} if shape.least else {}
             most = {"maxProperties": shape.most} if shape.most else {}
@@ -71,6 +74,16 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"$ref": f"#/$defs/{shape.title}"}
         case _:
             raise TypeError(f"no manifest contains {shape!r}")
+
+
+def _said(shape: Names | Text | JsonMap) -> dict[str, Any]:
+    match shape:
+        case Names():
+            names = {"type": "string", **_name(shape.kind)}
+            return {"type": "array", "items": names, "minItems": shape.least, "maxItems": shape.most}
+        case Text():
+            return {"type": "string", "maxLength": shape.longest}
+    return {"type": "object", "maxProperties": MOST_KEYS}
 
 
 def _name(kind: NameKind) -> dict[str, Any]:

@@ -49,6 +49,27 @@ class Flag:
 
 
 @frozen
+class Text:
+    """A text of at most so many characters."""
+
+    longest: int
+
+
+@frozen
+class Names:
+    """A list of valid names of this kind, with `least` to `most` entries."""
+
+    kind: NameKind
+    most: int
+    least: int = 1
+
+
+@frozen
+class JsonMap:
+    """A map of texts to values that JSON has: texts, numbers, booleans, `null`, lists and maps."""
+
+
+@frozen
 class Anything:
     """Any value, without checks."""
 
@@ -110,7 +131,7 @@ class Record:
     short: Mapping[str, str] | None = None
 
 
-Shape = Integer | Seconds | Choice | Flag | Anything | Name | NamedMap | Record
+Shape = Integer | Seconds | Choice | Flag | Text | JsonMap | Anything | Name | Names | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 

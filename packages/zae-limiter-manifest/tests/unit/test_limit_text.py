@@ -52,7 +52,7 @@ def test_a_mistake_names_the_text_and_its_place_and_has_examples(text: str, prob
     [
         (
             "100",
-            "must be a limit, not the integer 100: a text such as 100/min or 10k/min burst 20k or 1_000/day, or a map",
+            "must be a limit, not the integer 100: a text such as 100/min, or a map",
         ),
         ("10/min burst 9", "must be at least the capacity: 9 < 10"),
         ("0/min burst 9", "must be 0, not 9: a capacity of 0 blocks"),

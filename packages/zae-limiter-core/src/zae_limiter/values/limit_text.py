@@ -27,7 +27,7 @@ _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kK
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
 _COMMAS: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
-_LARGE: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
+_LARGE: Final = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _UNITS: Final = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
     **dict.fromkeys(("min", "minute", "minutes"), 60),
@@ -133,7 +133,7 @@ def _read_amount(text: str) -> int:
     if found is None or len(text) > 32:
         raise ValueError(f"{text} is no amount: write whole tokens, such as 100, 10_000, 10k, 1.5M or 2G")
     whole, part, suffix = found[1], found[2] or "", _LARGE[found[3]]
-    tokens, rest = divmod(int(part or 0) * suffix, 10 ** len(part))
+    tokens, rest = divmod(int(part or 0) * suffix, int(f"1{'0' * len(part)}"))
     if rest or (part and not found[3]):
         raise ValueError(f"{text} is not a whole number of tokens")
     return int(whole) * suffix + tokens

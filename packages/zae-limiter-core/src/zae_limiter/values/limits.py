@@ -176,14 +176,14 @@ class Limit:
         An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
         ``day``, or a number of them (``90s``). Raises ``ValidationError``.
         """
-        name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
-        if not colon:
+        name, rest = _named(text)
+        if name is None:
             raise ValidationError("limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {EXAMPLE}")
         try:
-            given = read_limit(rest)
+            values = read_limit(rest)
         except ValueError as error:
             raise ValidationError("limit", text, str(error)) from None
-        return cls.custom(name.strip(), **given)
+        return cls.custom(name.strip(), **values)
 
     @property
     def text(self) -> str:
@@ -191,7 +191,7 @@ class Limit:
 
         ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that is a token bucket.
         """
-        if self.kind != "token_bucket":
+        if self.kind != _SELDOM["kind"]:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
@@ -305,6 +305,12 @@ def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = Fals
             _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
         milli[name] = amount * MILLI
     return milli
+
+
+def _named(text: object) -> tuple[str | None, str]:
+    """Return the name and the rest of a text with a colon, no name for anything else."""
+    name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    return (name if colon else None), rest
 
 
 def _refuse_amount(field: str, amount: object, *, signed: bool) -> None:

@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
 from ..converter import AHEAD, CONVERTER
-from ..declarations import LimitDecl
+from ..declarations import LimitDecl, RecordDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
+from ..problems import show
 from ..protocol import Answer, Failure
 
 NO_CHANGES: Final = "No changes."
@@ -41,15 +42,16 @@ def notes(change: Change, *, beside_drift: bool = False) -> str:
 
 def parts(change: Change) -> list[Part]:
     """Return the differences, limit by limit: `capacity 500 -> 600`."""
-    grouped = groupby(change.fields(), key=lambda each: each.limit)
-    return [_part(change, limit, list(fields)) for limit, fields in grouped]
+    grouped = groupby(change.fields(), key=lambda each: each.limit or each)
+    return [_part(change, limit if isinstance(limit, str) else None, list(fields)) for limit, fields in grouped]
 
 
 def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
     if limit is None:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
-    mark = _mark(*(side.limits.get(limit) if side else None for side in (change.before, change.after)))
+    sides = (None if isinstance(side, RecordDecl) else side for side in (change.before, change.after))
+    mark = _mark(*(side.limits.get(limit) if side else None for side in sides))
     return Part(mark, limit, ", ".join(map(_said, fields)))
 
 
@@ -74,6 +76,10 @@ def _step(each: FieldChange) -> str:
 
 def _value(field: str, value: object) -> str:
     """Return a value of a field as text: `1.5 s` for seconds."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if field == "name":
+        return show(value)
     return f"{value:g} s" if field == AHEAD else str(value)
 
 
@@ -89,9 +95,18 @@ def mode_changes(plan: Plan) -> list[str]:
 
 def live_and_declared(change: Change) -> list[str]:
     """Return the differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
-    grouped = groupby(change.fields(), key=lambda each: each.limit)
-    found = [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
-    return found or [UNCHANGED]
+    grouped = groupby(change.fields(), key=lambda each: each.limit or each)
+    found = [
+        f"{f'{limit}: ' if isinstance(limit, str) else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped
+    ]
+    return found or unchanged(change)
+
+
+def unchanged(change: Change) -> list[str]:
+    """Return the line on a change without differences: of limits, or of an entity itself that is adopted."""
+    if not change.address.is_record:
+        return [UNCHANGED]
+    return ["stays as it is"] if change.action == "update" else []
 
 
 def _apart(each: FieldChange) -> str:
