@@ -1,75 +1,24 @@
 """Check plain values against shapes, and yield every problem. ``source`` adds the positions in a file."""
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from decimal import Decimal
 from functools import partial
-from typing import Final
-
-from attrs import frozen
 
 from .limit_text import EXAMPLES, read_limit
-from .metadata import find_metadata_problems
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
-from .scalars import OddInteger
-from .shapes import (
-    DEFAULT_REFILL_PERIOD_SECONDS,
-    Choice,
-    Flag,
-    Integer,
-    JsonMap,
-    Name,
-    NamedMap,
-    Names,
-    Record,
-    Seconds,
-    Shape,
-    Text,
+from .shapes import DEFAULT_REFILL_PERIOD_SECONDS, Flag, Integer, NamedMap, Record, Seconds, Shape
+from .value_checks import (
+    ALREADY_CHECKED,
+    Finding,
+    Hinted,
+    Repeated,
+    find_value_problems,
+    no_map,
+    read_flag,
+    read_integer,
+    read_seconds,
 )
-
-ALREADY_CHECKED: Final = object()
-"""Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
-
-
-@frozen
-class Repeated:
-    """The values of a repeated key. Each of them is checked."""
-
-    values: list[object]
-
-
-# CloudFormation passes numbers as text, large ones sometimes as 5.0E8.
-_DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
-_DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?")
-_FLAGS: Final = {"true": True, "false": False}
-
-
-@frozen
-class Hinted:
-    """A message that ends with the word that was probably meant. The search for that word is slow, so it runs only in
-    `str`.
-    """
-
-    text: str
-    given: object
-    words: tuple[str, ...]
-    otherwise: str = ""
-
-    def __str__(self) -> str:
-        close = difflib.get_close_matches(self.given[:64], self.words, n=1) if isinstance(self.given, str) else []
-        return f"{self.text}, did you mean `{close[0]}`?" if close else f"{self.text}{self.otherwise}"
-
-
-@frozen
-class Finding:
-    """A problem of the value at a path, or of its key; `str` of the message makes its text."""
-
-    path: Path
-    message: "str | Hinted"
-    on_key: bool = False
 
 
 def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
@@ -81,20 +30,12 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from find_problems(shape, each, (*path, Occurrence(index)))
         return
     match shape:
-        case Integer() | Seconds():
-            yield from _in_number(shape, value, path)
-        case Choice():
-            yield from _in_choice(shape, value, path)
-        case Name():
-            yield from _in_name(shape, value, path)
         case NamedMap():
             yield from _in_table(shape, value, path)
         case Record():
             yield from _in_record(shape, value, path)
-        case Text() | Names() | JsonMap():
-            yield from _in_said(shape, value, path)
-        case Flag() if read_flag(shape, value) is None:
-            yield Finding(path, f"must be true or false, not {describe(value)}")
+        case _:
+            yield from find_value_problems(shape, value, path)
 
 
 def enforce(shape: Shape, value: object, name: str, more: Iterable[Finding] = ()) -> None:
@@ -114,122 +55,9 @@ def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
     return dict.fromkeys(entries, ALREADY_CHECKED)
 
 
-def read_integer(shape: Integer, value: object) -> int | None:
-    """Return the integer of a value, or of its text if the shape allows text; None for anything else."""
-    if type(value) is int:
-        return value
-    if not shape.as_text or not isinstance(value, str) or not _DIGITS.fullmatch(value):
-        return None
-    number = Decimal(value)
-    return int(number) if number == number.to_integral_value() else None
-
-
-def read_seconds(shape: Seconds, value: object) -> float | None:
-    """Return the seconds of a value, or of its text if the shape allows text; None for anything else."""
-    if type(value) in (int, float):
-        return float(value) if abs(value) <= shape.highest else value  # type: ignore[arg-type, return-value]
-    if not shape.as_text or not isinstance(value, str) or not _DECIMAL.fullmatch(value):
-        return None
-    return float(value)
-
-
-def read_flag(shape: Flag, value: object) -> bool | None:
-    """Return the boolean of a value, or of its text if the shape allows text; None for anything else."""
-    if isinstance(value, bool):
-        return value
-    return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
-
-
-def _in_number(shape: Integer | Seconds, value: object, path: Path) -> Iterator[Finding]:
-    yield from _in_integer(shape, value, path) if isinstance(shape, Integer) else _in_seconds(shape, value, path)
-
-
-def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
-    number = read_integer(shape, value)
-    if isinstance(value, OddInteger):
-        yield Finding(path, f"must be an integer in decimal digits, not {show(value.text)}: {value.advice}")
-    elif number is None:
-        yield Finding(path, f"must be an integer, not {describe(value)}")
-    elif number < shape.least:
-        yield Finding(path, f"must be at least {shape.least}, not {show(number)}")
-    elif number > shape.highest:
-        yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
-
-
-def _in_seconds(shape: Seconds, value: object, path: Path) -> Iterator[Finding]:
-    seconds = read_seconds(shape, value)
-    if isinstance(value, OddInteger):
-        yield Finding(path, f"must be in decimal digits, not {show(value.text)}: {value.advice}")
-    elif seconds is None:
-        yield Finding(path, f"must be a number of seconds, not {describe(value)}")
-    elif not 0 <= seconds <= shape.highest:
-        yield Finding(path, f"must be from 0 to {shape.highest} seconds, not {show(value)}")
-    elif seconds != round(seconds, 3):
-        yield Finding(path, f"must have at most three decimals, not {show(value)}")
-
-
-def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str) or value not in shape.words:
-        given = value if isinstance(value, str) else None
-        yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
-
-
-def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str):
-        yield Finding(path, f"must be a string, not {describe(value)}")
-    elif problem := find_name_problem(shape.kind, value):
-        yield Finding(path, f"{show(value)} {problem}")
-
-
-def _in_said(shape: Text | Names | JsonMap, value: object, path: Path) -> Iterator[Finding]:
-    match shape:
-        case Text():
-            yield from _in_text(shape, value, path)
-        case Names():
-            yield from _in_names(shape, value, path)
-        case JsonMap():
-            yield from _in_metadata(value, path)
-
-
-def _in_text(shape: Text, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str):
-        yield Finding(path, f"must be a string, not {describe(value)}")
-    elif len(value) > shape.longest:
-        yield Finding(path, f"must have at most {shape.longest} characters, not {len(value)}")
-
-
-def _in_names(shape: Names, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, list):
-        yield Finding(path, f"must be a list of names, not {describe(value)}")
-        return
-    if not shape.least <= len(value) <= shape.most:
-        yield Finding(path, f"must have {shape.most} entry, not {len(value)}" if shape.most == 1 else "is too long")
-    for place, each in enumerate(value):
-        yield from find_problems(Name(shape.kind), each, (*path, place))
-
-
-def _in_metadata(value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, Mapping):
-        yield _no_map(path, value)
-        return
-    if not _is_read(value):  # a part of it has a problem already
-        return
-    for below, problem in find_metadata_problems(value):
-        yield Finding((*path, *below), problem)
-
-
-def _is_read(value: object) -> bool:
-    """Return whether reading found no problem in the value or below."""
-    if isinstance(value, Mapping):
-        return all(_is_read(part) for part in value.values())
-    if isinstance(value, list):
-        return all(map(_is_read, value))
-    return value is not ALREADY_CHECKED and not isinstance(value, Repeated)
-
-
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield _no_map(path, value)
+        yield no_map(path, value)
         return
     if len(value) < shape.least:
         yield Finding(path, "must not be empty")
@@ -258,7 +86,7 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"{show(value)} {error}")
         return
     if not isinstance(value, Mapping):
-        yield _no_map(path, value) if shape.short is None else _no_limit(path, value)
+        yield no_map(path, value) if shape.short is None else _no_limit(path, value)
         return
     for key, item in value.items():
         member = shape.members.get(key)
@@ -275,11 +103,6 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
             yield from _against_level(shape, value, path, key)
         if isinstance(member.shape, Seconds) and key in value:
             yield from _too_far_ahead(shape, value, path, key)
-
-
-def _no_map(path: Path, value: object) -> Finding:
-    """Yield a problem for a value that is not a map. A whole document may be any file, so show nothing of it."""
-    return Finding(path, f"must be a map, not {describe(value, shown=bool(path))}")
 
 
 def _no_limit(path: Path, value: object) -> Finding:

@@ -11,9 +11,10 @@ import yaml
 from attrs import astuple, field, frozen
 from attrs.validators import instance_of
 
-from .checks import enforce, read_flag, read_integer, read_seconds
+from .checks import enforce
 from .manifest import MANIFEST, LimitsManifest
 from .shapes import Anything, Flag, Integer, Member, NamedMap, Record, Refill, Seconds, Shape
+from .value_checks import read_flag, read_integer, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"

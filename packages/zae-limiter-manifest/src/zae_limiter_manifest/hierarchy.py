@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from .checks import Finding
 from .converter import PARENT, PARENTS
 from .naming import in_nfc
 from .problems import show
+from .value_checks import Finding
 
 _ENTITIES = "entities"
 

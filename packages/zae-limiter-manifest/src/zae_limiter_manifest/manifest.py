@@ -8,7 +8,7 @@ from attrs import field, frozen
 from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
-from .checks import Finding, enforce, find_problems, keys_only
+from .checks import enforce, find_problems, keys_only
 from .converter import CONVERTER
 from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, RecordDecl, ResourceDecl, SystemDecl, canonical
 from .hierarchy import find_tree_problems
@@ -17,6 +17,7 @@ from .problems import show
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
 from .source import Reading, Source, read_source
+from .value_checks import Finding
 
 _UNNAMED: Final = "<manifest>"
 _NOTHING_MANAGED: Final = ManagedSet()

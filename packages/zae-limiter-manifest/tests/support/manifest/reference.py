@@ -10,7 +10,7 @@ from pathlib import Path
 from zae_limiter_manifest import RESERVED_LIMIT_NAMES, StackProperties, load, render_template
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
-from zae_limiter_manifest.shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record, Seconds
+from zae_limiter_manifest.shapes import Choice, Flag, Integer, Member, Name, NamedMap, Names, Record, Seconds, Text
 
 PIECE = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 EXAMPLE = Path(__file__).parents[5] / "examples" / "tenant-alpha.limits.yaml"
@@ -61,6 +61,10 @@ def _shape(member: Member) -> str:
             return choice.alternatives
         case Name():
             return "a name"
+        case Names():
+            return "a list of one name"
+        case Text(longest=longest):
+            return f"at most {longest} characters"
         case _:
             return "a map"
 
