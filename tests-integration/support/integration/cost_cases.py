@@ -47,7 +47,8 @@ WARM = (at.resource_limits, at.take)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 PLACES = {(entity, MODEL): LIMITS for entity in at.ids(1000)}
 CONFIGS = {place: StoredConfig(tuple(limits), fingerprint="0" * 32) for place, limits in PLACES.items()}
-RECORDS = {KEY: StoredEntity(), **{each: StoredEntity(KEY) for each in at.ids(1000)}}
+PARENT_OF_ALL = "acme-corp"
+RECORDS = {PARENT_OF_ALL: StoredEntity(), **{each: StoredEntity(PARENT_OF_ALL) for each in at.ids(1000)}}
 SMALL_STATE = ProvisionerState(True, [MODEL], {KEY: [MODEL]}, owner="cli")
 BIG_STATE = ProvisionerState(managed_entities={entity: [MODEL] for entity in at.ids(1000)})
 STATE_IN_PARTS = ProvisionerState(managed_entities={entity: ["_default_", MODEL] for entity in at.ids(10_000)})
@@ -198,7 +199,7 @@ NAMESPACES = [
     case("put_entity_records", RECORDS, when="1,000 entities below one parent"),
     case(
         "put_entity_records",
-        {each: StoredEntity(KEY, cascade=True) for each in at.ids(1000)},
+        {each: StoredEntity(PARENT_OF_ALL, cascade=True) for each in at.ids(1000)},
         when="1,000 entities, changed",
         before=(called("put_entity_records", RECORDS),),
     ),

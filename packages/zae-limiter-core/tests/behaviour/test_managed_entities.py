@@ -166,4 +166,4 @@ async def test_bad_input_is_refused_before_anything_is_written(world: World, rec
 def test_a_record_is_valid_by_construction() -> None:
     for bad in ({"cascade": True}, {"cascade": 1}, {"parent_id": " "}, {"fingerprint": ""}):
         with pytest.raises(ValidationError):
-            StoredEntity(**bad)  # type: ignore[arg-type]
+            StoredEntity(**bad)

@@ -13,8 +13,9 @@ from attrs.validators import instance_of
 
 from .checks import enforce
 from .manifest import MANIFEST, LimitsManifest
-from .shapes import Anything, Flag, Integer, Member, NamedMap, Record, Refill, Seconds, Shape
-from .value_checks import read_flag, read_integer, read_seconds
+from .metadata import Metadata
+from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Record, Refill, Seconds, Shape
+from .value_checks import read_flag, read_integer, read_json_map, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -87,6 +88,11 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_ImportValue, lambda dumper, value: dumper.represent_scalar("!ImportValue", str(value)))
 
 
+def _as_text(metadata: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    """Return the map, or its JSON if a value is no text: CloudFormation would pass that value as text."""
+    return metadata if all(isinstance(each, str) for each in metadata.values()) else Metadata.of(metadata).text
+
+
 def _pascal(key: str) -> str:
     return "".join(map(str.capitalize, key.split("_")))
 
@@ -104,6 +110,8 @@ def _spelled(shape: Shape) -> Shape:
             return Seconds(shape.highest, as_text=True)
         case Flag():
             return _FLAG
+        case JsonMap():
+            return JsonMap(as_text=True)
         case NamedMap():
             return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
@@ -138,6 +146,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
             return read_seconds(shape, value)
         case Flag():
             return read_flag(shape, value)
+        case JsonMap():
+            return _as_text(value) if rename is _pascal else read_json_map(value)
         case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
         case Record() if isinstance(value, str):  # the text of a limit

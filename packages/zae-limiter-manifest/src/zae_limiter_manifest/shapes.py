@@ -66,7 +66,11 @@ class Names:
 
 @frozen
 class JsonMap:
-    """A map of texts to values that JSON has: texts, numbers, booleans, `null`, lists and maps."""
+    """A map of texts to values that JSON has: texts, numbers, booleans, `null`, lists and maps; `as_text` also allows
+    its JSON.
+    """
+
+    as_text: bool = False
 
 
 @frozen

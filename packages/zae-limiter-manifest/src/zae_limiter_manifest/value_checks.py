@@ -1,6 +1,7 @@
 """Check single values against shapes; read those that CloudFormation passes as text. ``checks`` has maps of them."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -72,7 +73,7 @@ def find_value_problems(shape: ValueShape, value: object, path: Path) -> Iterato
         case Names():
             yield from _in_names(shape, value, path)
         case JsonMap():
-            yield from _in_metadata(value, path)
+            yield from _in_metadata(read_json_map(value) if shape.as_text else value, path)
         case Flag() if read_flag(shape, value) is None:
             yield Finding(path, f"must be true or false, not {describe(value)}")
 
@@ -101,6 +102,17 @@ def read_flag(shape: Flag, value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
+
+
+def read_json_map(value: object) -> object:
+    """Return the map in a JSON text; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, dict) else value
 
 
 def _in_number(shape: Integer | Seconds, value: object, path: Path) -> Iterator[Finding]:

@@ -123,8 +123,9 @@ def test_a_number_is_written_in_decimal_digits(number: str, told: str) -> None:
 
 
 def test_a_number_may_have_its_digits_apart() -> None:
-    (limits,) = (decl.limits for _, decl in load("namespace: a\nsystem: {limits: {rpm: {capacity: 1_000}}}").declared())
-    assert limits["rpm"].capacity == 1000
+    system = load("namespace: a\nsystem: {limits: {rpm: {capacity: 1_000}}}").system
+    assert system
+    assert system.limits["rpm"].capacity == 1000
 
 
 def test_a_name_that_looks_like_a_number_is_told_to_stand_in_quotes_and_keeps_its_spelling_there() -> None:

@@ -164,10 +164,16 @@ def test_metadata_survive_yaml(values: dict[str, Any]) -> None:
 def test_a_stack_has_the_tree_in_its_own_spelling() -> None:
     properties = StackProperties(load(TREE)).to_dict()
     assert properties["Entities"]["key-1"]["Parent"] == "acme"
-    assert properties["Entities"]["globex"]["Metadata"] == {"n": 1.0, "seats": 5, "tier": "gold"}
+    assert properties["Entities"]["globex"]["Metadata"] == '{"n":1.0,"seats":5,"tier":"gold"}'
     assert StackProperties.from_dict(properties).manifest == load(TREE)
     properties["Entities"]["key-1"]["Cascade"] = "true"
+    properties["Entities"]["globex"]["Metadata"] = {"n": 1.0, "seats": 5, "tier": "gold"}
     assert StackProperties.from_dict(properties).manifest == load(TREE)
+    for bad in ("{", "[1]", "tier=gold", '{"a": NaN}', "[" * 100_000):
+        properties["Entities"]["acme"] = {"Metadata": bad}
+        with pytest.raises(ManifestError, match=r"Entities.acme.Metadata(.a)?: must be"):
+            StackProperties.from_dict(properties)
+    properties["Entities"]["acme"] = {}
     properties["Entities"]["key-1"]["Parent"] = "nobody"
     with pytest.raises(ManifestError, match=r'entities.key-1.parent: "nobody" is no entity of this file'):
         StackProperties.from_dict(properties)

@@ -119,8 +119,8 @@ def tables(draw: st.DrawFn, manifest: LimitsManifest) -> dict[Address, LiveItem]
         elif made == "by hand":
             table[address] = LiveItem(decl)
         elif made == "changed":
-            other = draw(records if address.is_record else systems if address.level == "system" else resources)
-            table[address] = LiveItem(other, fingerprint(decl))
+            others_there: st.SearchStrategy[Decl] = systems if address.level == "system" else resources
+            table[address] = LiveItem(draw(records if address.is_record else others_there), fingerprint(decl))
     return table
 
 
