@@ -123,4 +123,4 @@ def test_marks_come_back_from_yaml_and_plain_values(manifest: LimitsManifest) ->
 
 def test_an_override_by_shadow_limits_is_shown_with_the_mark() -> None:
     override = LiveOverride(Address("gpt-4", "user-1"), "2026-11-27T18:00:00Z", ResourceDecl({"rpm": SHADOWS}))
-    assert [(part.name, part.text) for part in override_limits(override)] == [("rpm", "capacity 5, shadow")]
+    assert [(part.name, part.text) for part in override_limits(override)] == [("rpm", "5/min shadow")]

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
-from ..converter import AHEAD, CONVERTER
+from ..converter import AHEAD
 from ..declarations import LimitDecl, RecordDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
@@ -41,7 +41,7 @@ def notes(change: Change, *, beside_drift: bool = False) -> str:
 
 
 def parts(change: Change) -> list[Part]:
-    """Return the differences, limit by limit: `capacity 500 -> 600`."""
+    """Return the differences, limit by limit: `capacity 500 -> 600`; a limit that comes or goes is its text."""
     grouped = groupby(change.fields(), key=lambda each: each.limit or each)
     return [_part(change, limit if isinstance(limit, str) else None, list(fields)) for limit, fields in grouped]
 
@@ -51,8 +51,9 @@ def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
     sides = (None if isinstance(side, RecordDecl) else side for side in (change.before, change.after))
-    mark = _mark(*(side.limits.get(limit) if side else None for side in sides))
-    return Part(mark, limit, ", ".join(map(_said, fields)))
+    before, after = (side.limits.get(limit) if side else None for side in sides)
+    only = after if before is None else before if after is None else None
+    return Part(_mark(before, after), limit, ", ".join(map(_said, fields)) if only is None else _whole(only))
 
 
 def _mark(before: object, after: object) -> str:
@@ -121,14 +122,14 @@ def override_note(override: LiveOverride) -> str:
 
 
 def override_limits(override: LiveOverride) -> list[Part]:
-    """Return the limits of an override, each as `capacity 2000`."""
+    """Return the limits of an override, each as its text: `2k/min`."""
     limits = sorted(override.decl.limits.items())
-    return [Part("=", name, _fields_text(limit)) for name, limit in limits]
+    return [Part("=", name, limit.text) for name, limit in limits]
 
 
-def _fields_text(limit: LimitDecl) -> str:
-    fields = CONVERTER.unstructure(limit).items()
-    return ", ".join(name if value is True else f"{name} {_value(name, value)}" for name, value in fields)
+def _whole(limit: LimitDecl) -> str:
+    """Return a limit that comes or goes as its text, with the usable burst, which no manifest has."""
+    return f"{limit.text}, usable burst {limit.usable_burst}" if limit.ahead else limit.text
 
 
 def plan_summary(plan: Plan) -> str:
