@@ -60,9 +60,7 @@ def admitted(limiter: SyncRateLimiter, times: int) -> tuple[int, int]:
 
 
 def test_a_limit_is_tried_then_enforced_by_two_changes_of_a_manifest(deployed: Deployed) -> None:
-    assert "+ rpd: 1/day capacity 10 shadow" in as_text.render_plan(
-        plan_of(deployed, declared(shadow=True))
-    )
+    assert "+ rpd: 1/day capacity 10 shadow" in as_text.render_plan(plan_of(deployed, declared(shadow=True)))
     deployed.ask("apply", declared(shadow=True))
     with deployed.limiter() as limiter:
         assert admitted(limiter, 14) == (14, 4)
