@@ -24,6 +24,7 @@ from zae_limiter import (
     SyncRepository,
     VersionRecord,
 )
+from zae_limiter.values.provisioner import StoredEntity
 
 from .junk import python_junk
 
@@ -80,6 +81,7 @@ ends = st.datetimes(datetime(2023, 11, 14), datetime(2024, 11, 20), timezones=st
     [None, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=timezone(timedelta(hours=-23)))]
 )
 tokens = st.sampled_from([None, Known.LAST_TOKEN, Known.LAST_TOKEN, "?", "a", "2024-01-01T10:00:00.000Z-1"])
+records = st.builds(StoredEntity, st.none() | entities, name=st.none() | st.text(max_size=5))
 metadata = st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)
 
 # By the name of the parameter, where its type says too little; a flag, or a choice of a few words, has its type.
@@ -100,6 +102,8 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "places": st.lists(config_places, max_size=3),
     "changes": st.dictionaries(places, limits, max_size=3),
     "configs": st.dictionaries(config_places, st.none() | configs, max_size=3),
+    "entity_ids": st.lists(entities, max_size=3),
+    "records": st.dictionaries(entities, st.none() | records, max_size=3),
     "by": st.sampled_from(["total_refused", "total_shadowed", "rpm"]),
     "limit": st.sampled_from([1, 2, 1000]),
     "start": times,

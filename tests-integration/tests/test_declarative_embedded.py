@@ -19,6 +19,7 @@ from support.integration.embedded import COMMAND, Embedded, local_stack
 from support.integration.emulators import dynoxide
 from support.integration.fetch import Unavailable
 from support.integration.proxy import Fault, between
+from support.integration.trees import MOVED, TREE, takes
 from zae_limiter import Limit, SyncRepository
 from zae_limiter_manifest import dump, load
 
@@ -93,7 +94,7 @@ def shell(embedded: Embedded, tmp_path: Path) -> Shell:
 
 
 def named(namespace: str, text: str = MANIFEST) -> str:
-    return text.replace("tenant-alpha", namespace)
+    return text.replace("tenant-alpha", namespace).replace("tenant-tree", namespace)
 
 
 @ON_BOTH
@@ -127,6 +128,44 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
         assert repository.get_limits("user-123", "gpt-4") == []
     state = json.loads(shell.run("state", "-N", "tenant-alpha", "-o", "json"))["state"]
     assert (state["owner"], state["lock"], state["managed"]["entities"]) == ("cli", None, {})
+
+
+@ON_BOTH
+def test_a_tree_is_made_from_a_file_and_exported_as_it_is(shell: Shell) -> None:
+    file = shell.file(TREE)
+    planned = shell.run("plan", "-f", file)
+    assert "  + entity key-1\n      + parent: acme\n      + cascade: true\n" in planned
+    assert shell.run("apply", "--yes", "-f", file).endswith("Applied: 6 created, 0 updated, 0 deleted.\n")
+    exported = shell.run("export", "-N", "tenant-tree")
+    assert exported == TREE
+    assert "\nNo changes.\n" in shell.run("plan", "-f", shell.file(exported, "exported.yaml"), "--exit-code")
+    with shell.repository("tenant-tree") as repository:
+        assert takes(repository, "key-1") == ["taken", "taken", "acme"]
+
+
+@ON_BOTH
+def test_a_tree_is_moved_and_removed_and_children_of_others_guard_it(shell: Shell) -> None:
+    file, moved = shell.file(named("tenant-moved", TREE)), shell.file(named("tenant-moved", MOVED), "moved.yaml")
+    shell.run("apply", "--yes", "-f", file)
+    with shell.repository("tenant-moved") as repository:
+        repository.update_entity("key-2", name="by hand")
+        repository.create_entity("by-hand", parent_id="acme")
+        drift = shell.run("diff", "-f", file, "--exit-code", "--unmanaged", code=2)
+        assert '~ entity key-2 (changed out of band)\n      name is "by hand", not declared' in drift
+        assert "  entity by-hand (unmanaged)\n" in drift
+        guarded = "an entity with children can neither be removed nor get a parent: entity acme (1)"
+        assert guarded in shell.error("apply", "--yes", "--allow-deletes", "-f", moved)
+        repository.delete_entity("by-hand")
+        done = shell.run("apply", "--yes", "--allow-deletes", "-f", moved)
+        assert done.endswith("Applied: 1 created, 3 updated, 2 deleted.\n")
+        assert [each.entity_id for each in repository.get_children("globex")] == ["acme", "key-1"]
+        assert repository.get_entity("key-2") is None
+    with shell.repository("tenant-moved") as repository:
+        assert takes(repository, "key-1") == ["globex", "globex", "globex"]
+    state = json.loads(shell.run("state", "-N", "tenant-moved", "-o", "json"))["state"]
+    assert state["managed"]["records"] == ["acme", "globex", "key-1"]
+    shell.run("apply", "--yes", "--allow-deletes", "-f", shell.file("namespace: tenant-moved\n", "empty.yaml"))
+    assert shell.run("export", "-N", "tenant-moved") == "namespace: tenant-moved\n"
 
 
 @ON_MOTO

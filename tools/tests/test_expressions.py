@@ -29,6 +29,9 @@ PLACES: Mapping[str, Place] = {
     "match": "start",
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
+LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
+    ("_LIMIT", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "'[0-9._]+m'"), "whole"
+)
 # All that there are, and where a text has to fit. A new one is added here, and its time is tested from then on.
 LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_cli/connection.py": {"'https?://[^\\\\s/]+(/\\\\S*)?'": "whole"},
@@ -42,6 +45,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_cli/times.py": {"_AGO": "whole"},
     "zae_limiter/engines/dynamodb/aws/endpoint.py": {"partition['regionRegex']": "start"},
     "zae_limiter/flows/records/usage.py": {"_NEXT": "whole"},
+    "zae_limiter/values/limit_text.py": LIMIT_TEXT,
     "zae_limiter/values/naming.py": {"_NAME": "whole", "_NAMESPACE_ID": "whole"},
     "zae_limiter/engines/dynamodb/images.py": {"_WHOLE": "whole"},
     "zae_limiter/runtime/printing.py": {"INVISIBLE": "anywhere"},
@@ -50,9 +54,9 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/schema/stream.py": {"_AT": "whole", "_SERIAL": "whole"},
     "zae_limiter/values/versions.py": {"_VERSION": "whole"},
     "zae_limiter/values/windows.py": {"_ZONE": "whole"},
-    "zae_limiter_manifest/checks.py": {"_DECIMAL": "whole", "_DIGITS": "whole"},
     "zae_limiter_manifest/cloudformation.py": {"_CAPITAL": "anywhere", "_STACK_NAME": "whole"},
-    "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole"},
+    "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole", "_UNPRINTABLE": "anywhere"},
+    "zae_limiter_manifest/limit_text.py": LIMIT_TEXT,
     "zae_limiter_manifest/naming.py": {
         "_PLAIN": "anywhere",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",
@@ -60,6 +64,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
         "'(?!\\\\$RESOURCE:)\\\\S+'": "whole",
     },
     "zae_limiter_manifest/problems.py": {"INVISIBLE": "anywhere", "_PLAIN_KEY": "whole"},
+    "zae_limiter_manifest/value_checks.py": {"_DECIMAL": "whole", "_DIGITS": "whole"},
     "zae_limiter_manifest/render/sections.py": {"_BACKTICKS": "anywhere"},
     "zae_limiter_manifest/scalars.py": {"_DECIMAL": "whole", "_OCTAL": "whole", "_SURROGATE": "anywhere"},
     "zae_limiter_manifest/source.py": {"_LINE_BREAK": "anywhere"},

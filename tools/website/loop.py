@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from zae_limiter_manifest import Address, Decl, LimitsManifest, LiveItem, Plan, compute_diff, fingerprint
+from zae_limiter_manifest import Address, LimitsManifest, LiveItem, Plan, ResourceDecl, compute_diff, fingerprint
 
 from .svg import arrow, box, picture, text
 
@@ -35,7 +35,7 @@ def turns() -> list[Turn]:
         if by_hand is not None:
             live = {PLACE: LiveItem(_declared(by_hand), live[PLACE].fingerprint)}
         plan = compute_diff(desired, live, managed=managed)
-        found.append(Turn(event, capacity, _capacity(live[PLACE].decl) if live else None, _words(plan)))
+        found.append(Turn(event, capacity, _capacity(live[PLACE]) if live else None, _words(plan)))
         live = {PLACE: LiveItem(_declared(capacity), fingerprint(_declared(capacity)))}
         managed = desired.managed_set()
     return found
@@ -46,12 +46,13 @@ def _manifest(capacity: int | None) -> LimitsManifest:
     return LimitsManifest.from_dict({"namespace": "my-app", "resources": limits})
 
 
-def _declared(capacity: int) -> Decl:
-    return dict(_manifest(capacity).declared())[PLACE]
+def _declared(capacity: int) -> ResourceDecl:
+    return _manifest(capacity).resources["gpt-4"]
 
 
-def _capacity(decl: Decl) -> int:
-    return decl.limits["rpm"].capacity
+def _capacity(item: LiveItem) -> int:
+    assert isinstance(item.decl, ResourceDecl)
+    return item.decl.limits["rpm"].capacity
 
 
 def _words(plan: Plan) -> str:

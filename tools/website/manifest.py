@@ -29,12 +29,15 @@ def manifest_page() -> str:
 
 
 def _section(name: str, found: Schema) -> Iterator[str]:
+    *short, found = found.get("anyOf", [found])
     fields = found.get("properties")
     if not fields:
         return
     yield f"## {name}"
     if text := found.get("description"):
         yield str(text)
+    if examples := [example for each in short for example in each["examples"]]:
+        yield f"Or [one text](../manifest.md#a-limit-as-one-text): {', '.join(f'`{each}`' for each in examples)}"
     required = found.get("required", ())
     rows = [_row(field, part, required) for field, part in fields.items()]
     yield "\n".join(["| field | type | | what it is |", "|---|---|---|---|", *rows])

@@ -21,6 +21,7 @@ from zae_limiter import (
     ValidationError,
     VersionRecord,
 )
+from zae_limiter.values.provisioner import StoredEntity
 
 from .api_case import RPM, TPM, ApiCase, refused
 
@@ -261,6 +262,29 @@ async def configs_of_all_levels(api_case: ApiCase) -> None:
     await refused(ValidationError, repository.get_configs([("e ", "r")]), repository.put_configs({("e", " "): config}))
 
 
+async def records_of_entities(api_case: ApiCase) -> None:
+    repository = api_case.repository
+    top, child = StoredEntity(name="n", metadata={"k": [1]}, fingerprint="f"), StoredEntity("p", cascade=True)
+    assert await repository.put_entity_records({"p": top, "a": child, "b": child}) == {}
+    assert await repository.get_entity_records(["p", "a", "none"]) == {"p": replace(top, children=2), "a": child}
+    assert await repository.list_entity_ids() == ["a", "b", "p"]
+    failed = await repository.put_entity_records({"p": None, "b": None, "c": StoredEntity("nobody")})
+    assert {entity: type(error) for entity, error in failed.items()} == {
+        "p": EntityHasChildrenError,
+        "c": EntityNotFoundError,
+    }
+    assert await repository.put_entity_records({"q": StoredEntity(), "a": StoredEntity("q"), "p": None}) == {}
+    assert await repository.get_entity_records(["q", "p"]) == {"q": StoredEntity(children=1)}
+    await repository.put_entity_records({"a": None, "q": None})
+    assert await repository.list_entity_ids() == []
+    await refused(
+        ValidationError,
+        repository.get_entity_records(["e "]),
+        repository.put_entity_records({"e": StoredEntity("e")}),
+        repository.put_entity_records({"e": 5}),  # type: ignore[dict-item]
+    )
+
+
 API_CASES = (
     system_and_resource_limits,
     live_buckets_of_a_level,
@@ -271,4 +295,5 @@ API_CASES = (
     namespaces,
     versions_and_state,
     configs_of_all_levels,
+    records_of_entities,
 )

@@ -314,6 +314,9 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.get_configs([(None, None)]),
         repository.put_configs({(None, "r"): None}),
         repository.list_config_places(),
+        repository.get_entity_records(["e"]),
+        repository.put_entity_records({"e": None}),
+        repository.list_entity_ids(),
     )
 
 

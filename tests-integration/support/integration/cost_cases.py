@@ -10,6 +10,7 @@ from typing import Final
 from zae_limiter import Limit, ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.engines.meter import Meter
 from zae_limiter.testing import ManualClock
+from zae_limiter.values.provisioner import StoredEntity
 from zae_limiter.values.versions import core_version
 
 from . import cost_setup as at
@@ -46,6 +47,8 @@ WARM = (at.resource_limits, at.take)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 PLACES = {(entity, MODEL): LIMITS for entity in at.ids(1000)}
 CONFIGS = {place: StoredConfig(tuple(limits), fingerprint="0" * 32) for place, limits in PLACES.items()}
+PARENT_OF_ALL = "acme-corp"
+RECORDS = {PARENT_OF_ALL: StoredEntity(), **{each: StoredEntity(PARENT_OF_ALL) for each in at.ids(1000)}}
 SMALL_STATE = ProvisionerState(True, [MODEL], {KEY: [MODEL]}, owner="cli")
 BIG_STATE = ProvisionerState(managed_entities={entity: [MODEL] for entity in at.ids(1000)})
 STATE_IN_PARTS = ProvisionerState(managed_entities={entity: ["_default_", MODEL] for entity in at.ids(10_000)})
@@ -231,6 +234,15 @@ NAMESPACES = [
     ),
     case("get_configs", list(CONFIGS), when="1,000 entities", before=(called("put_configs", CONFIGS),)),
     case("list_config_places", when="1,000 entities", before=(called("put_configs", CONFIGS),)),
+    case("put_entity_records", RECORDS, when="1,000 entities below one parent"),
+    case(
+        "put_entity_records",
+        {each: StoredEntity(PARENT_OF_ALL, cascade=True) for each in at.ids(1000)},
+        when="1,000 entities, changed",
+        before=(called("put_entity_records", RECORDS),),
+    ),
+    case("get_entity_records", list(RECORDS), when="1,000 entities", before=(called("put_entity_records", RECORDS),)),
+    case("list_entity_ids", when="1,000 entities", before=(called("put_entity_records", RECORDS),)),
     case("ping"),
 ]
 SECTIONS: Final[Mapping[str, Sequence[Case]]] = {

@@ -1,4 +1,4 @@
-"""Write rates in the notation of the command line."""
+"""Write rates as the texts of limits have them, and know the periods of the short notation of `--limit`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -8,15 +8,14 @@ if TYPE_CHECKING:
 
 PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
-_WORDS: Final = {seconds: word for word, seconds in PERIODS.items()}
-
 
 def rate(limit: "Limit") -> str:
-    """Return a rate as on the command line, which has words for some periods: ``100/min``, ``100/90s``."""
+    """Return the rate at which the tokens of a limit come back: ``100/min``, ``10k/90s``."""
+    from zae_limiter.values.limit_text import write_rate
+
     if limit.kind != "token_bucket":
         return _of_calendar(limit)
-    seconds = limit.refill_period
-    return f"{limit.refill_amount:,}/{_WORDS.get(seconds, f'{seconds}s')}"
+    return write_rate(limit.refill_amount, limit.refill_period)
 
 
 def _of_calendar(limit: "Limit") -> str:

@@ -53,8 +53,8 @@ def test_every_call_is_admitted_or_refused_and_the_waits_are_told(output: str) -
 
 def test_it_tells_the_limits_that_hold_and_what_was_applied(output: str) -> None:
     assert "fast.yaml applied to namespace tenant-alpha: 5 created" in output
-    assert re.search(r"user-123 +its own +rpm 5/min\n", output)
-    assert re.search(r"key-a +gpt-4's +rpm 20/s", output)
+    assert re.search(r"user-123 +its own +rpm: 5/min\n", output)
+    assert re.search(r"key-a +gpt-4's +rpm: 20/sec", output)
 
 
 def test_a_request_that_can_never_pass_is_told_as_such(output: str) -> None:

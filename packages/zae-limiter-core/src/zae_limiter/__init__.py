@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .values.provisioner import ProvisionerLock as ProvisionerLock
     from .values.provisioner import ProvisionerState as ProvisionerState
     from .values.provisioner import StoredConfig as StoredConfig
+    from .values.provisioner import StoredEntity as StoredEntity
     from .values.refusal import RateLimitExceeded as RateLimitExceeded
     from .values.stats import CacheStats as CacheStats
     from .values.stats import StoreStats as StoreStats
@@ -150,6 +151,7 @@ _HOMES = {
     "StoreRefusedError": "exceptions",
     "StoreStats": "values.stats",
     "StoredConfig": "values.provisioner",
+    "StoredEntity": "values.provisioner",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",

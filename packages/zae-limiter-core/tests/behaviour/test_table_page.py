@@ -28,7 +28,7 @@ from zae_limiter.schema.attributes import TOTALS
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
-from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig
+from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig, StoredEntity
 from zae_limiter.values.usage import Refuser
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -240,6 +240,8 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
         managed_system=True,
         managed_resources=["gpt-4"],
         managed_entities={"project": ["gpt-4"]},
+        managed_records=["project"],
+        intended_records=["key"],
         intended_system=True,
         intended_resources=["gpt-5"],
         intended_entities={"key": ["gpt-5"]},
@@ -250,8 +252,15 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
         handled=[HandledEvent("Create 1", ok=True)],
     )
     await repository.put_provisioner_state(small, expected_serial=0)
+    await repository.put_entity_records({"managed": StoredEntity(fingerprint=printed)})
     many = {f"entity-{number}": ["gpt-4"] for number in range(400)}
-    large = ProvisionerState(managed_entities=many, intended_resources=["gpt-5"], intended_entities={"key": ["gpt-5"]})
+    large = ProvisionerState(
+        managed_entities=many,
+        managed_records=["key"],
+        intended_resources=["gpt-5"],
+        intended_entities={"key": ["gpt-5"]},
+        intended_records=["project"],
+    )
     await repository.put_provisioner_state(large, expected_serial=1)
     await repository.put_provisioner_state(ProvisionerState(managed_entities=many), expected_serial=2)
 

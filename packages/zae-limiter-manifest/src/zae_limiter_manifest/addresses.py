@@ -18,7 +18,10 @@ _RANKS: Final = {"system": 0, "resource": 1, "entity": 2}
 
 @frozen(cache_hash=True)
 class Address:
-    """The system level, a resource, or an entity on a resource (`_default_`: on all others); raises `ValueError`."""
+    """The system level, a resource, an entity on a resource (`_default_`: on all others), or an entity itself.
+
+    Raises `ValueError`.
+    """
 
     resource: str | None = field(default=None, converter=optional(in_nfc))
     entity: str | None = field(default=None, converter=optional(in_nfc))
@@ -26,7 +29,8 @@ class Address:
     def __attrs_post_init__(self) -> None:
         if self.entity is not None:
             _check(NameKind.ENTITY, self.entity)
-            _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
+            if self.resource is not None:
+                _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
         elif self.resource is not None:
             _check(NameKind.RESOURCE, self.resource)
 
@@ -38,9 +42,19 @@ class Address:
         return "system" if self.resource is None else "resource"
 
     @property
+    def is_record(self) -> bool:
+        """Whether it is an entity itself: its parent, cascade, name and metadata."""
+        return self.entity is not None and self.resource is None
+
+    @property
     def target(self) -> str | None:
-        """The name below the level: `gpt-4`, `user-123/gpt-4`, `"a/b"/gpt-4`; None for the system. No two share one."""
-        return self.resource if self.entity is None else f"{_unmistakable(self.entity)}/{self.resource}"
+        """The name below the level: `gpt-4`, `user-123/gpt-4`, `user-123`, `"a/b"/gpt-4`; None for the system.
+
+        No two of a level share one.
+        """
+        if self.entity is None or self.resource is None:
+            return self.resource if self.entity is None else _unmistakable(self.entity)
+        return f"{_unmistakable(self.entity)}/{self.resource}"
 
     @property
     def rank(self) -> tuple[int, str, str]:
@@ -83,28 +97,36 @@ def _frozen_sets(entities: Mapping[str, Iterable[str]]) -> SortedMap[frozenset[s
 
 @frozen
 class ManagedSet(Collection[Address]):
-    """A compact set of addresses: the system, resources, and the resources of each entity; iterates in order."""
+    """A compact set of addresses: the system, resources, the resources of each entity, and entities themselves.
+
+    It iterates in order.
+    """
 
     system: bool = False
     resources: frozenset[str] = field(default=frozenset(), converter=_frozen_set)
     entities: Mapping[str, frozenset[str]] = field(default=SortedMap({}), converter=_frozen_sets)
+    records: frozenset[str] = field(default=frozenset(), converter=_frozen_set)
 
     @classmethod
     def of(cls, addresses: Iterable[Address]) -> Self:
         """Return the set of these addresses."""
-        system, resources, entities = False, set(), dict[str, set[str]]()
+        system, resources, entities, records = False, set(), dict[str, set[str]](), set()
         for address in addresses:
-            if address.resource is None:
+            if address.is_record:
+                records.add(str(address.entity))
+            elif address.resource is None:
                 system = True
             elif address.entity is None:
                 resources.add(address.resource)
             else:
                 entities.setdefault(address.entity, set()).add(address.resource)
-        return cls(system=system, resources=resources, entities=entities)
+        return cls(system=system, resources=resources, entities=entities, records=records)
 
     def __contains__(self, address: object) -> bool:
         if not isinstance(address, Address):
             return False
+        if address.is_record:
+            return address.entity in self.records
         if address.resource is None:
             return self.system
         return address.resource in (self.entities.get(address.entity, ()) if address.entity else self.resources)
@@ -113,8 +135,10 @@ class ManagedSet(Collection[Address]):
         if self.system:
             yield Address()
         yield from (Address(resource) for resource in sorted(self.resources))
-        for entity, resources in self.entities.items():
-            yield from (Address(resource, entity) for resource in sorted(resources))
+        for entity in sorted({*self.entities, *self.records}):
+            if entity in self.records:
+                yield Address(None, entity)
+            yield from (Address(resource, entity) for resource in sorted(self.entities.get(entity, ())))
 
     def __len__(self) -> int:
-        return self.system + len(self.resources) + sum(map(len, self.entities.values()))
+        return self.system + len(self.resources) + sum(map(len, self.entities.values())) + len(self.records)

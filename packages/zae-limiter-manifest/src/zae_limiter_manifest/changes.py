@@ -4,10 +4,11 @@
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 from attrs.validators import instance_of
 
 from .addresses import Address
@@ -15,10 +16,12 @@ from .checks import enforce
 from .converter import AHEAD, CONVERTER, SHADOW, WEIGHTS, WINDOW
 from .declarations import (
     LIMIT_FIELDS,
+    RECORD,
     RESOURCE,
     SYSTEM,
     Decl,
     LimitDecl,
+    RecordDecl,
     ResourceDecl,
     SystemDecl,
     WeightsDecl,
@@ -28,13 +31,16 @@ from .declarations import (
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
+_RECORD_KEYS: Final = {"limits": "record", "before": "before_record"}
+
 MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
 NO_WEIGHTS: Final = "none"
 USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of its burst
 
 
 class FieldChange(NamedTuple):
-    """A changed field of a limit, its mode or usable burst, or the system's `on_unavailable` (limit None).
+    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, or a
+    field of an entity itself (its metadata as JSON).
 
     A missing value is None.
     """
@@ -68,7 +74,7 @@ class Change:
     adopted: bool = field(default=False, kw_only=True, validator=instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
-        model = SystemDecl if self.address.level == "system" else ResourceDecl
+        model = _model_at(self.address)
         for side in (self.before, self.after):
             if side is not None and not isinstance(side, model):
                 raise TypeError(f"{self.address} requires a {model.__name__}, not {side!r}")
@@ -89,6 +95,8 @@ class Change:
         return tuple(self._fields())
 
     def _fields(self) -> Iterator[FieldChange]:
+        if self.address.is_record:
+            yield from _compare_records(self.before, self.after)
         before, after = _policy(self.before), _policy(self.after)
         if before != after:
             yield FieldChange(None, ON_UNAVAILABLE, before, after)
@@ -121,12 +129,29 @@ class Change:
         return change
 
 
+def _model_at(address: Address) -> type[Decl]:
+    if address.is_record:
+        return RecordDecl
+    return SystemDecl if address.level == "system" else ResourceDecl
+
+
+def _compare_records(old: Decl | None, new: Decl | None) -> Iterator[FieldChange]:
+    before, after = (each.to_plain() if isinstance(each, RecordDecl) else {} for each in (old, new))
+    for each in fields(RecordDecl):
+        if before.get(each.name) != after.get(each.name):
+            yield FieldChange(None, each.name, _said(before.get(each.name)), _said(after.get(each.name)))
+
+
+def _said(value: object) -> float | str | None:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False) if isinstance(value, dict) else value  # type: ignore[return-value]
+
+
 def _policy(decl: Decl | None) -> str | None:
     return decl.on_unavailable if isinstance(decl, SystemDecl) else None
 
 
 def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:
-    return decl.limits if decl else {}
+    return {} if decl is None or isinstance(decl, RecordDecl) else decl.limits
 
 
 def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterator[FieldChange]:
@@ -171,16 +196,27 @@ def _given(limit: LimitDecl | None) -> dict[str, float]:
 def _side(decl: Decl | None, limits: str, policy: str) -> dict[str, Any]:
     if decl is None:
         return {}
+    if isinstance(decl, RecordDecl):
+        return {_RECORD_KEYS[limits]: decl.to_plain()}
     said = _policy(decl)
     plain = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
     return {limits: plain, **({policy: said} if said else {})}
 
 
 def _read_side(address: Address, raw: Mapping[str, Any], limits: str, policy: str) -> Decl | None:
+    if address.is_record:
+        return _read_record(address, raw, _RECORD_KEYS[limits])
     if limits not in raw:
         return None
     said = {"limits": raw[limits], ON_UNAVAILABLE: raw.get(policy)}
     plain = {key: value for key, value in said.items() if value not in ({}, None)}
-    model: type[Decl] = SystemDecl if address.level == "system" else ResourceDecl
+    model = _model_at(address)
     enforce(SYSTEM if model is SystemDecl else RESOURCE, plain, f"{address}: {limits}")
     return CONVERTER.structure(plain, model)
+
+
+def _read_record(address: Address, raw: Mapping[str, Any], key: str) -> Decl | None:
+    if key not in raw:
+        return None
+    enforce(RECORD, raw[key], f"{address}: {key}")
+    return CONVERTER.structure(raw[key], RecordDecl)

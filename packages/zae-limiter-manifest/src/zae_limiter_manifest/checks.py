@@ -1,74 +1,25 @@
 """Check plain values against shapes, and yield every problem. ``source`` adds the positions in a file."""
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
+from contextlib import suppress
 from functools import partial
-from typing import Final
 
-from attrs import frozen
-
+from .limit_text import EXAMPLES, read_limit
 from .naming import NameKind, find_name_problem, in_nfc
 from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
-from .scalars import OddInteger
-from .shapes import (
-    DEFAULT_REFILL_PERIOD_SECONDS,
-    Choice,
-    Flag,
-    Integer,
-    Name,
-    NamedMap,
-    Number,
-    Record,
-    Seconds,
-    Shape,
-    Window,
-    Zone,
+from .shapes import DEFAULT_REFILL_PERIOD_SECONDS, Flag, Integer, NamedMap, Record, Seconds, Shape
+from .value_checks import (
+    ALREADY_CHECKED,
+    Finding,
+    Hinted,
+    Repeated,
+    find_value_problems,
+    no_map,
+    read_flag,
+    read_integer,
+    read_seconds,
 )
-from .windows import find_window_problem, find_zone_problem, has_no_rate
-
-ALREADY_CHECKED: Final = object()
-"""Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
-
-
-@frozen
-class Repeated:
-    """The values of a repeated key. Each of them is checked."""
-
-    values: list[object]
-
-
-# CloudFormation passes numbers as text, large ones sometimes as 5.0E8.
-_DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
-_DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?")
-_IN_WORDS: Final = {3: "three", 6: "six"}
-_FLAGS: Final = {"true": True, "false": False}
-
-
-@frozen
-class Hinted:
-    """A message that ends with the word that was probably meant. The search for that word is slow, so it runs only in
-    `str`.
-    """
-
-    text: str
-    given: object
-    words: tuple[str, ...]
-    otherwise: str = ""
-
-    def __str__(self) -> str:
-        close = difflib.get_close_matches(self.given[:64], self.words, n=1) if isinstance(self.given, str) else []
-        return f"{self.text}, did you mean `{close[0]}`?" if close else f"{self.text}{self.otherwise}"
-
-
-@frozen
-class Finding:
-    """A problem of the value at a path, or of its key; `str` of the message makes its text."""
-
-    path: Path
-    message: "str | Hinted"
-    on_key: bool = False
+from .windows import has_no_rate
 
 
 def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
@@ -80,24 +31,18 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from find_problems(shape, each, (*path, Occurrence(index)))
         return
     match shape:
-        case Integer() | Seconds() | Number():
-            yield from _in_number(shape, value, path)
-        case Choice():
-            yield from _in_choice(shape, value, path)
         case NamedMap():
             yield from _in_table(shape, value, path)
         case Record():
             yield from _in_record(shape, value, path)
-        case Name() | Window() | Zone():
-            yield from _in_text(shape, value, path)
-        case Flag() if read_flag(shape, value) is None:
-            yield Finding(path, f"must be true or false, not {describe(value)}")
+        case _:
+            yield from find_value_problems(shape, value, path)
 
 
-def enforce(shape: Shape, value: object, name: str) -> None:
-    """Check a value; raises `ManifestError` with its problems, without positions."""
+def enforce(shape: Shape, value: object, name: str, more: Iterable[Finding] = ()) -> None:
+    """Check a value; raises `ManifestError` with its problems and those of `more`, without positions."""
     problems = Problems()
-    for found in find_problems(shape, value):
+    for found in (*find_problems(shape, value), *more):
         problems.note(partial(_placeless, name, found))
     problems.refuse()
 
@@ -111,83 +56,9 @@ def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
     return dict.fromkeys(entries, ALREADY_CHECKED)
 
 
-def read_integer(shape: Integer, value: object) -> int | None:
-    """Return the integer of a value, or of its text if the shape allows text; None for anything else."""
-    if type(value) is int:
-        return value
-    if not shape.as_text or not isinstance(value, str) or not _DIGITS.fullmatch(value):
-        return None
-    number = Decimal(value)
-    return int(number) if number == number.to_integral_value() else None
-
-
-def read_seconds(shape: Seconds | Number, value: object) -> float | None:
-    """Return the number of a value, or of its text if the shape allows text; None for anything else."""
-    if type(value) in (int, float):
-        return float(value) if abs(value) <= shape.highest else value  # type: ignore[arg-type, return-value]
-    if not shape.as_text or not isinstance(value, str) or not _DECIMAL.fullmatch(value):
-        return None
-    return float(value)
-
-
-def read_flag(shape: Flag, value: object) -> bool | None:
-    """Return the boolean of a value, or of its text if the shape allows text; None for anything else."""
-    if isinstance(value, bool):
-        return value
-    return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
-
-
-def _in_number(shape: Integer | Seconds | Number, value: object, path: Path) -> Iterator[Finding]:
-    yield from _in_integer(shape, value, path) if isinstance(shape, Integer) else _in_decimal(shape, value, path)
-
-
-def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
-    number = read_integer(shape, value)
-    if isinstance(value, OddInteger):
-        yield Finding(path, f"must be an integer in decimal digits, not {show(value.text)}: {value.advice}")
-    elif number is None:
-        yield Finding(path, f"must be an integer, not {describe(value)}")
-    elif number < shape.least:
-        yield Finding(path, f"must be at least {shape.least}, not {show(number)}")
-    elif number > shape.highest:
-        yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
-
-
-def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[Finding]:
-    number = read_seconds(shape, value)
-    if isinstance(shape, Seconds):
-        what, unit, decimals = "a number of seconds", " seconds", 3
-    else:
-        what, unit, decimals = "a number", "", shape.decimals
-    if isinstance(value, OddInteger):
-        yield Finding(path, f"must be in decimal digits, not {show(value.text)}: {value.advice}")
-    elif number is None:
-        yield Finding(path, f"must be {what}, not {describe(value)}")
-    elif not 0 <= number <= shape.highest:
-        yield Finding(path, f"must be from 0 to {shape.highest}{unit}, not {show(value)}")
-    elif number != round(number, decimals):
-        yield Finding(path, f"must have at most {_IN_WORDS[decimals]} decimals, not {show(value)}")
-
-
-def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str) or value not in shape.words:
-        given = value if isinstance(value, str) else None
-        yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
-
-
-def _in_text(shape: Name | Window | Zone, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str):
-        yield Finding(path, f"must be a string, not {describe(value)}")
-    elif isinstance(shape, Name):
-        if problem := find_name_problem(shape.kind, value):
-            yield Finding(path, f"{show(value)} {problem}")
-    elif problem := (find_window_problem if isinstance(shape, Window) else find_zone_problem)(value):
-        yield Finding(path, problem)
-
-
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield _no_map(path, value)
+        yield no_map(path, value)
         return
     if len(value) < shape.least:
         yield Finding(path, "must not be empty")
@@ -201,9 +72,22 @@ def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
         yield from find_problems(shape.entry, item, below)
 
 
+def spelled_out(record: Record, value: object) -> object:
+    """Return the map that the text of a limit stands for; any other value as it is. Raises `ValueError`."""
+    if record.short is None or not isinstance(value, str):
+        return value
+    keys = record.short
+    return {keys[name]: field for name, field in read_limit(value).items()}
+
+
 def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
+    try:
+        value = spelled_out(shape, value)
+    except ValueError as error:
+        yield Finding(path, f"{show(value)} {error}")
+        return
     if not isinstance(value, Mapping):
-        yield _no_map(path, value)
+        yield no_map(path, value) if shape.short is None else _no_limit(path, value)
         return
     for key, item in value.items():
         member = shape.members.get(key)
@@ -211,6 +95,11 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
             yield _unknown_key((*path, key), key, shape.members)
         else:
             yield from find_problems(member.shape, item, (*path, key))
+    yield from _between_members(shape, value, path)
+
+
+def _between_members(shape: Record, value: Mapping[object, object], path: Path) -> Iterator[Finding]:
+    """Yield the problems of members with each other, and of missing ones."""
     for key, member in shape.members.items():
         if member.required and key not in value:
             yield Finding(path, f"`{key}` is missing", on_key=True)
@@ -224,9 +113,22 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
         yield Finding((*path, conflicting), problem)
 
 
-def _no_map(path: Path, value: object) -> Finding:
-    """Yield a problem for a value that is not a map. A whole document may be any file, so show nothing of it."""
-    return Finding(path, f"must be a map, not {describe(value, shown=bool(path))}")
+def _no_limit(path: Path, value: object) -> Finding:
+    return Finding(path, f"must be a limit, not {describe(value)}: a text such as {EXAMPLES[0]}, or a map")
+
+
+def _entries(
+    record: Record, value: Mapping[object, object], spread: str
+) -> Iterator[tuple[object, Mapping[object, object]]]:
+    """Yield the entries that are maps, or texts of limits, by name; all others have a problem of their own."""
+    of_entry, entries = record.members[spread].shape, value.get(spread, {})
+    assert isinstance(of_entry, NamedMap)
+    assert isinstance(of_entry.entry, Record), "the limits of a level are records"
+    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+        with suppress(ValueError):
+            limit = spelled_out(of_entry.entry, entry)
+            if isinstance(limit, Mapping):
+                yield name, limit
 
 
 def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
@@ -252,11 +154,10 @@ def _against_level(shape: Record, value: Mapping[object, object], path: Path, ke
     spread = member.spreads_to
     if not spread or not isinstance(member.shape, Flag) or (flag := read_flag(member.shape, value[key])) is None:
         return
-    entries = value.get(spread, {})
     if flag and spread not in value and not shape.members[spread].required:
         yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
-    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
-        own = read_flag(member.shape, entry.get(key)) if isinstance(entry, Mapping) else None
+    for name, entry in _entries(shape, value, spread):
+        own = read_flag(member.shape, entry.get(key))
         if own not in (None, flag):
             said = f"the level has `{key}: {str(flag).lower()}`, which is for all of its `{spread}`"
             yield Finding((*path, spread, name, key), f"must not be {str(own).lower()}: {said}; leave one of them out")
@@ -271,17 +172,16 @@ def _too_far_ahead(shape: Record, value: Mapping[object, object], path: Path, ke
         return
     if member.off is not None and (problem := _leaves_no_token(shape, value, key, seconds)):
         yield Finding((*path, key), problem)
-    entries, spread = value.get(member.spreads_to, {}), member.spreads_to
-    if spread is None or not isinstance(entries, Mapping):
+    spread = member.spreads_to
+    if spread is None or not isinstance(value.get(spread, {}), Mapping):
         return
     of_entry = shape.members[spread].shape
     assert isinstance(of_entry, NamedMap)
     assert isinstance(of_entry.entry, Record), "the limits of a level are records"
     if spread not in value and not shape.members[spread].required:
         yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
-    for name, entry in entries.items():
-        has_own = not isinstance(entry, Mapping) or key in entry
-        if not has_own and (problem := _leaves_no_token(of_entry.entry, entry, key, seconds)):
+    for name, entry in _entries(shape, value, spread):
+        if key not in entry and (problem := _leaves_no_token(of_entry.entry, entry, key, seconds)):
             yield Finding((*path, spread, name), f"has the `{key}` of its level, which {problem}", on_key=True)
 
 

@@ -11,9 +11,11 @@ import yaml
 from attrs import astuple, field, frozen
 from attrs.validators import instance_of
 
-from .checks import enforce, read_flag, read_integer, read_seconds
+from .checks import enforce
 from .manifest import MANIFEST, LimitsManifest
-from .shapes import Anything, Flag, Integer, Member, NamedMap, Number, Record, Refill, Seconds, Shape
+from .metadata import Metadata
+from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Record, Refill, Seconds, Shape
+from .value_checks import read_flag, read_integer, read_json_map, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -86,6 +88,11 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_ImportValue, lambda dumper, value: dumper.represent_scalar("!ImportValue", str(value)))
 
 
+def _as_text(metadata: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    """Return the map, or its JSON if a value is no text: CloudFormation would pass that value as text."""
+    return metadata if all(isinstance(each, str) for each in metadata.values()) else Metadata.of(metadata).text
+
+
 def _pascal(key: str) -> str:
     return "".join(map(str.capitalize, key.split("_")))
 
@@ -105,6 +112,8 @@ def _spelled(shape: Shape) -> Shape:
             return Number(shape.highest, shape.decimals, as_text=True)
         case Flag():
             return _FLAG
+        case JsonMap():
+            return JsonMap(as_text=True)
         case NamedMap():
             return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
@@ -126,7 +135,8 @@ def _spelled_record(record: Record) -> Record:
         )
         for key, each in record.members.items()
     }
-    return Record(record.title, record.text, members, record.conflicts)
+    short = record.short and {name: _pascal(key) for name, key in record.short.items()}
+    return Record(record.title, record.text, members, conflicts=record.conflicts, short=short)
 
 
 def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
@@ -138,8 +148,12 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
             return read_seconds(shape, value)
         case Flag():
             return read_flag(shape, value)
+        case JsonMap():
+            return _as_text(value) if rename is _pascal else read_json_map(value)
         case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
+        case Record() if isinstance(value, str):  # the text of a limit
+            return value
         case Record():
             return {rename(key): _translate(shape.members[key].shape, item, rename) for key, item in value.items()}
         case _:

@@ -7,8 +7,12 @@ from attrs import AttrsInstance
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn
 
+from .limit_text import read_limit
+from .metadata import Metadata
 from .windows import has_no_rate
 
+PARENT: Final = "parent"
+PARENTS: Final = "parents"
 SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
 WINDOW: Final = "window"
@@ -16,6 +20,8 @@ WEIGHTS: Final = "weights"
 
 CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
 """Fields that equal their defaults are left out."""
+CONVERTER.register_structure_hook(Metadata, lambda raw, _: Metadata.of(raw))
+CONVERTER.register_unstructure_hook(Metadata, Metadata.to_dict)
 
 
 def spread_to_limits(level: type[AttrsInstance]) -> None:
@@ -36,11 +42,36 @@ def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     mark = {SHADOW: True} if raw.get(SHADOW) else {}
     if "limits" not in rest:
         return rest
-    return {
-        **rest,
-        "limits": {name: {**_ahead(limit, default), **limit, **mark} for name, limit in rest["limits"].items()},
-    }
+    limits = {name: _with_those(_fields(limit), default, mark) for name, limit in rest["limits"].items()}
+    return {**rest, "limits": limits}
 
 
-def _ahead(limit: Mapping[str, Any], default: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {} if has_no_rate(limit) else default
+def _with_those(limit: Mapping[str, Any], default: Mapping[str, Any], mark: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**({} if has_no_rate(limit) else default), **limit, **mark}
+
+
+def parents_as_list(entity: type[AttrsInstance]) -> None:
+    """Let plain values of an entity have its parent in a list."""
+    structure = make_dict_structure_fn(
+        entity, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+    )
+    CONVERTER.register_structure_hook(entity, lambda raw, model: structure(_one_parent(raw), model))
+
+
+def _one_parent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    if PARENTS not in raw:
+        return raw
+    (parent,) = raw[PARENTS]
+    return {**{key: value for key, value in raw.items() if key != PARENTS}, PARENT: parent}
+
+
+def short_limits(limit: type[AttrsInstance]) -> None:
+    """Let the plain value of a limit be its text, too: `100/min burst 200`."""
+    structure = make_dict_structure_fn(
+        limit, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+    )
+    CONVERTER.register_structure_hook(limit, lambda raw, model: structure(_fields(raw), model))
+
+
+def _fields(raw: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    return read_limit(raw) if isinstance(raw, str) else raw

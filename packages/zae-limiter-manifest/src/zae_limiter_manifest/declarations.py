@@ -2,30 +2,38 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
+from attrs.converters import optional
 
-from .checks import ALREADY_CHECKED, enforce, keys_only
-from .converter import AHEAD, SHADOW, WEIGHTS, spread_to_limits
-from .naming import NameKind
+from .checks import enforce, keys_only
+from .converter import AHEAD, CONVERTER, PARENTS, SHADOW, WEIGHTS, parents_as_list, short_limits, spread_to_limits
+from .limit_text import write_limit
+from .metadata import Metadata
+from .naming import NameKind, in_nfc
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
     Choice,
     Flag,
     Integer,
+    JsonMap,
     Member,
+    Name,
     NamedMap,
+    Names,
     Number,
     Record,
     Refill,
     Seconds,
+    Text,
     Window,
     Zone,
     about,
     record_of,
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
+from .value_checks import ALREADY_CHECKED
 from .windows import KINDS, LAST_START, UTC, find_conflicts
 
 OnUnavailable = Literal["allow", "block", "share"]
@@ -35,6 +43,7 @@ MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 MAX_AHEAD_SECONDS: Final = 3600
 MAX_WEIGHT: Final = 1_000_000
 MAX_LIMITS: Final = 32  # of one bucket
+LONGEST_NAME: Final = 256
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
 _AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
@@ -182,6 +191,16 @@ class LimitDecl:
         enforce(LIMIT, values, "LimitDecl")
 
     @property
+    def text(self) -> str:
+        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. Of a limit that
+        has no such text, the map on one line.
+        """
+        if self.kind != "token_bucket" or self.weights is not None:
+            plain = CONVERTER.unstructure(self)
+            return f"{{{', '.join(f'{name}: {json.dumps(plain[name])}' for name in LIMIT_FIELDS if name in plain)}}}"
+        return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
+
+    @property
     def usable_burst(self) -> int:
         """The most tokens that a bucket holds: `burst`, less what comes within `ahead` seconds, rounded up."""
         if not self.ahead or not self.capacity:
@@ -189,8 +208,9 @@ class LimitDecl:
         return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
 
 
+short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
-LIMIT: Final = evolve(record_of(LimitDecl), conflicts=find_conflicts)
+LIMIT: Final = evolve(record_of(LimitDecl), conflicts=find_conflicts, short={name: name for name in LIMIT_FIELDS})
 _OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
@@ -243,10 +263,41 @@ spread_to_limits(ResourceDecl)
 
 
 @frozen
+class RecordDecl:
+    """What is declared of an entity itself: its parent, whether its acquires take from the parent, name, metadata."""
+
+    parent: str | None = field(
+        default=None,
+        converter=optional(in_nfc),
+        metadata=about(Name(NameKind.ENTITY), "the entity above it, which this file declares, too"),
+    )
+    cascade: bool = field(
+        default=False, metadata=about(Flag(), "`true`: an acquire of the entity also takes from its parent")
+    )
+    name: str | None = field(default=None, metadata=about(Text(LONGEST_NAME), "a name for people"))
+    metadata: Metadata = field(
+        default=Metadata(), metadata=about(JsonMap(), "what you want to know of it, by key: texts, or other JSON")
+    )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what differs from the defaults."""
+        plain: dict[str, Any] = CONVERTER.unstructure(self)
+        return plain
+
+
+RECORD: Final = record_of(RecordDecl)
+
+
+@frozen
 class EntityDecl:
-    """The limits of one entity; raises `ManifestError`."""
+    """One entity: itself, and its limits; raises `ManifestError`.
+
+    `cascade` is None unless it is said. The entity itself is declared if anything is said of it, or if it has no
+    limits: one that only has limits stays as it is (see `LimitsManifest.declared`).
+    """
 
     resources: Mapping[str, ResourceDecl] = field(
+        default=SortedMap({}),
         converter=freeze_names,
         validator=values_are(ResourceDecl),
         metadata=about(
@@ -254,15 +305,53 @@ class EntityDecl:
             "its limits by resource, `_default_` for all others; at least one",
         ),
     )
+    parent: str | None = field(
+        default=None, kw_only=True, converter=optional(in_nfc), metadata=fields(RecordDecl).parent.metadata
+    )
+    cascade: bool | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).cascade.metadata)
+    name: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).name.metadata)
+    metadata: Metadata = field(default=Metadata(), kw_only=True, metadata=fields(RecordDecl).metadata.metadata)
 
     def __attrs_post_init__(self) -> None:
-        enforce(ENTITY, {"resources": keys_only(self.resources)}, "EntityDecl")
+        if self.cascade is False and (self.record != RecordDecl() or not self.resources):
+            object.__setattr__(self, "cascade", None)  # it says no more than the rest
+        said = {"parent": self.parent, "cascade": self.cascade, "name": self.name}
+        values = {key: value for key, value in said.items() if value is not None}
+        own = {"resources": keys_only(self.resources)} if self.resources else {}
+        metadata = {} if self.metadata == Metadata() else {"metadata": self.metadata.to_dict()}
+        enforce(ENTITY, {**own, **values, **metadata}, "EntityDecl")
+
+    @property
+    def record(self) -> RecordDecl:
+        """What is declared of the entity itself, if anything is."""
+        return RecordDecl(self.parent, bool(self.cascade), self.name, self.metadata)
+
+    @property
+    def says_record(self) -> bool:
+        """Whether the section declares the entity itself, and not only its limits."""
+        return not self.resources or self.cascade is not None or self.record != RecordDecl()
+
+    @classmethod
+    def of(cls, record: RecordDecl | None, resources: Mapping[str, ResourceDecl]) -> Self:
+        """Return the section that declares exactly this, `record` None for the limits alone."""
+        if record is None:
+            return cls(resources)
+        return cls(resources, parent=record.parent, cascade=record.cascade, name=record.name, metadata=record.metadata)
 
 
-ENTITY: Final = record_of(EntityDecl)
+def _entity() -> Record:
+    """Return the shape of an entity, whose parent may also be a list: see `converter`."""
+    record = record_of(EntityDecl)
+    parents = Member(Names(NameKind.ENTITY, most=1), "the same as a list, of one entity today")
+    members = {key: record.members[key] for key in ("parent", "cascade", "name", "metadata", "resources")}
+    return evolve(record, members={"parent": members.pop("parent"), PARENTS: parents, **members})
 
-Decl = SystemDecl | ResourceDecl
-"""The declaration of one address: of the system, of a resource, or of an entity on a resource."""
+
+ENTITY: Final = _entity()
+parents_as_list(EntityDecl)
+
+Decl = SystemDecl | ResourceDecl | RecordDecl
+"""The declaration of one address: of the system, of a resource, of an entity on a resource, or of an entity itself."""
 
 
 def canonical(decl: Decl) -> str:
@@ -272,6 +361,8 @@ def canonical(decl: Decl) -> str:
     equal those of earlier releases.
     """
     lines = []
+    if isinstance(decl, RecordDecl):
+        return f"record {json.dumps(decl.to_plain(), sort_keys=True)}"
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")
     lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]

@@ -8,7 +8,7 @@ from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
 from .changes import Change, fingerprint
-from .declarations import Decl, ResourceDecl, SystemDecl
+from .declarations import Decl, RecordDecl, ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
 from .overrides import LiveOverride
 from .plan import Plan
@@ -18,10 +18,14 @@ _NOTHING_MANAGED: Final = ManagedSet()
 
 @frozen
 class LiveItem:
-    """The live limits at an address, and the fingerprint of a provisioner's last write there, None without one."""
+    """What is live at an address, and the fingerprint of a provisioner's last write there, None without one.
 
-    decl: Decl = field(validator=instance_of((SystemDecl, ResourceDecl)))
+    `children`: of an entity itself, the number of entities below it.
+    """
+
+    decl: Decl = field(validator=instance_of((SystemDecl, ResourceDecl, RecordDecl)))
     fingerprint: str | None = field(default=None, validator=optional(instance_of(str)))
+    children: int = field(default=0, kw_only=True)
 
     @property
     def is_as_written(self) -> bool:
@@ -44,7 +48,7 @@ def compute_diff(
     `managed` is the set that the last apply left managed (see `settle_intended`). `live` must contain the items at all
     declared and managed addresses; its other items are counted as unmanaged. `overrides` are only reported.
     """
-    declared = dict(desired.declared())
+    declared = dict(desired.declared(managed))
     gone = [address for address in managed if address not in declared]
     changes = [
         *(_change_of_declared(at, decl, live.get(at), is_managed=at in managed) for at, decl in declared.items()),

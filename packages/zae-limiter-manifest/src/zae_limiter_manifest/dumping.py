@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from .converter import CONVERTER
-from .declarations import LIMIT_FIELDS, LimitDecl
+from .declarations import EntityDecl, LimitDecl
 from .manifest import LimitsManifest
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|_default_")
+_UNPRINTABLE: Final = re.compile(r"[^ -~]")
+_LAST_OF_FOUR_DIGITS: Final = 0xFFFF
 _WORDS: Final = frozenset(
     {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 )  # some YAML readers do not read these as text
@@ -28,30 +29,35 @@ def _lines(manifest: LimitsManifest) -> Iterator[str]:
             yield f"  on_unavailable: {manifest.system.on_unavailable}"
         yield from _indented(_limits(manifest.system.limits))
     yield from _section("resources", {name: _limits(decl.limits) for name, decl in manifest.resources.items()})
-    yield from _section(
-        "entities",
-        {
-            entity: _section("resources", {name: _limits(decl.limits) for name, decl in own.resources.items()})
-            for entity, own in manifest.entities.items()
-        },
-    )
+    yield from _section("entities", {entity: _entity(own) for entity, own in manifest.entities.items()})
+
+
+def _entity(own: EntityDecl) -> Iterator[str]:
+    if own.parent is not None:
+        yield f"parent: {_name(own.parent)}"
+    if own.cascade is not None:
+        yield f"cascade: {_flow(own.cascade)}"
+    if own.name is not None:
+        yield f"name: {_flow(own.name)}"
+    if metadata := own.metadata.to_dict():
+        yield f"metadata: {_flow(metadata)}"
+    yield from _section("resources", {name: _limits(decl.limits) for name, decl in own.resources.items()})
 
 
 def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
     if entries:
         yield f"{title}:"
     for name, lines in entries.items():
-        yield f"  {_name(name)}:"
-        yield from _indented(_indented(lines))
+        content = list(lines)
+        yield f"  {_name(name)}:" if content else f"  {_name(name)}: {{}}"
+        yield from _indented(_indented(content))
 
 
 def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:
     if limits:
         yield "limits:"
     for name, limit in limits.items():
-        plain = CONVERTER.unstructure(limit)
-        fields = ", ".join(f"{field}: {json.dumps(plain[field])}" for field in LIMIT_FIELDS if field in plain)
-        yield f"  {_name(name)}: {{{fields}}}"
+        yield f"  {_name(name)}: {limit.text}"
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -62,3 +68,25 @@ def _name(name: str) -> str:
     """Return a name in YAML, in double quotes if needed; YAML reads those as JSON does."""
     plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def _flow(value: object) -> str:
+    """Return a JSON value in YAML, on one line. YAML 1.1 knows a float by its dot, and more line breaks than JSON."""
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{_flow(key)}: {_flow(part)}' for key, part in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_flow, value))}]"
+        case str():
+            return _UNPRINTABLE.sub(_escaped, json.dumps(value, ensure_ascii=False))
+        case float():
+            digits = repr(value)
+            return digits if "." in digits else digits.replace("e", ".0e")
+    return json.dumps(value)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if found[0].isprintable():
+        return found[0]
+    return f"\\u{code:04X}" if code <= _LAST_OF_FOUR_DIGITS else f"\\U{code:08X}"

@@ -4,13 +4,32 @@ It is never stricter than `load`, and cannot express rules between two fields.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+from .limit_text import EXAMPLES, PATTERN
 from .manifest import MANIFEST
+from .metadata import MOST_KEYS
 from .naming import NameKind, name_pattern, reserved_names
-from .shapes import Choice, Flag, Integer, Member, Name, NamedMap, Number, Record, Seconds, Shape, Window, Zone
+from .shapes import (
+    Choice,
+    Flag,
+    Integer,
+    JsonMap,
+    Member,
+    Name,
+    NamedMap,
+    Names,
+    Number,
+    Record,
+    Seconds,
+    Shape,
+    Text,
+    Window,
+    Zone,
+)
 from .windows import WINDOWS
 
+_SHORT: Final = {"type": "string", "pattern": PATTERN, "examples": EXAMPLES}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -30,6 +49,11 @@ def _records(shape: Shape) -> Iterator[Record]:
 
 
 def _object(record: Record) -> dict[str, Any]:
+    whole = _map(record)
+    return whole if record.short is None else {"description": record.text, "anyOf": [_SHORT, whole]}
+
+
+def _map(record: Record) -> dict[str, Any]:
     return {
         "type": "object",
         "description": record.text,
@@ -54,12 +78,10 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": "boolean"}
         case Choice():
             return {"enum": list(shape.words)}
-        case Window():
-            return {"type": "string", "examples": [*WINDOWS, "0 6 * * MON"]}
-        case Zone():
-            return {"type": "string", "examples": ["UTC", "Europe/Berlin"]}
         case Name():
             return {"type": "string", **_name(shape.kind)}
+        case Names() | Text() | Window() | Zone() | JsonMap():
+            return _said(shape)
         case NamedMap():
             least = {"minProperties": shape.least} if shape.least else {}
             most = {"maxProperties": shape.most} if shape.most else {}
@@ -69,6 +91,20 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"$ref": f"#/$defs/{shape.title}"}
         case _:
             raise TypeError(f"no manifest contains {shape!r}")
+
+
+def _said(shape: Names | Text | Window | Zone | JsonMap) -> dict[str, Any]:
+    match shape:
+        case Window():
+            return {"type": "string", "examples": [*WINDOWS, "0 6 * * MON"]}
+        case Zone():
+            return {"type": "string", "examples": ["UTC", "Europe/Berlin"]}
+        case Names():
+            names = {"type": "string", **_name(shape.kind)}
+            return {"type": "array", "items": names, "minItems": shape.least, "maxItems": shape.most}
+        case Text():
+            return {"type": "string", "maxLength": shape.longest}
+    return {"type": "object", "maxProperties": MOST_KEYS}
 
 
 def _name(kind: NameKind) -> dict[str, Any]:

@@ -8,16 +8,19 @@ from attrs import field, frozen
 from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
-from .checks import Finding, enforce, find_problems, keys_only
+from .checks import enforce, find_problems, keys_only
 from .converter import CONVERTER
-from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, ResourceDecl, SystemDecl, canonical
+from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, RecordDecl, ResourceDecl, SystemDecl, canonical
+from .hierarchy import find_tree_problems
 from .naming import NameKind
 from .problems import show
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
 from .source import Reading, Source, read_source
+from .value_checks import Finding
 
 _UNNAMED: Final = "<manifest>"
+_NOTHING_MANAGED: Final = ManagedSet()
 
 
 def _unless_empty(system: SystemDecl | None) -> SystemDecl | None:
@@ -50,12 +53,19 @@ class LimitsManifest:
         kw_only=True,
         converter=freeze_names,
         validator=values_are(EntityDecl),
-        metadata=about(NamedMap(NameKind.ENTITY, ENTITY), "the limits of single entities, by their ids"),
+        metadata=about(NamedMap(NameKind.ENTITY, ENTITY), "single entities and their limits, by their ids"),
     )
 
     def __attrs_post_init__(self) -> None:
         names = {"resources": keys_only(self.resources), "entities": keys_only(self.entities)}
-        enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest")
+        tree = {
+            entity: {
+                key: value for key, value in (("parent", decl.parent), ("cascade", decl.cascade)) if value is not None
+            }
+            for entity, decl in self.entities.items()
+        }
+        found = find_tree_problems({"entities": tree})
+        enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest", found)
 
     @classmethod
     def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
@@ -66,7 +76,7 @@ class LimitsManifest:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
         """Return the manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
-        enforce(MANIFEST, raw, name)
+        enforce(MANIFEST, raw, name, find_tree_problems(raw))
         return CONVERTER.structure(raw, cls)
 
     @classmethod
@@ -75,6 +85,7 @@ class LimitsManifest:
         system: SystemDecl | None = None
         resources: dict[str, ResourceDecl] = {}
         entities: dict[str, dict[str, ResourceDecl]] = {}
+        records: dict[str, RecordDecl] = {}
         for address, decl in declared.items():
             match address, decl:
                 case Address(resource=None), SystemDecl():
@@ -82,10 +93,17 @@ class LimitsManifest:
                 case Address(resource=str(resource), entity=entity), ResourceDecl():
                     own = resources if entity is None else entities.setdefault(entity, {})
                     own[resource] = decl
+                case Address(resource=None, entity=str(entity)), RecordDecl():
+                    records[entity] = decl
                 case _:
                     raise TypeError(f"{decl!r} does not belong at {address}")
-        own_limits = {entity: EntityDecl(own) for entity, own in entities.items()}
-        return cls(namespace, system=system, resources=resources, entities=own_limits)
+        parents = {record.parent for record in records.values()}
+        plain = {entity for entity, record in records.items() if record == RecordDecl() and entity in parents}
+        sections = {
+            entity: EntityDecl.of(None if entity in plain and own else records.get(entity), own)
+            for entity, own in {**{entity: {} for entity in records}, **entities}.items()
+        }
+        return cls(namespace, system=system, resources=resources, entities=sections)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left
@@ -94,23 +112,26 @@ class LimitsManifest:
         plain: dict[str, Any] = CONVERTER.unstructure(self)
         return plain
 
-    def declared(self) -> Iterator[tuple[Address, Decl]]:
-        """Yield all declarations, in order: system, resources, entities, each by name."""
+    def declared(self, managed: ManagedSet = _NOTHING_MANAGED) -> Iterator[tuple[Address, Decl]]:
+        """Yield all declarations, in order: system, resources, entities, each by name.
+
+        An entity itself is declared if its section says anything of it or has no limits, if it is a parent of another,
+        and if it is among the `managed`: so a section that has lost its `parent` moves the entity to the top.
+        """
         if self.system:
             yield Address(), self.system
         for resource, decl in self.resources.items():
             yield Address(resource), decl
+        parents = {each.parent for each in self.entities.values()}
         for entity, own in self.entities.items():
+            if own.says_record or entity in parents or entity in managed.records:
+                yield Address(None, entity), own.record
             for resource, decl in own.resources.items():
                 yield Address(resource, entity), decl
 
-    def managed_set(self) -> ManagedSet:
-        """Return the addresses that this manifest manages."""
-        return ManagedSet(
-            system=self.system is not None,
-            resources=self.resources,
-            entities={entity: decl.resources for entity, decl in self.entities.items()},
-        )
+    def managed_set(self, managed: ManagedSet = _NOTHING_MANAGED) -> ManagedSet:
+        """Return the addresses that this manifest manages, after an apply that left `managed`."""
+        return ManagedSet.of(address for address, _ in self.declared(managed))
 
     def canonical_hash(self) -> str:
         """Return `sha256:` and hex digits, equal for equal manifests: in any order, with defaults spelled out or
@@ -143,7 +164,7 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Source]:
     read = []
     for name, text in sources:
         source = read_source(text, name, reading)
-        for finding in find_problems(MANIFEST, source.value):
+        for finding in (*find_problems(MANIFEST, source.value), *find_tree_problems(source.value)):
             source.note(finding)
         read.append(source)
     _note_repeated_namespaces(read)

@@ -70,6 +70,31 @@ class Zone:
 
 
 @frozen
+class Text:
+    """A text of at most so many characters."""
+
+    longest: int
+
+
+@frozen
+class Names:
+    """A list of valid names of this kind, with `least` to `most` entries."""
+
+    kind: NameKind
+    most: int
+    least: int = 1
+
+
+@frozen
+class JsonMap:
+    """A map of texts to values that JSON has: texts, numbers, booleans, `null`, lists and maps; `as_text` also allows
+    its JSON.
+    """
+
+    as_text: bool = False
+
+
+@frozen
 class Anything:
     """Any value, without checks."""
 
@@ -123,15 +148,32 @@ class Record:
     """A map of known keys; its title is the name of its model.
 
     `conflicts` yields the keys of a value that do not go with the others, and why.
+    `short`: it may also be the text of a limit, whose fields are these keys.
     """
 
     title: str
     text: str
     members: Mapping[str, Member]
     conflicts: Conflicts | None = None
+    short: Mapping[str, str] | None = None
 
 
-Shape = Integer | Seconds | Number | Choice | Flag | Window | Zone | Anything | Name | NamedMap | Record
+Shape = (
+    Integer
+    | Seconds
+    | Number
+    | Choice
+    | Flag
+    | Window
+    | Zone
+    | Text
+    | JsonMap
+    | Anything
+    | Name
+    | Names
+    | NamedMap
+    | Record
+)
 
 _KEY: Final = "zae_limiter_manifest"
 

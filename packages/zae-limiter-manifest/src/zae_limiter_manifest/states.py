@@ -45,6 +45,7 @@ class StateReport:
                 "system": self.managed.system,
                 "resources": sorted(self.managed.resources),
                 "entities": {entity: sorted(own) for entity, own in self.managed.entities.items()},
+                **({"records": sorted(self.managed.records)} if self.managed.records else {}),
             },
         }
 

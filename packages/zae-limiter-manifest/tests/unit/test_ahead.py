@@ -156,7 +156,7 @@ def test_a_plan_shows_the_seconds_and_what_they_leave_of_the_burst() -> None:
     assert shown(OFF, ON) == ["ahead 0 s -> 1 s, usable burst 100000 -> 98333"]
     assert shown(ON, LimitDecl(100_000, ahead=1.5)) == ["ahead 1 s -> 1.5 s, usable burst 98333 -> 97500"]
     assert shown(ON, OFF) == ["ahead 1 s -> 0 s, usable burst 98333 -> 100000"]
-    assert shown(None, ON) == ["capacity 100000, ahead 1 s, usable burst 98333"]
+    assert shown(None, ON) == ["100k/min ahead 1s, usable burst 98333"]
     assert shown(OFF, LimitDecl(9000)) == ["capacity 100000 -> 9000"]
 
 
@@ -164,7 +164,7 @@ def test_drift_and_overrides_show_seconds() -> None:
     change = Change(Address("gpt-4"), ResourceDecl({"tpm": OFF}), ResourceDecl({"tpm": ON}), drift=True)
     assert live_and_declared(change) == ["tpm: ahead is 0 s, declared 1 s; usable burst is 100000, declared 98333"]
     override = LiveOverride(Address("gpt-4", "user-1"), "2026-11-27T18:00:00Z", ResourceDecl({"tpm": ON}))
-    assert [part.text for part in override_limits(override)] == ["capacity 100000, ahead 1 s"]
+    assert [part.text for part in override_limits(override)] == ["100k/min ahead 1s"]
 
 
 def test_a_change_comes_back_from_json() -> None:

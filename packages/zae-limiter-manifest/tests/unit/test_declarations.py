@@ -3,7 +3,7 @@ import pickle
 import attrs
 import pytest
 
-from zae_limiter_manifest import EntityDecl, LimitDecl, ManifestError, ResourceDecl, SystemDecl
+from zae_limiter_manifest import EntityDecl, LimitDecl, LimitsManifest, ManifestError, ResourceDecl, SystemDecl
 
 LIMITS = {"rpm": LimitDecl(10)}
 
@@ -41,7 +41,7 @@ def test_bad_names_and_empty_maps_are_refused() -> None:
     with pytest.raises(ManifestError, match="limits: must not be empty"):
         ResourceDecl({})
     with pytest.raises(ManifestError, match="resources: must not be empty"):
-        EntityDecl({})
+        LimitsManifest.from_dict({"namespace": "a", "entities": {"u": {"resources": {}}}})
     with pytest.raises(ManifestError, match="must be 1 to 128 printable characters"):
         EntityDecl({"gpt 4": ResourceDecl(LIMITS)})
     with pytest.raises(ManifestError, match="must be `allow`, `block` or `share`"):

@@ -26,6 +26,7 @@ from .conversion import with_sets
 from .deadline import Deadline
 from .live_state import LiveState
 from .locking import new_lock, unlock, wait_for_lock
+from .ordering import write_order
 from .planning import iso_time, make_plan
 from .refusals import Refused, failed_answer
 from .writing import WriteOutcome, write_changes
@@ -98,7 +99,7 @@ class ApplyRun:
         locked = self.repository.put_provisioner_state(self._state_with_intent(live, lock), expected_serial=plan.serial)
         outcome = write_changes(
             self.repository,
-            plan.changes,
+            write_order(plan.changes),
             self.deadline,
             principal=self.options.audited_as(),
             listed_bytes=self.listed_bytes,
@@ -144,7 +145,7 @@ class ApplyRun:
         """
         undone = outcome.undone
         complete = not undone and not outcome.failures
-        after = managed_after(self.manifest.managed_set(), managed, undone)
+        after = managed_after(self.manifest.managed_set(managed), managed, undone)
         owner = self.options.owner if complete else state.owner
         return with_sets(
             state,
@@ -158,7 +159,7 @@ class ApplyRun:
         )
 
     def _new(self, managed: ManagedSet) -> list[Address]:
-        return [address for address in self.manifest.managed_set() if address not in managed]
+        return [address for address in self.manifest.managed_set(managed) if address not in managed]
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:

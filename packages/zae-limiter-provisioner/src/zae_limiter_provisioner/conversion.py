@@ -5,19 +5,20 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
-from zae_limiter.values.provisioner import ConfigPlace
+from zae_limiter.values.provisioner import ConfigPlace, StoredEntity
 from zae_limiter_manifest import (
     LIMIT_FIELDS,
     Address,
-    Decl,
     LimitDecl,
     LiveItem,
     LiveOverride,
     ManagedSet,
+    RecordDecl,
     ResourceDecl,
     SystemDecl,
     fingerprint,
 )
+from zae_limiter_manifest.metadata import Metadata
 
 Kind = Literal["managed", "intended"]
 
@@ -33,7 +34,18 @@ def address_of(place: ConfigPlace) -> Address:
     return Address(resource, entity)
 
 
-def to_stored_config(decl: Decl) -> StoredConfig:
+def to_stored_entity(decl: RecordDecl) -> StoredEntity:
+    """Return the record to store for a declared entity, with its fingerprint."""
+    return StoredEntity(decl.parent, decl.cascade, decl.name, decl.metadata.to_dict(), fingerprint(decl))
+
+
+def live_record(record: StoredEntity) -> LiveItem:
+    """Return a stored record as a live item of the manifest."""
+    decl = RecordDecl(record.parent_id, record.cascade, record.name, Metadata.of(record.metadata))
+    return LiveItem(decl, record.fingerprint, children=record.children)
+
+
+def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     """Return the config to store for a declaration, with its fingerprint."""
     limits = tuple(_limit(name, each) for name, each in decl.limits.items())
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
@@ -60,6 +72,7 @@ def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:
         system=getattr(state, f"{kind}_system"),
         resources=getattr(state, f"{kind}_resources"),
         entities=getattr(state, f"{kind}_entities"),
+        records=getattr(state, f"{kind}_records"),
     )
 
 
@@ -76,6 +89,7 @@ def _fields(kind: Kind, addresses: Iterable[Address]) -> Mapping[str, Any]:
         f"{kind}_system": names.system,
         f"{kind}_resources": tuple(names.resources),
         f"{kind}_entities": {entity: tuple(own) for entity, own in names.entities.items()},
+        f"{kind}_records": tuple(names.records),
     }
 
 

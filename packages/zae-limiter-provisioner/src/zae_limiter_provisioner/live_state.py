@@ -8,7 +8,7 @@ from zae_limiter import ProvisionerState, StoredConfig, SyncRepository
 from zae_limiter.values.provisioner import ConfigPlace
 from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, settle_intended
 
-from .conversion import address_of, address_set, live_item, live_override, place_of
+from .conversion import address_of, address_set, live_item, live_override, live_record, place_of
 
 PLACES_AT_ONCE: Final = 2_000
 
@@ -33,7 +33,7 @@ class LiveState:
     ) -> Self:
         """Read the declared and the managed addresses; without ``state``, read that first."""
         state = state or repository.get_provisioner_state()
-        return cls._read(repository, {place_of(address): None for address in declared}, state)
+        return cls._read(repository, dict.fromkeys(declared), state)
 
     @classmethod
     def with_all_overrides(cls, repository: SyncRepository, declared: Iterable[Address]) -> Self:
@@ -42,7 +42,7 @@ class LiveState:
         Nothing else of the others is kept: a namespace may have any number of limits that no manifest manages.
         """
         live = cls.at(repository, declared := [*declared])
-        known = {place_of(address) for address in (*declared, *live.managed)}
+        known = {place_of(address) for address in (*declared, *live.managed) if not address.is_record}
         others = [place for place in repository.list_config_places() if place[0] is not None and place not in known]
         found = {override.address: override for override in live.overrides}
         for start in range(0, len(others), PLACES_AT_ONCE):
@@ -53,18 +53,21 @@ class LiveState:
     @classmethod
     def everywhere(cls, repository: SyncRepository, declared: Iterable[Address] = ()) -> Self:
         """Read all addresses. A very recent write may be missing, unless its address is declared or managed."""
-        places = {place_of(address): None for address in declared}
         state = repository.get_provisioner_state()
-        return cls._read(repository, places | dict.fromkeys(repository.list_config_places()), state)
+        places = map(address_of, repository.list_config_places())
+        records = (Address(None, entity) for entity in repository.list_entity_ids())
+        return cls._read(repository, dict.fromkeys((*declared, *places, *records)), state)
 
     @classmethod
-    def _read(cls, repository: SyncRepository, places: dict[ConfigPlace, None], state: ProvisionerState) -> Self:
+    def _read(cls, repository: SyncRepository, addresses: dict[Address, None], state: ProvisionerState) -> Self:
         # The state is read first: if its serial is unchanged when the lock is taken, nobody has applied since.
         managed, intended = address_set(state, "managed"), address_set(state, "intended")
-        known = {place_of(address): None for each in (managed, intended) for address in each}
-        found = repository.get_configs([*(places | known)])
+        wanted = [*(addresses | dict.fromkeys((*managed, *intended)))]
+        found = repository.get_configs([place_of(address) for address in wanted if not address.is_record])
         live = {address_of(place): config for place, config in found.items()}
         items = {at: live_item(at, config) for at, config in live.items() if config.limits or config.on_unavailable}
+        records = repository.get_entity_records([str(address.entity) for address in wanted if address.is_record])
+        items |= {Address(None, entity): live_record(record) for entity, record in records.items()}
         return cls(state, items, settle_intended(managed, intended, items), _overrides(found))
 
 

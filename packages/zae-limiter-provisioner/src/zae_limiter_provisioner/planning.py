@@ -19,6 +19,7 @@ from zae_limiter_manifest import (
 
 from .conversion import address_set
 from .live_state import LiveState
+from .ordering import refuse_orphans
 from .refusals import Refused
 
 
@@ -28,7 +29,7 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
         previous_owner = taken_from(live.state.owner, owner, take_over=take_over)
     except OwnerError as error:
         raise Refused("not_owner", str(error)) from error
-    return compute_diff(
+    plan = compute_diff(
         manifest,
         live.items,
         managed=live.managed,
@@ -36,6 +37,8 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
         taken_from=previous_owner,
         overrides=live.overrides,
     )
+    refuse_orphans(plan, live.items)
+    return plan
 
 
 def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from zae_limiter import InfrastructureError, SyncRepository
-from zae_limiter_manifest import Address, Change, Failure
+from zae_limiter import InfrastructureError, SyncRepository, ZAELimiterError
+from zae_limiter_manifest import Address, Change, Failure, RecordDecl
 
-from .conversion import place_of, to_stored_config
+from .conversion import address_of, place_of, to_stored_config, to_stored_entity
 from .deadline import Deadline
 
 CHANGES_PER_BATCH: Final = 200  # eight transactions at once
@@ -65,18 +65,16 @@ class _Batch(NamedTuple):
 
 
 def _write(repository: SyncRepository, batch: _Batch, outcome: WriteOutcome, principal: str) -> None:
-    configs = {
-        place_of(change.address): to_stored_config(change.after) if change.after else None for change in batch.changes
-    }
+    put = _put_records if batch.changes[0].address.is_record else _put_configs
     try:
-        failed = repository.put_configs(configs, principal=principal).failed
+        failed = put(repository, batch.changes, principal)
     except InfrastructureError as error:  # nothing was written, and further batches would fail, too
         outcome.failures.append(Failure("table_failed", str(error)))
         outcome.left += batch.changes
         return
-    reasons = {place: str(problem)[:LONGEST_REASON] for place, problem in failed.items()}
+    reasons = {address: str(problem)[:LONGEST_REASON] for address, problem in failed.items()}
     for change in batch.changes:
-        reason = reasons.get(place_of(change.address))
+        reason = reasons.get(change.address)
         if reason is None:
             outcome.made.append(change)
         else:
@@ -84,11 +82,37 @@ def _write(repository: SyncRepository, batch: _Batch, outcome: WriteOutcome, pri
     outcome.listed_bytes += batch.listed_bytes + sum(map(len, reasons.values()))
 
 
+def _put_configs(
+    repository: SyncRepository, changes: Sequence[Change], principal: str
+) -> dict[Address, InfrastructureError]:
+    """Write limits; return the error of each address that failed. Raises `InfrastructureError`."""
+    after = {change.address: change.after for change in changes}
+    configs = {
+        place_of(address): None if decl is None or isinstance(decl, RecordDecl) else to_stored_config(decl)
+        for address, decl in after.items()
+    }
+    failed = repository.put_configs(configs, principal=principal).failed
+    return {address_of(place): problem for place, problem in failed.items()}
+
+
+def _put_records(
+    repository: SyncRepository, changes: Sequence[Change], principal: str
+) -> dict[Address, ZAELimiterError]:
+    """Write entities themselves, in this order; return the error of each that failed. Raises `InfrastructureError`."""
+    records = {
+        str(change.address.entity): to_stored_entity(change.after) if isinstance(change.after, RecordDecl) else None
+        for change in changes
+    }
+    failed = repository.put_entity_records(records, principal=principal)
+    return {Address(None, entity): problem for entity, problem in failed.items()}
+
+
 def _batches(changes: Sequence[Change]) -> Iterator[_Batch]:
     batch, total = list[Change](), 0
     for change in changes:
         size = len(json.dumps(change.to_dict()))
-        if batch and (len(batch) == CHANGES_PER_BATCH or total + size > BYTES_PER_BATCH):
+        is_other_kind = batch and batch[-1].address.is_record != change.address.is_record
+        if is_other_kind or (batch and (len(batch) == CHANGES_PER_BATCH or total + size > BYTES_PER_BATCH)):
             yield _Batch(batch, total)
             batch, total = [], 0
         batch.append(change)

@@ -47,7 +47,7 @@ def test_an_override_is_no_drift_and_no_change_and_every_form_shows_it() -> None
     [override] = diff.overrides
     note = f"entity e/r (override until {override.until})"
     for text in (as_text.render_plan(before), as_text.render_drift(diff)):
-        assert f"  = {note}\n      rpm: capacity 50\n" in text
+        assert f"  = {note}\n      rpm: 50/min\n" in text
     for text in (as_markdown.render_plan(before), as_markdown.render_drift(diff)):
         assert f"entity `e/r` (override until {override.until})" in text
     for text in (as_json.render_plan(before), as_json.render_drift(diff)):

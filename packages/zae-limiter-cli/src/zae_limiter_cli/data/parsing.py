@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds][:weights=kind=number,...]"
+LIMIT_FORM: Final = "LIMIT"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
 
@@ -28,8 +28,9 @@ _LIMIT: Final = re.compile(
 
 
 def parse_limit(text: str) -> "Limit":
-    """Return one limit; without a period it is for a minute; ``:shadow`` marks a shadow limit, ``:ahead=`` has seconds,
-    and ``:weights=`` has weights by kind. Raises ``CommandError``.
+    """Return the limit of a text of ``Limit.parse``, or in the notation with colons, ``rpm:100`` or
+    ``tpm:10000/min:15000:shadow:ahead=1``, for a minute if it has no period, with weights behind ``:weights=``; or in
+    JSON. Raises ``CommandError``.
     """
     from zae_limiter import Limit, ValidationError
     from zae_limiter.values.weights import Weights
@@ -38,7 +39,7 @@ def parse_limit(text: str) -> "Limit":
         return _parse_json(text)
     found = _LIMIT.fullmatch(text)
     if found is None:
-        raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000:shadow")
+        return _parse_text(text)
     name, amount, period, burst, mark, ahead, weights = found.groups()
     try:
         return Limit.custom(
@@ -67,6 +68,16 @@ def _parse_json(text: str) -> "Limit":
         raise CommandError(f"--limit {text!r}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise CommandError(f"--limit {text!r}: is no JSON: {error}") from error
+
+
+def _parse_text(text: str) -> "Limit":
+    from zae_limiter import Limit, ValidationError
+
+    try:
+        return Limit.parse(text)
+    except ValidationError as error:
+        problem = error.problem if error.value == text else str(error)
+        raise CommandError(f"--limit {text!r}: {problem}") from error
 
 
 def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> dict[str, int]:
@@ -107,9 +118,8 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         required=required,
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
-        help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody; :ahead=1 lets a"
-        " process hold tokens for a second; by :weights=input=1,output=4 usage settles a lease. A calendar limit,"
-        " or a total, is JSON. Repeatable.",
+        help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… ahead 1s' lets a process hold tokens for a second,"
+        " '… shadow' counts, but refuses nobody; a calendar limit, or a total, is JSON. Repeatable.",
     )
 
 

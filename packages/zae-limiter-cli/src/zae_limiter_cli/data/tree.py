@@ -43,12 +43,15 @@ def every_record(repository: "SyncRepository") -> Iterator["Entity"]:
 
 
 def read_forest(repository: "SyncRepository") -> list[Node]:
-    """Return the entities without a parent, by id, each with those below it. All records are in memory."""
+    """Return the entities without a parent, by id, each with those below it; one with several parents is below each.
+    All records are in memory.
+    """
     entities = sorted(every_record(repository), key=lambda each: each.entity_id)
     known = {each.entity_id for each in entities}
     children: dict[str | None, list[Entity]] = {}
     for each in entities:  # a parent that was deleted meanwhile hides nobody
-        children.setdefault(each.parent_id if each.parent_id in known else None, []).append(each)
+        for parent in [parent for parent in each.parent_ids if parent in known] or [None]:
+            children.setdefault(parent, []).append(each)
 
     def node(entity: "Entity") -> Node:
         return Node(entity, tuple(map(node, children.get(entity.entity_id, ()))))
@@ -57,13 +60,17 @@ def read_forest(repository: "SyncRepository") -> list[Node]:
 
 
 def read_below(repository: "SyncRepository", entity_id: str) -> Node:
-    """Return an entity with those below it: a query for each level. Raises ``EntityNotFoundError``."""
+    """Return an entity with all below it: a query for each entity of the tree. Raises ``EntityNotFoundError``."""
     from zae_limiter import EntityNotFoundError
 
     if (entity := repository.get_entity(entity_id)) is None:
         raise EntityNotFoundError(entity_id)
-    below = repository.get_children(entity_id) if entity.parent_id is None else []  # the tree has two levels
-    return Node(entity, tuple(map(Node, below)))
+    return _with_below(repository, entity)
+
+
+def _with_below(repository: "SyncRepository", entity: "Entity") -> Node:
+    below = repository.get_children(entity.entity_id)
+    return Node(entity, tuple(_with_below(repository, each) for each in below))
 
 
 def walk(roots: Sequence[Node], *, symbols: bool) -> Iterator[tuple[str, Node]]:

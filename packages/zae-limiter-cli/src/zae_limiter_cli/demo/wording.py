@@ -5,14 +5,12 @@ from collections.abc import Sequence
 
 from zae_limiter import Limit
 
-from ..rates import rate
 from .events import Event
 
 
 def limit_in_words(limit: Limit) -> str:
-    """Return a limit as text: ``rpm 20/min (burst 25)``."""
-    burst = f" (burst {limit.burst:,})" if limit.burst != limit.refill_amount else ""
-    return f"{limit.name} {rate(limit)}{burst}"
+    """Return a limit as text: ``rpm: 20/min burst 25``."""
+    return str(limit)
 
 
 def limits_in_words(limits: Sequence[Limit]) -> str:

@@ -15,7 +15,7 @@ def test_limits_are_set_in_place_of_those_before_and_shown(table: Table) -> None
     expected = [
         ["LIMIT", "CAPACITY", "BURST", "REFILL"],
         ["rpm", "100", "100", "100/min"],
-        ["tpm", "10,000", "15,000", "10,000/hour"],
+        ["tpm", "10,000", "15,000", "10k/hour"],
     ]
     assert told("system", "set-defaults", "-l", "rpm:100", "-l", "tpm:10000/hour:15000") == expected
     assert told("system", "get-defaults") == expected
@@ -79,7 +79,9 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("system", "set-defaults") == "nothing to set: pass --limit, --on-unavailable, or both"
-    assert refused("system", "set-defaults", "-l", "rpm").startswith("--limit 'rpm': must be name:amount[/sec|")
+    assert refused("system", "set-defaults", "-l", "rpm").startswith(
+        "--limit 'rpm': must be a name and a limit, such as rpm: 100/min"
+    )
     assert refused("system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2").startswith("limits 'rpm': is given twice")
     assert refused("system", "set-defaults", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")
     assert refused("system", "get-defaults", "-N", "nowhere").startswith("there is no namespace 'nowhere'")

@@ -169,7 +169,7 @@ def test_on_a_terminal_what_is_planned_anew_is_asked_about(stack: Stack, answers
 @pytest.mark.parametrize("form", ["json", "markdown"])
 def test_who_is_asked_sees_the_plan_whatever_the_form_of_the_output(stack: Stack, form: str) -> None:
     done = stack.run("apply", "-f", stack.write(ALPHA), "-o", form, input="y\n")
-    assert done.stderr.index("+ resource gpt-4\n      + rpm: capacity 500") < done.stderr.index("Apply? [y/N]")
+    assert done.stderr.index("+ resource gpt-4\n      + rpm: 500/min") < done.stderr.index("Apply? [y/N]")
     assert "Plan:" not in done.stdout
     if form == "json":
         assert json.loads(done.stdout.removeprefix(" y\n"))["kind"] == "applied"  # older click shows what is typed

@@ -31,7 +31,7 @@ def test_a_plan_shows_the_mark_in_words_in_every_form(stack: Stack) -> None:
 def test_an_export_is_applied_without_a_change(stack: Stack) -> None:
     stack.ok("apply", "-y", "-f", stack.write(LEVEL))
     exported = stack.ok("export", "-N", "a")
-    assert exported.count("shadow: true") == 2
+    assert exported.count("/min shadow") == 2
     assert "No changes." in stack.ok("plan", "-f", stack.write(exported))
     assert "No changes." in stack.ok("plan", "-f", stack.write(LEVEL))
 

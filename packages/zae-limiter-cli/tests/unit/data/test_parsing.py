@@ -6,17 +6,15 @@ from zae_limiter import Limit
 from zae_limiter_cli.data.parsing import parse_amounts, parse_limit, parse_metadata
 from zae_limiter_cli.errors import CommandError
 
-FORM = (
-    "must be name:amount[/sec|min|hour|day][:burst][:shadow][:ahead=seconds][:weights=kind=number,...],"
-    " like rpm:100 or tpm:10000/min:15000:shadow"
-)
-
 
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
         ("rpm:100", Limit.per_minute("rpm", 100)),
         ("rpm:100/min", Limit.per_minute("rpm", 100)),
+        ("rpm: 100/min", Limit.per_minute("rpm", 100)),
+        ("tpm: 10k/min burst 20k shadow ahead 1s", Limit.per_minute("tpm", 10_000, burst=20_000, shadow=True, ahead=1)),
+        ("rpd: 1_000/day", Limit.per_day("rpd", 1000)),
         ("rps:5/sec", Limit.per_second("rps", 5)),
         ("rph:5/hour:9", Limit.per_hour("rph", 5, burst=9)),
         ("tokens.in-x_y:5/day", Limit.per_day("tokens.in-x_y", 5)),
@@ -75,7 +73,8 @@ def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> Non
 def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
     with pytest.raises(CommandError) as refusal:
         parse_limit(text)
-    assert str(refusal.value) == f"--limit {text!r}: {FORM}"
+    assert str(refusal.value).startswith(f"--limit {text!r}: ")
+    assert str(refusal.value).endswith("100/min or 10k/min burst 20k or 1_000/day")
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,9 @@ def test_the_summary_says_what_was_let_through_uncounted(stream: io.StringIO) ->
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        (Limit.per_minute("rpm", 20, burst=25), "rpm 20/min (burst 25)"),
-        (Limit.per_second("tpm", 10_000), "tpm 10,000/sec"),
-        (Limit.custom("rpm", 10, refill_amount=2, refill_period=90), "rpm 2/90s (burst 10)"),
+        (Limit.per_minute("rpm", 20, burst=25), "rpm: 20/min burst 25"),
+        (Limit.per_second("tpm", 10_000), "tpm: 10k/sec"),
+        (Limit.custom("rpm", 10, refill_amount=2, refill_period=90), "rpm: 2/90s capacity 10"),
     ],
     ids=lambda case: str(case) if isinstance(case, str) else case.name,
 )

@@ -5,10 +5,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from ..clock.system import Clock
-from ..flows.records import managed_configs, versions
+from ..exceptions import ZAELimiterError
+from ..flows.records import managed_configs, managed_entities, versions
 from ..flows.records import provisioner_state as provisioner
 from ..values.limits import BulkResult
-from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig
+from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig, StoredEntity
 from ..values.versions import VersionRecord
 from ..wiring import iso_time
 from .flow_runner import FlowRunner
@@ -72,3 +73,25 @@ class StateMethods(FlowRunner):
         A very recent change may be missing.
         """
         return await self._run(managed_configs.list_config_places(self.namespace_state))
+
+    async def get_entity_records(self, entity_ids: Sequence[str]) -> dict[str, StoredEntity]:
+        """Return what is stored of these entities, by id; those without a record are left out.
+
+        Reads batches of 100, eight at a time. Raises ``ValidationError``.
+        """
+        return await self._run(managed_entities.get_records(self.namespace_state, entity_ids))
+
+    async def put_entity_records(
+        self, records: Mapping[str, StoredEntity | None], *, principal: str | None = None
+    ) -> dict[str, ZAELimiterError]:
+        """Create, change or remove (``None``) these entities, in this order; return the error of each that failed.
+
+        A removal leaves limits and buckets, and fails where there are children. Transactions of up to 25 entities
+        each, one after the other. Raises ``ValidationError`` before any request.
+        """
+        cause = await self._cause(principal)
+        return await self._run(managed_entities.put_records(self.namespace_state, records, cause))
+
+    async def list_entity_ids(self) -> list[str]:
+        """Return the ids of all entities that have a record, sorted. A very recent change may be missing."""
+        return await self._run(managed_entities.list_ids(self.namespace_state))

@@ -41,11 +41,11 @@ _KINDS: Final = ("managed", "intended")
 
 
 class ManagedPlace(NamedTuple):
-    """A resource, or an entity on a resource, that is managed or intended."""
+    """A resource, an entity on a resource, or an entity itself (without a resource), that is managed or intended."""
 
     kind: str
     entity: str | None
-    resource: str
+    resource: str | None
 
 
 def part_numbers(serial: int, tag: int, count: int) -> list[int]:
@@ -127,6 +127,7 @@ def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
                 entities.setdefault(entity, []).extend(own)
         fields[f"{kind}_resources"] = [resource for each in places for resource in each.resources]
         fields[f"{kind}_entities"] = entities
+        fields[f"{kind}_records"] = [entity for each in places for entity in each.records]
         fields[f"{kind}_system"] = flag({f"{kind}_system": False, **head}, f"{kind}_system")
     return ProvisionerState(
         serial=number(head, SERIAL),
@@ -141,15 +142,17 @@ class _Places(NamedTuple):
 
     resources: list[str]
     entities: dict[str, list[str]]
+    records: list[str]
 
 
 @reads
 def _read_places(item: Item, kind: str) -> _Places:
-    resources, entities = f"{kind}_resources", f"{kind}_entities"
+    resources, entities, records = f"{kind}_resources", f"{kind}_entities", f"{kind}_records"
     found = item.get(entities, {})
     return _Places(
         texts(item.get(resources, []), resources),
         {text({entities: entity}, entities): texts(own, entities) for entity, own in found.items()},
+        texts(item.get(records, []), records),
     )
 
 
@@ -184,10 +187,11 @@ def _pairs(state: ProvisionerState) -> Iterator[ManagedPlace]:
         yield from (ManagedPlace(kind, None, resource) for resource in getattr(state, f"{kind}_resources"))
         for entity, resources in getattr(state, f"{kind}_entities").items():
             yield from (ManagedPlace(kind, entity, resource) for resource in resources)
+        yield from (ManagedPlace(kind, entity, None) for entity in getattr(state, f"{kind}_records"))
 
 
 def _size(pair: ManagedPlace) -> int:
-    return len(f"{pair.entity or ''}{pair.resource}".encode()) + _PAIR_BYTES
+    return len(f"{pair.entity or ''}{pair.resource or ''}".encode()) + _PAIR_BYTES
 
 
 def _chunks(pairs: Iterable[ManagedPlace]) -> Iterator[list[ManagedPlace]]:
@@ -210,6 +214,8 @@ def _place_attributes(pairs: Iterable[ManagedPlace]) -> Item:
     for kind, entity, resource in pairs:
         if entity is None:
             item.setdefault(f"{kind}_resources", []).append(resource)
+        elif resource is None:
+            item.setdefault(f"{kind}_records", []).append(entity)
         else:
             item.setdefault(f"{kind}_entities", {}).setdefault(entity, []).append(resource)
     return item

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from ..exceptions import InfrastructureError, ValidationError
+from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import NamedLimits
 from .naming import check_limit_name
 from .token_usage import TokenUsage
@@ -203,6 +204,37 @@ class Limit(NamedLimits):
             weights=weights,
         )
 
+    @classmethod
+    def parse(cls, text: str) -> "Limit":
+        """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k ahead 1s``; ``str`` gives it.
+
+        An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
+        ``day``, or a number of them (``90s``). Raises ``ValidationError``.
+        """
+        name, rest = _named(text)
+        if name is None:
+            raise ValidationError("limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {EXAMPLE}")
+        try:
+            values = read_limit(rest)
+        except ValueError as error:
+            raise ValidationError("limit", text, str(error)) from None
+        return cls.custom(name.strip(), **values)
+
+    @property
+    def text(self) -> str:
+        """The limit without its name, such as ``10k/min burst 20k``; of another kind than a token bucket, or with
+        weights, all fields.
+
+        ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
+        """
+        if self.kind != _SELDOM["kind"] or self.weights:
+            plain = self.to_dict()
+            return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
+        return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for ``from_dict``; those seldom used only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
@@ -328,6 +360,12 @@ def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = Fals
             _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
         milli[name] = amount * MILLI
     return milli
+
+
+def _named(text: object) -> tuple[str | None, str]:
+    """Return the name and the rest of a text with a colon, no name for anything else."""
+    name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    return (name if colon else None), rest
 
 
 def _refuse_amount(field: str, amount: object, *, signed: bool) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..exceptions import ValidationError
+from .entities import Json
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
 from .overrides import Override
@@ -37,6 +38,31 @@ class StoredConfig:
             raise ValidationError("override", self.override, "must be an Override")
         if self.limits or (self.on_unavailable is None and self.override is None):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
+        if self.fingerprint is not None:
+            _check_text("fingerprint", self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntity:
+    """What is stored of an entity itself: its place in the tree, its name, its metadata.
+
+    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. ``children`` is the
+    number of entities whose parent it is; a write ignores it. Raises ``ValidationError``.
+    """
+
+    parent_id: str | None = None
+    cascade: bool = False
+    name: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    fingerprint: str | None = None
+    children: int = 0
+
+    def __post_init__(self) -> None:
+        if self.parent_id is not None:
+            object.__setattr__(self, "parent_id", check_identifier("parent_id", self.parent_id))
+        _check_truth("cascade", self.cascade)
+        if self.cascade and self.parent_id is None:
+            raise ValidationError("cascade", self.cascade, "needs a parent_id to cascade to")
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)
 
@@ -73,7 +99,8 @@ class ProvisionerLock:
 class ProvisionerState:
     """What a manifest manages in a namespace; ``serial`` 0 means that no manifest was ever applied.
 
-    ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits. ``intended_…`` is what an
+    ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits, ``managed_records`` names the
+    entities whose own records are managed. ``intended_…`` is what an
     apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
     ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
     Raises ``ValidationError``.
@@ -91,6 +118,8 @@ class ProvisionerState:
     owner: str | None = None
     lock: ProvisionerLock | None = None
     handled: Sequence[HandledEvent] = ()
+    managed_records: Sequence[str] = ()
+    intended_records: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name in ("last_applied", "applied_hash", "owner"):
@@ -105,7 +134,11 @@ class ProvisionerState:
         # sorted, so that two states that say the same are equal
         for kind in ("managed", "intended"):
             _check_truth(f"{kind}_system", getattr(self, f"{kind}_system"))
-            for name, checked in ((f"{kind}_resources", _resources), (f"{kind}_entities", _entities)):
+            for name, checked in (
+                (f"{kind}_resources", _resources),
+                (f"{kind}_entities", _entities),
+                (f"{kind}_records", _records),
+            ):
                 object.__setattr__(self, name, checked(name, getattr(self, name)))
 
 
@@ -121,6 +154,12 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
         if not checked[entity]:
             raise ValidationError(name, entity, "must name at least one resource")
     return checked
+
+
+def _records(name: str, entities: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(entities, str) or not isinstance(entities, Iterable):
+        raise ValidationError(name, entities, "must be a list of entities")
+    return tuple(sorted({check_identifier(name, each) for each in entities}))
 
 
 def _resources(name: str, resources: Sequence[str], *, allow_default: bool = False) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from zae_limiter import (
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Item, Put, Scan
 from zae_limiter.testing import ManualClock
+from zae_limiter.values.provisioner import StoredEntity
 
 from .hostile import Damage, HostileStore, HostileTable, SyncHostileStore
 
@@ -128,6 +129,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "get_audit_events": method("get_audit_events", "child"),
     "get_children": method("get_children", "parent"),
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
+    "get_entity_records": method("get_entity_records", ["child", "parent", "nobody"]),
     "get_namespace": method("get_namespace", "other"),
     "get_namespace_audit_events": method("get_namespace_audit_events", START),
     "get_override": method("get_override", "parent", "r"),
@@ -140,6 +142,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "note_applied": method("note_applied", expected_serial=1),
     "purge_namespace": method("purge_namespace", "gone-id"),
     "put_configs": method("put_configs", {("child", "r"): StoredConfig((TPM,)), (None, "r"): None}),
+    "put_entity_records": method("put_entity_records", {"child": StoredEntity("alone"), "parent": None}),
     "put_provisioner_state": method("put_provisioner_state", STATE, expected_serial=1),
     "recover_namespace": method("recover_namespace", "gone-id"),
     "register_namespace": method("register_namespace", "fresh"),

@@ -43,10 +43,11 @@ def _plan_section(plan: Plan) -> Section:
 def _rows(change: Change) -> Iterator[str]:
     item = f"{_item(change.address)}{words.notes(change)}"
     for part in words.parts(change):
-        yield f"| `{part.mark}` | {item} | `{part.name}` | {part.text} |"
+        text = code_in_table(part.text) if change.address.is_record else part.text
+        yield f"| `{part.mark}` | {item} | `{part.name}` | {text} |"
         item = ""
     if item:
-        yield f"| `{words.MARKS[change.action]}` | {item} | | {words.UNCHANGED} |"
+        yield f"| `{words.MARKS[change.action]}` | {item} | | {' '.join(words.unchanged(change))} |"
 
 
 def _override_rows(override: LiveOverride) -> Iterator[str]:
@@ -73,7 +74,9 @@ def _drift_override(override: LiveOverride) -> str:
 
 def _drift_row(change: Change) -> str:
     notes = words.notes(change, beside_drift=True)
-    return f"| {_item(change.address)}{notes} | {'<br>'.join(words.live_and_declared(change))} |"
+    lines = words.live_and_declared(change)
+    shown = map(code_in_table, lines) if change.address.is_record else lines
+    return f"| {_item(change.address)}{notes} | {'<br>'.join(shown)} |"
 
 
 def _applied_section(answer: Answer) -> Section:

@@ -59,7 +59,7 @@ def _plan(plan: Plan) -> Iterator[str]:
         parts = words.parts(change)
         yield from (f"      {part.mark} {part.name}: {part.text}" for part in parts)
         if not parts:
-            yield f"      {words.UNCHANGED}"
+            yield from (f"      {line}" for line in words.unchanged(change))
     yield from _overrides(plan)
     yield words.plan_summary(plan)
     yield from words.remarks(plan)

@@ -5,10 +5,11 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
-from ..converter import AHEAD, CONVERTER
-from ..declarations import LimitDecl
+from ..converter import AHEAD
+from ..declarations import LimitDecl, RecordDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
+from ..problems import show
 from ..protocol import Answer, Failure
 
 NO_CHANGES: Final = "No changes."
@@ -40,17 +41,19 @@ def notes(change: Change, *, beside_drift: bool = False) -> str:
 
 
 def parts(change: Change) -> list[Part]:
-    """Return the differences, limit by limit: `capacity 500 -> 600`."""
-    grouped = groupby(change.fields(), key=lambda each: each.limit)
-    return [_part(change, limit, list(fields)) for limit, fields in grouped]
+    """Return the differences, limit by limit: `capacity 500 -> 600`; a limit that comes or goes is its text."""
+    grouped = groupby(change.fields(), key=lambda each: each.limit or each)
+    return [_part(change, limit if isinstance(limit, str) else None, list(fields)) for limit, fields in grouped]
 
 
 def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
     if limit is None:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
-    mark = _mark(*(side.limits.get(limit) if side else None for side in (change.before, change.after)))
-    return Part(mark, limit, ", ".join(map(_said, fields)))
+    sides = (None if isinstance(side, RecordDecl) else side for side in (change.before, change.after))
+    before, after = (side.limits.get(limit) if side else None for side in sides)
+    only = after if before is None else before if after is None else None
+    return Part(_mark(before, after), limit, ", ".join(map(_said, fields)) if only is None else _whole(only))
 
 
 def _mark(before: object, after: object) -> str:
@@ -74,6 +77,10 @@ def _step(each: FieldChange) -> str:
 
 def _value(field: str, value: object) -> str:
     """Return a value of a field as text: `1.5 s` for seconds."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if field == "name":
+        return show(value)
     return f"{value:g} s" if field == AHEAD else str(value)
 
 
@@ -89,9 +96,18 @@ def mode_changes(plan: Plan) -> list[str]:
 
 def live_and_declared(change: Change) -> list[str]:
     """Return the differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
-    grouped = groupby(change.fields(), key=lambda each: each.limit)
-    found = [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
-    return found or [UNCHANGED]
+    grouped = groupby(change.fields(), key=lambda each: each.limit or each)
+    found = [
+        f"{f'{limit}: ' if isinstance(limit, str) else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped
+    ]
+    return found or unchanged(change)
+
+
+def unchanged(change: Change) -> list[str]:
+    """Return the line on a change without differences: of limits, or of an entity itself that is adopted."""
+    if not change.address.is_record:
+        return [UNCHANGED]
+    return ["stays as it is"] if change.action == "update" else []
 
 
 def _apart(each: FieldChange) -> str:
@@ -106,14 +122,14 @@ def override_note(override: LiveOverride) -> str:
 
 
 def override_limits(override: LiveOverride) -> list[Part]:
-    """Return the limits of an override, each as `capacity 2000`."""
+    """Return the limits of an override, each as its text: `2k/min`."""
     limits = sorted(override.decl.limits.items())
-    return [Part("=", name, _fields_text(limit)) for name, limit in limits]
+    return [Part("=", name, limit.text) for name, limit in limits]
 
 
-def _fields_text(limit: LimitDecl) -> str:
-    fields = {name: getattr(limit, name) for name in CONVERTER.unstructure(limit)}
-    return ", ".join(name if value is True else f"{name} {_value(name, value)}" for name, value in fields.items())
+def _whole(limit: LimitDecl) -> str:
+    """Return a limit that comes or goes as its text, with the usable burst, which no manifest has."""
+    return f"{limit.text}, usable burst {limit.usable_burst}" if limit.ahead else limit.text
 
 
 def plan_summary(plan: Plan) -> str:

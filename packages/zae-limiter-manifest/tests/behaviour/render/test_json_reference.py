@@ -20,6 +20,7 @@ from zae_limiter_manifest import (
     ManagedSet,
     ManifestError,
     Plan,
+    RecordDecl,
     ResourceDecl,
     StateReport,
     SystemDecl,
@@ -39,12 +40,13 @@ WHOLE = ResourceDecl(
 CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),
+    Change(Address(None, "key-1"), RecordDecl("acme"), RecordDecl()),
 )
 OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))
 PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack", overrides=(OVERRIDE,))
 ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
 LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
-STATE = StateReport(ManagedSet(system=True), 7, lock=LOCK)
+STATE = StateReport(ManagedSet(system=True, records=frozenset({"acme"})), 7, lock=LOCK)
 
 
 def documented() -> dict[str, set[str]]:
@@ -82,7 +84,7 @@ def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
         "applied": keys([applied]) - keys([plan]),
         "drift": keys([drift]),
         "change": keys(changes),
-        "limit": keys(limit for each in changes for limit in each["before"].values()),
+        "limit": keys(limit for each in changes for limit in each.get("before", {}).values()),
         "field": keys(field for each in changes for field in each["fields"]),
         "item": keys([*plan["forgotten"], *plan["unmanaged"], *drift["unmanaged"]]),
         "error": keys(applied["errors"]),

@@ -8,16 +8,19 @@ from hypothesis import strategies as st
 
 from zae_limiter_manifest import (
     Address,
+    Decl,
     EntityDecl,
     LimitDecl,
     LimitsManifest,
     LiveItem,
     ManagedSet,
+    RecordDecl,
     ResourceDecl,
     SystemDecl,
     WeightsDecl,
     fingerprint,
 )
+from zae_limiter_manifest.metadata import Metadata
 
 DESIGN = (Path(__file__).parents[5] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 
@@ -72,13 +75,51 @@ systems = st.builds(
 entities = st.builds(
     EntityDecl, st.dictionaries(st.sampled_from(["_default_", *RESOURCES]), resources, min_size=1, max_size=2)
 )
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+metadata = st.builds(
+    Metadata.of, st.dictionaries(texts.filter(bool), json_values, max_size=3) | st.just(dict[str, Any]())
+)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> dict[str, EntityDecl]:
+    """Entities with limits, with places in a tree, or with both."""
+    ids = draw(st.lists(st.sampled_from(ENTITIES), unique=True, max_size=4))
+    tops = draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
+    found = {}
+    for each in ids:
+        parent = draw(st.sampled_from([None, *tops])) if tops and each not in tops else None
+        own = draw(entities).resources if draw(st.booleans()) else {}
+        said = draw(st.sampled_from([None, False])) if own and each not in tops else None
+        found[each] = EntityDecl(
+            own,
+            parent=parent,
+            cascade=draw(st.booleans()) if parent else said,
+            name=draw(st.none() | texts),
+            metadata=draw(metadata),
+        )
+    return found
+
+
 manifests = st.builds(
     LimitsManifest,
     namespaces,
     system=st.none() | systems,
     resources=st.dictionaries(st.sampled_from(RESOURCES), resources, max_size=3),
-    entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3),
+    entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3) | trees(),
 )
+
+
+records = st.builds(RecordDecl, name=texts)
 
 
 @st.composite
@@ -94,8 +135,8 @@ def tables(draw: st.DrawFn, manifest: LimitsManifest) -> dict[Address, LiveItem]
         elif made == "by hand":
             table[address] = LiveItem(decl)
         elif made == "changed":
-            other = draw(systems) if address.level == "system" else draw(resources)
-            table[address] = LiveItem(other, fingerprint(decl))
+            others_there: st.SearchStrategy[Decl] = systems if address.level == "system" else resources
+            table[address] = LiveItem(draw(records if address.is_record else others_there), fingerprint(decl))
     return table
 
 
@@ -108,7 +149,7 @@ def situations(draw: st.DrawFn) -> tuple[LimitsManifest, dict[Address, LiveItem]
     return manifest, table, ManagedSet.of(draw(st.lists(st.sampled_from(candidates))))
 
 
-def written(decl: SystemDecl | ResourceDecl) -> LiveItem:
+def written(decl: Decl) -> LiveItem:
     """As a provisioner leaves it."""
     return LiveItem(decl, fingerprint(decl))
 

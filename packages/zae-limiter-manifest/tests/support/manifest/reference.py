@@ -17,9 +17,11 @@ from zae_limiter_manifest.shapes import (
     Member,
     Name,
     NamedMap,
+    Names,
     Number,
     Record,
     Seconds,
+    Text,
     Window,
     Zone,
 )
@@ -77,6 +79,10 @@ def _shape(member: Member) -> str:
             return "a window"
         case Zone():
             return "a time zone, default `UTC`"
+        case Names():
+            return "a list of one name"
+        case Text(longest=longest):
+            return f"at most {longest} characters"
         case _:
             return "a map"
 

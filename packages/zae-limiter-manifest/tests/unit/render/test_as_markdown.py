@@ -25,9 +25,9 @@ def test_a_plan_is_a_table_under_its_summary() -> None:
         "| | item | limit | change |\n"
         "|---|---|---|---|\n"
         "| `~` | resource `gpt-4` (adopted) | | limits stay as they are |\n"
-        "| `-` | resource `old` (changed out of band) | `rpm` | capacity 10 |\n"
+        "| `-` | resource `old` (changed out of band) | `rpm` | 10/min |\n"
         "| `~` | entity `user-123/gpt-4` | `rpm` | capacity 500 -> 600 |\n"
-        "| `+` |  | `tpm` | capacity 1, burst 2 |\n"
+        "| `+` |  | `tpm` | 1/min burst 2 |\n"
     )
 
 

@@ -34,15 +34,15 @@ SHOWN = """\
 Namespace tenant-alpha
   ~ system
       - on_unavailable: allow
-      + rpm: capacity 5
+      + rpm: 5/min
   + resource gpt-4
-      + rpm: capacity 1000
-      + tpm: capacity 50, burst 75
+      + rpm: 1k/min
+      + tpm: 50/min burst 75
   - resource old (changed out of band)
-      - rpm: capacity 10
+      - rpm: 10/min
   ~ entity user-123/gpt-4
       ~ rpm: capacity 500 -> 600
-      + tpm: capacity 1
+      + tpm: 1/min
 Plan: 1 to create, 2 to update, 1 to delete.
 """
 
@@ -61,7 +61,7 @@ SHADOWED = Change(
 def test_a_change_of_the_mark_of_a_shadow_limit_is_shown_in_words() -> None:
     shown = as_text.render_plan(Plan("a", (SHADOWED,))).splitlines()[2:5]
     assert shown == [
-        "      + new: capacity 7, shadow",
+        "      + new: 7/min shadow",
         "      ~ rpm: shadow -> enforced",
         "      ~ tpm: capacity 5 -> 6, enforced -> shadow",
     ]
@@ -84,7 +84,7 @@ def test_what_is_adopted_or_created_again_is_said() -> None:
         "  ~ resource gpt-4 (adopted)",
         "      limits stay as they are",
         "  + entity user-123/gpt-4 (deleted out of band)",
-        "      + rpm: capacity 1",
+        "      + rpm: 1/min",
     ]
 
 

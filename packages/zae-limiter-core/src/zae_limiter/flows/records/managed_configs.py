@@ -50,7 +50,7 @@ def get_configs(
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
     """Return the stored configs by place, without empty places; read in batches, several at a time."""
     wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
-    found = yield from _read_many(list(wanted))
+    found = yield from read_many(list(wanted))
     now_ms = namespace_state.now()
     configs = ((wanted[key], read_config(item, now_ms)) for key, item in found.items())
     return {place: config for place, config in configs if config is not None}
@@ -77,7 +77,7 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
     ]
 
 
-def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
+def read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
     """Return the items that exist, by key; read keys again, with retries, that a wave left unread."""
     items: dict[Key, Item] = {}
     batches = [tuple(wanted[start : start + KEYS_PER_READ]) for start in range(0, len(wanted), KEYS_PER_READ)]

@@ -1,0 +1,269 @@
+"""Entities themselves: made, moved and removed in an order that holds at each write, and never those of others."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.provisioner.provisions import Killed, World, limits, manifest
+from zae_limiter.flows.records import bulk_configs as bulk
+from zae_limiter.flows.records import managed_entities
+from zae_limiter_manifest import Address, LimitsManifest, dump, load
+
+BEFORE = manifest(
+    entities={
+        "acme": {"name": "Acme"},
+        "globex": {},
+        "key-1": {"parent": "acme", "cascade": True, "resources": {"gpt-4": limits(10)}},
+        "key-2": {"parent": "acme", "metadata": {"tier": "gold"}},
+        "key-3": {"parent": "globex"},
+    }
+)
+AFTER = manifest(  # acme moves below initech, whose children move to it; key-2 and globex go
+    entities={
+        "acme": {"parent": "initech", "cascade": True},
+        "initech": {"metadata": {"seats": 5}},
+        "key-1": {"parent": "initech", "cascade": True, "resources": {"gpt-4": limits(20)}},
+        "key-3": {"resources": {"gpt-4": limits(3)}},
+    },
+)
+AFTERWARDS = manifest(  # what an apply of AFTER leaves: key-3 is managed, and has lost its parent
+    entities={**AFTER.to_dict()["entities"], "key-3": {"cascade": False, "resources": {"gpt-4": limits(3)}}}
+)
+
+
+def counts(world: World) -> dict[str, int]:
+    """The children that each record counts."""
+    repository = world.repository()
+    found = repository.get_entity_records(repository.list_entity_ids())
+    return {entity: record.children for entity, record in found.items()}
+
+
+def tree_holds(world: World) -> None:
+    """Each parent is there, at the top, and counts its children."""
+    repository = world.repository()
+    records = repository.get_entity_records(repository.list_entity_ids())
+    for entity, record in records.items():
+        assert record.children == sum(each.parent_id == entity for each in records.values())
+        assert record.parent_id is None or records[record.parent_id].parent_id is None
+
+
+def test_entities_are_made_moved_and_removed() -> None:
+    world = World()
+    world.apply(BEFORE)
+    assert world.live() == BEFORE
+    assert counts(world) == {"acme": 2, "globex": 1, "key-1": 0, "key-2": 0, "key-3": 0}
+    done: Any = world.apply(AFTER).plan
+    assert (done.created, done.updated, done.deleted) == (2, 4, 2)
+    assert world.live() == AFTERWARDS
+    assert counts(world) == {"acme": 0, "initech": 2, "key-1": 0, "key-3": 0}
+    assert world.repository().get_children("initech")[1].cascade
+    assert world.ask("plan", AFTER).plan.changes == ()  # type: ignore[union-attr]
+    done = world.apply(manifest()).plan
+    assert done.deleted == 6
+    assert world.live() == manifest()
+
+
+def test_what_is_exported_plans_nothing() -> None:
+    world = World()
+    world.apply(BEFORE)
+    exported = world.live()
+    plan: Any = world.ask("plan", load(dump(exported))).plan
+    assert (plan.changes, plan.managed) == ((), 6)
+    assert world.ask("diff", exported).plan.unmanaged == ()  # type: ignore[union-attr]
+
+
+def test_a_tree_made_by_hand_is_exported_and_adopted_unchanged() -> None:
+    world = World()
+    repository = world.repository()
+    repository.create_entity("acme", name="Acme", metadata={"a": [1, True, {"b": None}]})
+    repository.create_entity("key-1", parent_id="acme", cascade=True)
+    repository.create_entity("alone")
+    exported = world.live()
+    assert exported == manifest(
+        entities={
+            "acme": {"name": "Acme", "metadata": {"a": [1, True, {"b": None}]}},
+            "key-1": {"parent": "acme", "cascade": True},
+            "alone": {},
+        }
+    )
+    plan: Any = world.apply(exported).plan
+    assert [(change.adopted, change.fields()) for change in plan.changes] == [(True, ())] * 3
+    assert world.live() == exported
+    assert world.ask("plan", exported).plan.changes == ()  # type: ignore[union-attr]
+
+
+def test_drift_is_told_from_what_is_pending_and_from_what_is_not_managed() -> None:
+    world = World()
+    world.apply(BEFORE)
+    repository = world.repository()
+    repository.update_entity("key-1", parent_id="globex")
+    repository.delete_entity("key-2")
+    repository.create_entity("by-hand", parent_id="acme")
+    plain = BEFORE.to_dict()
+    plain["entities"]["key-3"]["name"] = "three"
+    plan: Any = world.ask("diff", LimitsManifest.from_dict(plain)).plan
+    assert {str(change.address): change.drift for change in plan.changes} == {
+        "entity key-1": True,
+        "entity key-2": True,
+        "entity key-3": False,
+    }
+    assert plan.unmanaged == (Address(None, "by-hand"),)
+    world.apply(BEFORE)
+    assert world.repository().get_entity("by-hand")
+    assert counts(world)["acme"] == 3
+
+
+def test_an_entity_that_only_has_limits_is_left_as_it_is() -> None:
+    world = World()
+    world.repository().create_entity("key-1", name="mine", metadata={"a": "b"})
+    world.apply(manifest(entities={"key-1": {"resources": {"gpt-4": limits(1)}}}))
+    world.apply(manifest(entities={"key-2": {"resources": {"gpt-4": limits(1)}}}))
+    found = world.repository().get_entity("key-1")
+    assert found is not None
+    assert (found.name, found.metadata, found.version) == ("mine", {"a": "b"}, 1)
+    assert world.repository().get_entity("key-2") is None
+
+
+@pytest.mark.parametrize("wanted", [manifest(), manifest(entities={"x": {}, "acme": {"parent": "x"}})])
+def test_children_of_others_guard_their_parent(wanted: LimitsManifest) -> None:
+    world = World()
+    world.apply(manifest(entities={"acme": {}}))
+    world.repository().create_entity("by-hand", parent_id="acme")
+    for action in ("plan", "apply"):
+        (failure,) = world.ask(action, wanted).errors
+        assert failure.code == "has_children"
+        assert "entity acme (1)" in failure.message
+    assert world.live().entities.keys() == {"acme", "by-hand"}
+
+
+def test_a_child_that_comes_between_plan_and_write_fails_its_parent_alone() -> None:
+    world = World()
+    world.apply(BEFORE)
+    store = world.store()
+
+    def hand(operation: Any) -> None:
+        if store.written and type(operation).__name__ == "Transact" and not world.repository().get_entity("late"):
+            world.repository().create_entity("late", parent_id="acme")
+
+    store.fault = hand
+    answer = world.ask("apply", manifest(entities={"globex": {}}), store=store)
+    assert answer.status == "partial"
+    (failure,) = answer.errors
+    assert (failure.address, failure.code) == (Address(None, "acme"), "not_written")
+    assert "children" in failure.message
+    tree_holds(world)
+    assert world.repository().get_children("acme")
+
+
+def test_events_tell_what_became_of_an_entity() -> None:
+    world = World()
+    world.apply(BEFORE, principal="ann")
+    world.apply(AFTER, principal="bob")
+    events = world.repository().get_audit_events("key-2").events
+    assert [each.action for each in events] == ["entity_deleted", "entity_created"]
+    assert [each.principal for each in events] == ["provisioner (claimed: bob)", "provisioner (claimed: ann)"]
+    (moved, _) = (each for each in world.repository().get_audit_events("acme").events)
+    assert moved.before is not None
+    assert moved.after is not None
+    assert (moved.action, moved.before["parent_id"], moved.after["parent_id"]) == ("entity_updated", None, "initech")
+
+
+def test_a_thousand_entities_take_few_requests() -> None:
+    world = World()
+    tree = {"acme": {}, "globex": {}, **{f"key-{n}": {"parent": ("acme", "globex")[n % 2]} for n in range(1000)}}
+    store = world.store()
+    world.apply(manifest(entities=tree), store=store)
+    assert len(store.written) <= 3 + 1002 / 25 + 10
+    assert counts(world)["acme"] == counts(world)["globex"] == 500
+    assert len(world.ask("state").state.managed) == 1002  # type: ignore[union-attr]
+    moved = {**tree, **{f"key-{n}": {"parent": "globex"} for n in range(1000)}}
+    world.apply(manifest(entities=moved))
+    assert (counts(world)["acme"], counts(world)["globex"]) == (0, 1000)
+    tree_holds(world)
+
+
+@pytest.fixture
+def every_change_is_a_write_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "CHANGES_PER_TRANSACTION", 1)
+    monkeypatch.setattr(managed_entities, "CHANGES_PER_TRANSACTION", 1)
+
+
+def killed(at: int, *, applied: bool) -> World | None:
+    """A world whose apply died at that write; None if it had fewer."""
+    world = World()
+    world.apply(BEFORE)
+    world.repository().create_entity("by-hand", parent_id="globex")
+    wanted = manifest(entities={**AFTER.to_dict()["entities"], "globex": {"name": "stays"}})
+    try:
+        world.ask("apply", wanted, store=world.store(at, applied=applied))
+    except Killed:
+        return world
+    return None
+
+
+@pytest.mark.usefixtures("every_change_is_a_write_of_its_own")
+@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("then", ["the same", "the file before", "nothing"])
+def test_an_apply_that_is_killed_at_any_write_is_finished_by_the_next_one(applied: bool, then: str) -> None:  # noqa: FBT001
+    at = 0
+    while (world := killed(at, applied=applied)) is not None:
+        tree_holds(world)
+        world.clock.advance(906)
+        wanted = {
+            "the same": manifest(entities={**AFTER.to_dict()["entities"], "globex": {"name": "stays"}}),
+            "the file before": BEFORE,
+            "nothing": manifest(entities={"globex": {}}),
+        }[then]
+        world.apply(wanted)
+        tree_holds(world)
+        live = world.live().to_dict()["entities"]
+        assert live.pop("by-hand") == {"parent": "globex"}
+        if then == "the same":
+            live["key-3"].pop("cascade")
+        assert live == wanted.to_dict()["entities"]
+        state = world.ask("state").state
+        assert state
+        assert (state.managed, state.lock) == (managed_of(wanted, then), None)
+        at += 1
+    assert at > 8
+
+
+def managed_of(wanted: LimitsManifest, then: str) -> object:
+    own = wanted.managed_set()
+    return type(own).of([*own, *([Address(None, "key-3")] if then == "the same" else [])])
+
+
+names = st.sampled_from(["a", "b", "c", "d", "e"])
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> LimitsManifest:
+    ids = draw(st.lists(names, unique=True))
+    tops = draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
+    found: dict[str, Any] = {}
+    for each in ids:
+        section: dict[str, Any] = {}
+        if tops and each not in tops and (parent := draw(st.none() | st.sampled_from(tops))):
+            section = {"parent": parent, "cascade": draw(st.booleans())}
+        if draw(st.booleans()):
+            section["resources"] = {"gpt-4": limits(draw(st.integers(1, 3)))}
+        if draw(st.booleans()):
+            section["name"] = draw(names)
+        found[each] = section
+    return manifest(entities=found)
+
+
+@given(st.lists(trees(), min_size=2, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_any_tree_follows_any_other(wanted: list[LimitsManifest]) -> None:
+    world = World()
+    for each in wanted:
+        plan: Any = world.ask("plan", each).plan
+        world.apply(each, expected_serial=plan.serial, expected_plan=plan.changes_hash())
+        tree_holds(world)
+        known = world.ask("state").state.managed  # type: ignore[union-attr]
+        assert dict(world.live().declared()) == dict(each.declared(known))
+        assert world.ask("plan", each).plan.changes == ()  # type: ignore[union-attr]
+        assert world.ask("plan", load(dump(world.live()))).plan.changes == ()  # type: ignore[union-attr]

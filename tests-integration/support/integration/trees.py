@@ -1,0 +1,47 @@
+"""A tree of entities, and what becomes of it.
+
+Lives here: manifests, and acquires. Never: a claim.
+"""
+
+from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
+
+TREE = """\
+namespace: tenant-tree
+entities:
+  acme:
+    metadata: {"seats": 5, "tier": "gold"}
+    resources:
+      _default_:
+        limits:
+          rpm: 2/min
+  globex: {}
+  key-1:
+    parent: acme
+    cascade: true
+    resources:
+      gpt-4:
+        limits:
+          rpm: 10/min burst 20
+  key-2:
+    parent: acme
+"""
+MOVED = """\
+namespace: tenant-tree
+entities:
+  acme: {parent: globex}
+  globex:
+    resources: {_default_: {limits: {rpm: 0/min}}}
+  key-1: {parent: globex, cascade: true, resources: {gpt-4: {limits: {rpm: 10/min}}}}
+"""
+
+
+def takes(repository: SyncRepository, entity: str) -> list[str | None]:
+    """What becomes of three acquires of one token: taken, or who refused it."""
+    found: list[str | None] = []
+    for _ in range(3):
+        try:
+            with SyncRateLimiter(repository).acquire(entity, "gpt-4", {"rpm": 1}):
+                found.append("taken")
+        except RateLimitExceeded as refusal:
+            found.append(refusal.refused_by)
+    return found

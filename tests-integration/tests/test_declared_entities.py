@@ -1,0 +1,81 @@
+"""What lives here: applies of trees of entities that die over a real store.
+What never does: every rule of a tree (the manifest's and the provisioner's own tests).
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from support.integration.harness import Harness
+from support.integration.trees import MOVED, TREE
+from zae_limiter import Options, SyncRepository
+from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
+from zae_limiter.operations.values import BatchWrite, Delete, Put, Transact, Update
+from zae_limiter_manifest import LimitsManifest, load
+from zae_limiter_provisioner.apply import apply_manifest
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+class Mortal(SyncDynamoDBStore):
+    """A store whose process dies at its write number ``dies_at``, before or after the table applied it."""
+
+    dies_at = 10**9
+    applied = False
+    written = -1
+
+    def perform(self, operation: Any) -> Any:
+        self.written += isinstance(operation, (Put, Update, Delete, Transact, BatchWrite))
+        if self.written < self.dies_at:
+            return super().perform(operation)
+        if self.written == self.dies_at and self.applied:
+            self.dies_at = -1
+            super().perform(operation)
+        raise Killed
+
+
+@pytest.mark.needs("endpoint", "atomic")
+async def test_an_apply_that_dies_at_any_write_is_finished_by_the_next_one(harness: Harness) -> None:
+    if harness.variant == "async":
+        pytest.skip("the provisioner blocks")
+    await harness.open()
+
+    for applied in (False, True):
+        at = 0
+        while dies(harness, at, applied=applied):
+            at += 1
+        assert at > 4
+
+
+def dies(harness: Harness, at: int, *, applied: bool) -> bool:
+    """Let an apply die at that write, and make another one; return whether the first died."""
+    before, after = (
+        LimitsManifest.from_dict({**load(text).to_dict(), "namespace": f"tree-{applied}-{at}"})
+        for text in (TREE, MOVED)
+    )
+    mortal = Mortal(harness.table_name, endpoint_url=harness.target.endpoint_url, region="us-east-1")
+    with opened(harness, before.namespace, mortal) as repository:
+        assert apply_manifest(repository, before)["status"] == "applied"
+        mortal.dies_at, mortal.applied, mortal.written = at, applied, -1
+        with suppress(Killed):
+            apply_manifest(repository, after)
+    store = SyncDynamoDBStore(harness.table_name, endpoint_url=harness.target.endpoint_url, region="us-east-1")
+    with opened(harness, before.namespace, store) as repository:
+        state = repository.get_provisioner_state()
+        if state.lock:  # its end is minutes away
+            repository.put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
+        answer: Any = apply_manifest(repository, after)
+        assert (answer["status"], answer.get("errors", [])) == ("applied", [])
+        records = repository.get_entity_records(repository.list_entity_ids())
+        tree = {entity: (each.parent_id, each.children) for entity, each in records.items()}
+        assert tree == {"acme": ("globex", 0), "globex": (None, 2), "key-1": ("globex", 0)}
+        assert repository.get_limits("acme") == []
+    return mortal.written >= at
+
+
+def opened(harness: Harness, namespace: str, store: SyncDynamoDBStore) -> SyncRepository:
+    return SyncRepository.over(store, Options(stack=harness.table_name, namespace=namespace))
