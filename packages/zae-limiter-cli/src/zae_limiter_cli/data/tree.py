@@ -50,7 +50,8 @@ def read_forest(repository: "SyncRepository") -> list[Node]:
     known = {each.entity_id for each in entities}
     children: dict[str | None, list[Entity]] = {}
     for each in entities:  # a parent that was deleted meanwhile hides nobody
-        for parent in [parent for parent in each.parent_ids if parent in known] or [None]:
+        above: list[str | None] = [parent for parent in each.parent_ids if parent in known]
+        for parent in above or [None]:
             children.setdefault(parent, []).append(each)
 
     def node(entity: "Entity") -> Node:
