@@ -23,7 +23,16 @@ INTERNAL = {  # modules of the integrations that only the others import
     "zae_limiter.integrations",
     *(
         f"zae_limiter.integrations.{name}"
-        for name in ("answers", "arguments", "estimates", "inbox", "leases", "litellm_routing")
+        for name in (
+            "answers",
+            "arguments",
+            "estimates",
+            "inbox",
+            "leases",
+            "litellm_routing",
+            "litellm_stream",
+            "settlement",
+        )
     ),
     "zae_limiter.observers.events",  # zae_limiter.observers has its names
 }

@@ -19,7 +19,7 @@ class Section(NamedTuple):
     modules: tuple[str, ...]
 
 
-_INTEGRATIONS: Final = ("asgi", "fastapi", "flask", "django", "langchain", "litellm", "tokens")
+_INTEGRATIONS: Final = ("asgi", "fastapi", "flask", "django", "langchain", "litellm", "tokens", "usage", "prices")
 SECTIONS: Final[Mapping[str, Section]] = {
     "limiter": Section("The limiter", "Limits, the limiter and its leases.", ("zae_limiter",)),
     "repository": Section("The repository", "Where limits and buckets are kept.", ("zae_limiter",)),
