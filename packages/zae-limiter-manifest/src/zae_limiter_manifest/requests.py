@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, Self, get_args
 
 from attrs import field, fields, frozen
-from attrs.validators import and_, ge, in_, instance_of, le, matches_re, optional
+from attrs.validators import and_, deep_iterable, ge, in_, instance_of, le, matches_re, optional
 
 from .checks import describe_unknown_key
 from .formats import FormatError, reading
@@ -16,7 +16,11 @@ Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})
-LONGEST_CLAIM: Final = 100
+LONGESTdef _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value  # a list in JSON
+
+
+_CLAIM: Final = 100
 LONGEST_WAIT_SECONDS: Final = 900
 
 
@@ -49,7 +53,8 @@ class Request:
 
     `expected_serial` and `expected_plan` (a hash of changes) identify the plan that was shown: an apply of any other
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
-    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before.
+    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before. `targets` are
+    patterns of addresses: all others stay as they are.
     """
 
     action: Action = field(validator=in_(ACTIONS))
@@ -63,6 +68,7 @@ class Request:
     principal: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     source: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     lock_timeout: int = field(default=0, kw_only=True, validator=[_is_whole, ge(0), le(LONGEST_WAIT_SECONDS)])
+    targets: tuple[str, ...] = field(default=(), kw_only=True, converter=_as_tuple, validator=deep_iterable(_is_claim))
     lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
     next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
@@ -76,6 +82,10 @@ class Request:
             raise ValueError(f"{self.action} needs a manifest")
         if self.manifest is not None and self.manifest.namespace != self.namespace:
             raise ValueError(f"namespace {self.namespace} differs from that of the manifest, {self.manifest.namespace}")
+        if not isinstance(self.targets, tuple):
+            raise TypeError(f"targets must be a list of patterns, not {show(self.targets)}")
+        if self.targets and self.take_over:
+            raise ValueError("targets and take_over exclude each other: a namespace is taken over as a whole")
         if self.action == "unlock" and self.lock_id is None:
             raise ValueError("unlock needs the lock_id, which `limits state` shows")
 

@@ -77,7 +77,8 @@ def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
 def _read(table: Table, request: Request) -> Answer:
     match request:
         case Request(action="plan", manifest=LimitsManifest() as manifest):
-            return answer_plan(table.find(request.namespace), manifest, take_over=request.take_over)
+            repository = table.find(request.namespace)
+            return answer_plan(repository, manifest, take_over=request.take_over, targets=request.targets)
         case Request(action="diff", manifest=LimitsManifest() as manifest):
             return answer_diff(table.find(request.namespace), manifest)
         case Request(action="export"):

@@ -62,6 +62,7 @@ class ApplyRun:
                 raise AlreadyHandled(event, state.serial)
             live = LiveState.at(self.repository, self.manifest.managed_set(), state=state)
             plan = make_plan(self.manifest, live, owner=self.options.owner, take_over=self.options.take_over)
+            plan = plan.narrowed(self.options.targets)
             self.options.check(plan)
             try:
                 return self._carry_out(plan, live) if plan.changes else self._store_state(plan, live)
@@ -143,8 +144,9 @@ class ApplyRun:
         The owner changes only when everything is done.
         """
         undone = outcome.undone
-        complete = not undone and not outcome.failures
-        after = managed_after(self.manifest.managed_set(), managed, undone)
+        out_of_reach = {at for at in (*managed, *self.manifest.managed_set()) if not self.options.reaches(at)}
+        complete = not undone and not outcome.failures and not self.options.targets
+        after = managed_after(self.manifest.managed_set(), managed, undone | out_of_reach)
         owner = self.options.owner if complete else state.owner
         return with_sets(
             state,
@@ -158,7 +160,8 @@ class ApplyRun:
         )
 
     def _new(self, managed: ManagedSet) -> list[Address]:
-        return [address for address in self.manifest.managed_set() if address not in managed]
+        declared = filter(self.options.reaches, self.manifest.managed_set())
+        return [address for address in declared if address not in managed]
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:

@@ -38,11 +38,13 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
     )
 
 
-def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:
+def answer_plan(
+    repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool, targets: tuple[str, ...] = ()
+) -> Answer:
     """Return the plan of a manifest, for the command line, with the overrides in force at any address."""
     declared = manifest.managed_set()
     live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
-    return Answer.planned(make_plan(manifest, live, take_over=take_over))
+    return Answer.planned(make_plan(manifest, live, take_over=take_over).narrowed(targets))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:

@@ -48,3 +48,28 @@ def take_over_option(function: Function) -> Function:
     """Add ``--take-over``; the command gets ``take_over``."""
     told = "Take over the namespace from its owner, such as a stack."
     return click.option("--take-over", is_flag=True, help=told)(function)
+
+
+def target_option(function: Function) -> Function:
+    """Add ``--target``; the command gets ``targets``."""
+    told = "Change items that fit this PATTERN alone, such as 'entity acme/*'. All others stay. Repeatable."
+    return click.option("--target", "targets", multiple=True, metavar="PATTERN", help=told)(function)
+
+
+def full_option(function: Function) -> Function:
+    """Add ``--full``; the command gets ``full``."""
+    told = "Show each item of a large plan, not its kinds of changes."
+    return click.option("--full", is_flag=True, help=told)(function)
+
+
+def view_options(function: Function) -> Function:
+    """Add ``--full``, ``--entity`` and ``--filter``, which choose what is shown; the command gets ``full``,
+    ``entities`` and ``pattern``.
+    """
+    by_entity = click.option(
+        "--entity", "entities", multiple=True, metavar="ENTITY_ID", help="Show this entity's items alone. Repeatable."
+    )
+    by_pattern = click.option(
+        "--filter", "pattern", metavar="PATTERN", help="Show items that fit alone, such as 'resource gpt-*', '*/gpt-4'."
+    )
+    return full_option(by_entity(by_pattern(function)))
