@@ -16,11 +16,7 @@ Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})
-LONGESTdef _as_tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value  # a list in JSON
-
-
-_CLAIM: Final = 100
+LONGEST_CLAIM: Final = 100
 LONGEST_WAIT_SECONDS: Final = 900
 
 
@@ -42,6 +38,10 @@ def _is_text(_: object, attribute: Any, value: Any) -> None:
 def _is_flag(_: object, attribute: Any, value: Any) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{attribute.name} must be true or false, not {show(value)}")
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value  # a list in JSON
 
 
 _CLAIM: Final = optional(_is_claim)
