@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 @exit_code_option("there are changes")
 @take_over_option
 @target_option
+@click.option(
+    "--use", is_flag=True, help="Show the use in the last day of the 20 largest cuts; reads the table with your rights."
+)
 @view_options
 def plan(
     *,
@@ -42,6 +45,7 @@ def plan(
     exit_code: bool,
     take_over: bool,
     targets: tuple[str, ...],
+    use: bool,
     full: bool,
     entities: tuple[str, ...],
     pattern: str | None,
@@ -58,6 +62,7 @@ def plan(
     from ...limits.asking import requests_of
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
+    from ...limits.risks import risks_of
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
 
@@ -67,9 +72,10 @@ def plan(
     planner = Planner(connection, reporter(quiet=False))
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
+    risks = risks_of(connection, plans) if use else {}
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
-    show_plans(plans, form, View(full, frozenset(entities), pattern))
+    show_plans(plans, form, View(full, frozenset(entities), pattern, risks))
     if exit_code and any(each.changes for each in plans):
         raise click.exceptions.Exit(2)
 
