@@ -10,6 +10,7 @@ from .declarations import LIMIT_FIELDS, Decl, EntityDecl, LimitDecl, OnUnavailab
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
 from .dumping import dump
 from .formats import FormatError
+from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
@@ -21,7 +22,7 @@ from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError, ignored_in
 from .source import MAX_BYTES
-from .states import LockReport, StateReport
+from .states import LockReport, ProgressReport, StateReport
 
 __all__ = [
     "CLI",
@@ -31,6 +32,7 @@ __all__ = [
     "Action",
     "Address",
     "Answer",
+    "ApplyEntry",
     "Change",
     "Decl",
     "EntityDecl",
@@ -49,6 +51,7 @@ __all__ = [
     "OwnerError",
     "Plan",
     "Problem",
+    "ProgressReport",
     "Request",
     "ResourceDecl",
     "StackProperties",
@@ -56,7 +59,9 @@ __all__ = [
     "Status",
     "SystemDecl",
     "UnknownActionError",
+    "compress",
     "compute_diff",
+    "decompress",
     "dump",
     "fingerprint",
     "ignored_in",

@@ -12,7 +12,7 @@ from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Problem, show
 
-Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
+Action = Literal["plan", "apply", "diff", "export", "state", "unlock", "stop", "history", "show"]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})
@@ -54,7 +54,8 @@ class Request:
     `expected_serial` and `expected_plan` (a hash of changes) identify the plan that was shown: an apply of any other
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
     `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before. `targets` are
-    patterns of addresses: all others stay as they are.
+    patterns of addresses: all others stay as they are. `changes_per_second` bounds an apply. `serial` is that of the
+    apply to show.
     """
 
     action: Action = field(validator=in_(ACTIONS))
@@ -69,6 +70,8 @@ class Request:
     source: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     lock_timeout: int = field(default=0, kw_only=True, validator=[_is_whole, ge(0), le(LONGEST_WAIT_SECONDS)])
     targets: tuple[str, ...] = field(default=(), kw_only=True, converter=_as_tuple, validator=deep_iterable(_is_claim))
+    changes_per_second: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
+    serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
     lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
     next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
@@ -88,6 +91,9 @@ class Request:
             raise ValueError("targets and take_over exclude each other: a namespace is taken over as a whole")
         if self.action == "unlock" and self.lock_id is None:
             raise ValueError("unlock needs the lock_id, which `limits state` shows")
+
+        if self.action == "show" and self.serial is None:
+            raise ValueError("show needs the serial of an apply, which `limits history` shows")
 
     @classmethod
     def of(cls, action: Action, manifest: LimitsManifest, **options: Any) -> Self:

@@ -22,8 +22,10 @@ from zae_limiter import (
 from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
 
 from .apply_options import ApplyOptions
+from .checkpoints import Checkpoint
 from .conversion import with_sets
 from .deadline import Deadline
+from .history import KeptApply
 from .live_state import LiveState
 from .locking import new_lock, unlock, wait_for_lock
 from .planning import iso_time, make_plan
@@ -79,6 +81,7 @@ class ApplyRun:
             self.repository.note_applied(expected_serial=before.serial)
             return Answer.applied(_made(plan))
         stored = self.repository.put_provisioner_state(after, expected_serial=before.serial)
+        self._kept(stored.serial).end(WriteOutcome())
         return Answer.applied(_made(plan, serial=stored.serial))
 
     def _carry_out(self, plan: Plan, live: LiveState) -> Answer:
@@ -97,13 +100,17 @@ class ApplyRun:
 
     def _carry_out_under(self, lock: ProvisionerLock, plan: Plan, live: LiveState) -> Answer:
         locked = self.repository.put_provisioner_state(self._state_with_intent(live, lock), expected_serial=plan.serial)
+        kept = self._kept(locked.serial + 1)
         outcome = write_changes(
             self.repository,
             plan.changes,
             self.deadline,
             principal=self.options.audited_as(),
             listed_bytes=self.listed_bytes,
+            most_at_once=self.options.changes_per_second,
+            goes_on=self._checkpoint(locked, plan).pass_after,
         )
+        kept.end(outcome)
         final = self._final_state(locked, live.managed, outcome)
         try:
             serial = self.repository.put_provisioner_state(final, expected_serial=locked.serial).serial
@@ -157,6 +164,21 @@ class ApplyRun:
             last_applied=iso_time(self.deadline.now_ms()) if outcome.made or complete else state.last_applied,
             applied_hash=self.manifest.canonical_hash() if complete else state.applied_hash,
             handled=self.options.handled_with(state, ok=complete),
+        )
+
+    def _kept(self, serial: int) -> KeptApply:
+        at_ms = self.deadline.now_ms()
+        return KeptApply.begin(self.repository, self.manifest, self.options, serial=serial, at_ms=at_ms)
+
+    def _checkpoint(self, locked: ProvisionerState, plan: Plan) -> Checkpoint:
+        return Checkpoint(
+            self.repository,
+            locked.serial,
+            len(plan.changes),
+            self.deadline.now_ms(),
+            self.deadline,
+            self.sleep,
+            self.options.changes_per_second,
         )
 
     def _new(self, managed: ManagedSet) -> list[Address]:

@@ -30,6 +30,7 @@ class ApplyOptions:
     lock_timeout: int = 0
     event_id: str | None = None
     targets: tuple[str, ...] = ()
+    changes_per_second: int | None = None
 
     @classmethod
     def of(cls, request: Request) -> Self:
@@ -42,6 +43,7 @@ class ApplyOptions:
             source=request.source,
             lock_timeout=request.lock_timeout,
             targets=request.targets,
+            changes_per_second=request.changes_per_second,
         )
 
     def reaches(self, address: Address) -> bool:

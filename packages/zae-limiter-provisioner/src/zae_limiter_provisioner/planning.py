@@ -12,6 +12,7 @@ from zae_limiter_manifest import (
     LockReport,
     OwnerError,
     Plan,
+    ProgressReport,
     StateReport,
     compute_diff,
     taken_from,
@@ -65,9 +66,9 @@ def answer_export(repository: SyncRepository) -> Answer:
     return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
 
 
-def answer_state(repository: SyncRepository) -> Answer:
-    """Return the managed items, their owner, and the apply under way."""
-    state = repository.get_provisioner_state()
+def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:
+    """Return the managed items, their owner, and the apply under way; without ``state``, read that."""
+    state = state or repository.get_provisioner_state()
     return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
 
 
@@ -76,13 +77,19 @@ def iso_time(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def answer_header(repository: SyncRepository) -> Plan:
+    """Return the plan of an answer that plans nothing: the serial and the hash of the last apply."""
+    state = repository.get_provisioner_state()
+    return _header(repository.name, state, manifest_hash=state.applied_hash)
+
+
 def _header(namespace: str, state: ProvisionerState, *, manifest_hash: str | None) -> Plan:
     managed = len(address_set(state, "managed"))
     return Plan(namespace, serial=state.serial, manifest_hash=manifest_hash, managed=managed)
 
 
 def _report(state: ProvisionerState) -> StateReport:
-    lock = state.lock
+    lock, progress = state.lock, state.progress
     return StateReport(
         address_set(state, "managed"),
         state.serial,
@@ -90,4 +97,8 @@ def _report(state: ProvisionerState) -> StateReport:
         last_applied=state.last_applied,
         applied_hash=state.applied_hash,
         lock=None if lock is None else LockReport(lock.lock_id, lock.owner, iso_time(lock.expires_at_ms)),
+        progress=None
+        if progress is None
+        else ProgressReport(progress.done, progress.total, (progress.at_ms - progress.began_at_ms) / 1000),
+        stop=state.stop,
     )

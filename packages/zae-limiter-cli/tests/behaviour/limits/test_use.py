@@ -43,7 +43,9 @@ def cut(address: Address, to: LimitDecl) -> Change:
 def test_a_cut_of_an_entity_shows_its_use_and_whether_that_is_over_the_new_limit() -> None:
     Path("limits.yaml").write_text(RESOURCE.format(200) + ENTITY.format(30))
     plan = told("plan", "-f", "limits.yaml", "--use")
-    assert "capacity 50 -> 30\n      ! rpm: 40 in 24 h, at most 40 in an hour; 30 an hour from now on: over it\n" in plan
+    assert (
+        "capacity 50 -> 30\n      ! rpm: 40 in 24 h, at most 40 in an hour; 30 an hour from now on: over it\n" in plan
+    )
     assert plan.count(" ! ") == 1  # what is raised is at no risk
     assert " ! " not in told("plan", "-f", "limits.yaml")
     Path("limits.yaml").write_text(RESOURCE.format(100) + ENTITY.format(45))
