@@ -13,7 +13,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
-  history; ``note_progress`` and ``request_stop`` are of the one under way.
+  history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -42,7 +42,7 @@ from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, l
 from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
 from .flows.records.migrations import MIGRATIONS, Change, Migration
-from .flows.records.provisioner_state import note_progress, request_stop
+from .flows.records.provisioner_state import note_progress, peek_state, request_stop
 from .flows.records.registry import purged_namespaces
 from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
@@ -129,6 +129,7 @@ __all__ = [
     "open_store",
     "open_table",
     "open_upkeep",
+    "peek_state",
     "pending",
     "pk_audit",
     "pk_bucket",

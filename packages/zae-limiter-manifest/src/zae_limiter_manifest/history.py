@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
 from attrs import asdict, field, fields, frozen
@@ -15,6 +15,10 @@ from .manifest import LimitsManifest
 _TEXT: Final = instance_of(str)
 _COUNT: Final = instance_of(int)
 _LARGEST: Final = 200_000_000  # bytes of a manifest, once decompressed
+
+
+def _as_tuple(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
 
 
 @frozen
@@ -37,7 +41,7 @@ class ApplyEntry:
     failed: int = field(default=0, kw_only=True, validator=_COUNT)
     left: int = field(default=0, kw_only=True, validator=_COUNT)
     targets: tuple[str, ...] = field(
-        default=(), kw_only=True, converter=tuple, validator=deep_iterable(_TEXT, instance_of(tuple))
+        default=(), kw_only=True, converter=_as_tuple, validator=deep_iterable(_TEXT, instance_of(tuple))
     )
     ended: bool = field(default=True, kw_only=True, validator=instance_of(bool))
 

@@ -12,7 +12,7 @@ from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Problem, show
 
-Action = Literal["plan", "apply", "diff", "export", "state", "unlock", "stop", "history", "show"]
+Action = Literal["plan", "apply", "diff", "export", "state", "unlock", "watch", "stop", "history", "show"]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})

@@ -1,4 +1,4 @@
-"""Perform the actions of a request: plan, apply, diff, export, state, unlock, stop, history, show.
+"""Perform the actions of a request: plan, apply, diff, export, state, unlock, watch, stop, history, show.
 
 ``handler`` knows where a request comes from, and sends the answer.
 """
@@ -15,7 +15,7 @@ from .apply_options import ApplyOptions
 from .deadline import Deadline
 from .history import answer_history, answer_show
 from .locking import stop, unlock
-from .planning import answer_diff, answer_export, answer_plan, answer_state
+from .planning import answer_diff, answer_export, answer_plan, answer_state, answer_watch
 from .refusals import Refused, failed_answer
 from .table import Table
 
@@ -89,6 +89,8 @@ def _read(table: Table, request: Request) -> Answer:
             return answer_export(table.open(request.namespace))
         case Request(action="state"):
             return answer_state(table.open(request.namespace))
+        case Request(action="watch"):
+            return answer_watch(table.open(request.namespace))
         case Request(action="history"):
             return answer_history(table.open(request.namespace))
         case Request(action="show", serial=int(serial)):

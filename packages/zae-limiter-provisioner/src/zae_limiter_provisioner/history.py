@@ -88,6 +88,6 @@ def _entry(record: ApplyRecord) -> ApplyEntry:
         deleted=record.deleted,
         failed=record.failed,
         left=record.left,
-        targets=tuple(record.targets),
+        targets=record.targets,
         ended=record.ended,
     )

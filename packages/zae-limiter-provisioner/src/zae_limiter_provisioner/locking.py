@@ -53,7 +53,9 @@ def unlock(repository: SyncRepository, lock_id: str) -> ProvisionerState:
 
 
 def stop(repository: SyncRepository, by: str) -> ProvisionerState:
-    """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if there is none."""
+    """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if nobody is
+    applying.
+    """
     state = repository.get_provisioner_state()
     if state.lock is None:
         raise Refused("not_locked", "nobody is applying")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from attrs import evolve
 
 from zae_limiter import ProvisionerState, SyncRepository
+from zae_limiter.maintenance import peek_state, run
 from zae_limiter_manifest import (
     CLI,
     Answer,
@@ -70,6 +71,11 @@ def answer_state(repository: SyncRepository, state: ProvisionerState | None = No
     """Return the managed items, their owner, and the apply under way; without ``state``, read that."""
     state = state or repository.get_provisioner_state()
     return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
+
+
+def answer_watch(repository: SyncRepository) -> Answer:
+    """Return the apply under way, its lock and its progress, without what is managed if that is much."""
+    return answer_state(repository, run(repository, peek_state(repository.namespace_state)))
 
 
 def iso_time(at_ms: int) -> str:

@@ -1,6 +1,7 @@
 """The provisioner and the planner of a stack or a file, as commands ask them. The commands decide what to ask."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -11,12 +12,11 @@ from zae_limiter_manifest import Answer, Plan, Request
 
 from ..columns import counted
 from ..connection import Connection
-from .function import Function, OutOfReach
+from ..errors import CommandError
+from ..progress import silent
+from .function import Function, GoesOn, OutOfReach
 from .in_process import InProcess
-
-
-def silent(_: str) -> None:
-    """Report nothing."""
+from .watching import watched
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,29 @@ class Provisioner:
 
     def apply(self, request: Request) -> Iterator[Answer]:
         """Yield all that was done so far, after each invocation, until nothing is left or nothing more can be done."""
-        total = answer = self._function.apply(request)
+        total = answer = self._apply(request)
         yield total
-        while answer.remaining and answer.plan and answer.plan.changes:
+        while answer.remaining and answer.plan and answer.plan.changes and not _is_stopped(answer):
             self.report(f"{request.namespace}: {counted(answer.remaining, 'change')} left, continuing")
-            answer = self._function.apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
+            answer = self._apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
             yield total
+
+    def _apply(self, request: Request) -> Answer:
+        """Apply, and show the progress meanwhile. If that is cut short, raise a ``CommandError`` that says who holds
+        the lock until when, how to watch the apply, and how to stop it.
+        """
+        planner = Planner(self.connection)
+        try:
+            with watched(planner.ask, request.namespace) if self.report is not silent else nullcontext():
+                return self._function.apply(request)
+        except GoesOn as error:
+            where = f"{self.connection.option} --namespace {request.namespace}"
+            raise CommandError(
+                f"{error}; the apply goes on in the Lambda. {_held(planner, request.namespace)}",
+                f"watch it: zae-limiter limits watch {where}",
+                f"stop it at its next checkpoint: zae-limiter limits stop {where}",
+            ) from error
 
     @cached_property
     def _function(self) -> Function | InProcess:
@@ -79,6 +95,22 @@ class Planner:
 
 def _function_of(connection: Connection, kind: Literal["planner", "provisioner"]) -> Function | InProcess:
     return Function(connection, kind) if connection.file is None else InProcess(connection, kind)
+
+
+def _is_stopped(answer: Answer) -> bool:
+    return any(failure.code == "stopped" for failure in answer.errors)
+
+
+def _held(planner: Planner, namespace: str) -> str:
+    """Return who holds the lock of a namespace until when, as far as that can be learned at once."""
+    until = f"It holds the lock of {namespace} until it ends"
+    try:
+        state = planner.ask(Request("watch", namespace)).state
+    except (CommandError, KeyboardInterrupt):
+        return until
+    if state is None or state.lock is None:
+        return until
+    return f"{state.lock.owner} holds the lock of {namespace} until {state.lock.expires_at} at most"
 
 
 def _together(before: Answer, after: Answer) -> Answer:

@@ -45,6 +45,7 @@ class Rollout:
     full: bool
     quiet: bool
     expected_hash: str | None
+    plans_again: bool = True
 
     def of_files(self, files: Sequence[str], *, take_over: bool, targets: Sequence[str] = ()) -> bool:
         """Apply manifests; return whether all went well. Plan all before the first is applied."""
@@ -124,9 +125,9 @@ class Rollout:
         """Yield the answers of an apply of exactly the plan that was shown. If it has to be planned again, show it and
         ask again.
 
-        With an expected hash, never plan again: it would be another plan.
+        With an expected hash, and without ``plans_again``, never plan again: it would be another plan.
         """
-        for left in reversed(range(ATTEMPTS if self.expected_hash is None else 1)):
+        for left in reversed(range(ATTEMPTS if self.plans_again and self.expected_hash is None else 1)):
             answers = self.provisioner.apply(_exactly(request, plan))
             yield (first := next(answers))
             yield from answers

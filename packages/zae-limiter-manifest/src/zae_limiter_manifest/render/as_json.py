@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from ..history import ApplyEntry
 from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
@@ -40,6 +41,13 @@ def render_applied(*answers: Answer) -> str:
 def render_state(namespace: str, state: StateReport) -> str:
     """Return `"kind": "state"`: the namespace and its `state`, as the Lambda reports it."""
     return _document("state", namespace=namespace, state=state.to_dict())
+
+
+def render_history(namespace: str, entries: Iterable[ApplyEntry]) -> str:
+    """Return `"kind": "history"`: the namespace and its `applies`, the last one first, each with its `outcome`."""
+    return _document(
+        "history", namespace=namespace, applies=[{**each.to_dict(), "outcome": each.outcome} for each in entries]
+    )
 
 
 def render_problems(problems: Iterable[Problem]) -> str:

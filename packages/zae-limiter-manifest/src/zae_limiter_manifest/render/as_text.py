@@ -54,6 +54,10 @@ def _state(namespace: str, state: StateReport) -> Iterator[str]:
         yield f"  manifest {state.applied_hash}"
     if lock := state.lock:
         yield f"  lock     {lock.lock_id}, held by {lock.owner} until {lock.expires_at} at most"
+    if state.progress:
+        yield f"  progress {state.progress.done:,} of {words.counted(state.progress.total, 'change')}"
+    if state.stop:
+        yield f"  stop     asked for by {state.stop}"
     yield f"Managed: {words.counted(len(managed), 'item')}."
     yield from (f"  {address}" for address in managed[:_SHOWN])
     if len(managed) > _SHOWN:

@@ -10,7 +10,18 @@ from ...now import now_option
 from ...options import DocumentForm, connected, quiet_option, yes_option
 from ...principal import principal_option
 from ...progress import reporter
-from .options import files_option, form_option, full_option, namespace_option, take_over_option, target_option
+from .options import (
+    allow_deletes_option,
+    expect_hash_option,
+    files_option,
+    form_option,
+    full_option,
+    lock_timeout_option,
+    namespace_option,
+    pace_option,
+    take_over_option,
+    target_option,
+)
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -22,18 +33,12 @@ if TYPE_CHECKING:
 @files_option(required=False)
 @namespace_option
 @form_option("text", "json", "markdown")
-@click.option(
-    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
-)
+@allow_deletes_option
 @take_over_option
 @target_option
-@click.option(
-    "--lock-timeout",
-    type=click.IntRange(0, 900),
-    default=0,
-    help="Seconds to wait for another apply to end.  [default: 0]",
-)
-@click.option("--expect-hash", metavar="HASH", help="Apply only the plan with this hash, which `limits plan` prints.")
+@lock_timeout_option
+@pace_option
+@expect_hash_option
 @principal_option
 @click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Revision of the files, for the audit events.")
 @now_option
@@ -51,6 +56,7 @@ def apply(
     take_over: bool,
     targets: tuple[str, ...],
     lock_timeout: int,
+    changes_per_second: int | None,
     expect_hash: str | None,
     principal: str,
     source: str | None,
@@ -77,7 +83,12 @@ def apply(
         raise CommandError("a saved plan has the targets that it was made with: leave out --target")
     if STANDARD_INPUT in files and not yes:
         raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
-    claims = {"principal": principal, "source": source, "lock_timeout": lock_timeout}
+    claims = {
+        "principal": principal,
+        "source": source,
+        "lock_timeout": lock_timeout,
+        "changes_per_second": changes_per_second,
+    }
     rollout = Rollout(
         Provisioner(connection, reporter(quiet=quiet)),
         form,

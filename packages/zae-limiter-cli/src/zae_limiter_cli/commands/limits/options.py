@@ -56,6 +56,25 @@ def target_option(function: Function) -> Function:
     return click.option("--target", "targets", multiple=True, metavar="PATTERN", help=told)(function)
 
 
+allow_deletes_option = click.option(
+    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
+)
+lock_timeout_option = click.option(
+    "--lock-timeout",
+    type=click.IntRange(0, 900),
+    default=0,
+    help="Seconds to wait for another apply to end.  [default: 0]",
+)
+expect_hash_option = click.option(
+    "--expect-hash", metavar="HASH", help="Apply only the plan with this hash, which `limits plan` prints."
+)
+pace_option = click.option(
+    "--changes-per-second",
+    type=click.IntRange(min=1),
+    help="Make at most this many changes a second; each takes about 4 write units.  [default: as many as go]",
+)
+
+
 def full_option(function: Function) -> Function:
     """Add ``--full``; the command gets ``full``."""
     told = "Show each item of a large plan, not its kinds of changes."

@@ -49,6 +49,12 @@ def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
     raise RateLimiterUnavailable(f"the provisioner's state is damaged: {problem}")
 
 
+def peek_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
+    """Return the state without its sets if these are in parts: one read, for the lock and the progress of an apply."""
+    head = yield from read(_key(namespace_state))
+    return ProvisionerState() if head is None else read_state(head, [])
+
+
 def put_state(
     namespace_state: NamespaceState, state: ProvisionerState, *, expected_serial: int, tag: int
 ) -> Flow[ProvisionerState]:
