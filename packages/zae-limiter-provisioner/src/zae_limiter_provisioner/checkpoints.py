@@ -3,8 +3,8 @@
 The rest of a stopped apply is left as it was, and each change that was made is managed, as after a deadline.
 """
 
+import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,8 @@ from zae_limiter_manifest import Failure
 
 from .deadline import Deadline
 from .writing import WriteOutcome
+
+logger = logging.getLogger(__name__)
 
 LEAST_MS: Final = 1_000  # between two checkpoints
 
@@ -56,10 +58,11 @@ class Checkpoint:
         state = self.repository.namespace_state
         stopped_by: str | None = None
         try:
-            with suppress(InfrastructureError):  # it is to be looked at; whether the table fails, the next batch tells
-                stopped_by = run(self.repository, note_progress(state, progress, expected_serial=self.serial))
+            stopped_by = run(self.repository, note_progress(state, progress, expected_serial=self.serial))
         except StaleStateError:
             return False  # somebody has freed the lock: the end of the apply says so
+        except InfrastructureError as error:  # the next batch tells whether the table fails
+            logger.warning("the progress of the apply cannot be stored: %s", error)
         if stopped_by is None:
             return True
         left = progress.total - progress.done
