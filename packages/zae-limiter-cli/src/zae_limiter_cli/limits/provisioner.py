@@ -49,12 +49,7 @@ class Provisioner:
             with watched(planner.ask, request.namespace) if self.report is not silent else nullcontext():
                 return self._function.apply(request)
         except GoesOn as error:
-            where = f"{self.connection.option} --namespace {request.namespace}"
-            raise CommandError(
-                f"{error}; the apply goes on in the Lambda. {_held(planner, request.namespace)}",
-                f"watch it: zae-limiter limits watch {where}",
-                f"stop it at its next checkpoint: zae-limiter limits stop {where}",
-            ) from error
+            raise CommandError(*_goes_on(planner, request.namespace, str(error))) from error
 
     @cached_property
     def _function(self) -> Function | InProcess:
@@ -101,16 +96,28 @@ def _is_stopped(answer: Answer) -> bool:
     return any(failure.code == "stopped" for failure in answer.errors)
 
 
-def _held(planner: Planner, namespace: str) -> str:
-    """Return who holds the lock of a namespace until when, as far as that can be learned at once."""
-    until = f"It holds the lock of {namespace} until it ends"
+def _goes_on(planner: Planner, namespace: str, why: str) -> list[str]:
+    """Return what to say of an apply that nobody waits for any more: who holds the lock until when, how to watch the
+    apply, and how to stop it.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    where = f"{planner.connection.option} --namespace {namespace}"
+    until = "until it ends"
     try:
         state = planner.ask(Request("watch", namespace)).state
-    except (CommandError, KeyboardInterrupt):
-        return until
-    if state is None or state.lock is None:
-        return until
-    return f"{state.lock.owner} holds the lock of {namespace} until {state.lock.expires_at} at most"
+    except (CommandError, BotoCoreError, ClientError, KeyboardInterrupt):
+        state = None  # the apply goes on, whether that can be looked at or not
+    if state is not None and state.lock is None:
+        shows = f"`zae-limiter limits history {where}` shows whether the apply has ended, and what it did"
+        return [f"{why}; nobody holds the lock of {namespace} now: {shows}"]
+    if state is not None and state.lock is not None:
+        until = f"until {state.lock.expires_at} at most, for {state.lock.owner}"
+    return [
+        f"{why}; the apply goes on in the Lambda, and holds the lock of {namespace} {until}",
+        f"watch it: zae-limiter limits watch {where}",
+        f"stop it at its next checkpoint: zae-limiter limits stop {where}",
+    ]
 
 
 def _together(before: Answer, after: Answer) -> Answer:
