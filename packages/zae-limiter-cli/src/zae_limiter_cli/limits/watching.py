@@ -75,12 +75,13 @@ def _watch(ask: Ask, namespace: str, ended: threading.Event) -> None:
     pause = FIRST_SECONDS
     while not ended.wait(pause):
         try:
-            state = ask(Request("watch", namespace)).state
+            answer = ask(Request("watch", namespace))
         except Exception:  # noqa: BLE001  of a thread beside the apply, whose own error is the one to report
             return
-        if ended.is_set() or state is None:
-            return
-        if state.lock and state.progress:
+        if ended.is_set() or any(failure.code == "unknown_action" for failure in answer.errors):
+            return  # functions of an older release know no progress
+        state = answer.state  # none before the apply has registered the namespace
+        if state and state.lock and state.progress:
             display.show(progress_line(namespace, state))
         pause = display.seconds
 

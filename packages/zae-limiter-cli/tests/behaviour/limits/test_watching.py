@@ -104,9 +104,9 @@ class Slow:
     def fault(self, operation: object) -> None:
         if isinstance(operation, Transact):
             self.written += 1
-            if self.written % 8 == 0:
+            if self.written % 8 == 1:
                 self.stack.world.clock.advance(2)
-            if self.written == 17:
+            if self.written == 18:  # the registration, two batches of eight
                 self.meanwhile()
 
     def table(self) -> Table:
