@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 import pytest
 
-from support.cli.limits_stack import Stack
+from support.cli.limits_stack import PLANNER, Stack
 from support.provisioner.provisions import entities, manifest
 from zae_limiter import ProvisionerLock, ProvisionerState
 from zae_limiter.maintenance import note_progress, run
 from zae_limiter.operations.values import Transact
 from zae_limiter.values.applies import ApplyProgress
-from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.limits import watching
 from zae_limiter_cli.limits.watching import ProgressDisplay, follow, progress_line
 from zae_limiter_cli.terminal import Terminal
 from zae_limiter_manifest import Answer, LockReport, ManagedSet, Plan, ProgressReport, Request, StateReport, dump
 from zae_limiter_provisioner import handler
+from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.table import Table
 
 LOCK = LockReport("0123", "cli (ann)", "2030-01-01T00:00:00Z")
@@ -109,8 +109,9 @@ class Slow:
             if self.written == 18:  # the registration, two batches of eight
                 self.meanwhile()
 
-    def table(self) -> Table:
-        return self.stack.world.table(self.store if self.stack.asked[-1]["action"] == "apply" else None)
+    def perform(self, table: Table, request: Request, context: object = None) -> Answer:
+        chosen = self.stack.world.table(self.store) if request.action == "apply" else table
+        return perform(chosen, request, context)
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def slow(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Slow:
     monkeypatch.setattr(watching, "FIRST_SECONDS", 0.01)
     monkeypatch.setattr(watching, "SECONDS_BETWEEN_LINES", 0.01)
     slow = Slow(stack)
-    monkeypatch.setattr(handler, "table_of_environment", slow.table)
+    monkeypatch.setattr(handler, "perform", slow.perform)
     return slow
 
 
@@ -139,17 +140,13 @@ def test_the_command_that_waits_shows_the_progress(stack: Stack, slow: Slow, mon
     assert done.stdout.endswith("Applied: 1,000 created, 0 updated, 0 deleted.\n")
 
 
-def test_a_look_that_fails_ends_no_apply(stack: Stack, slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = threading.Event()
-
-    def fail(*_: object) -> str:
-        failed.set()
-        raise CommandError("away")
-
-    monkeypatch.setattr(watching, "progress_line", fail)
-    slow.meanwhile = lambda: failed.wait(20)
+def test_a_look_that_fails_ends_no_apply(stack: Stack, slow: Slow) -> None:
+    looked = threading.Event()
+    stack.refused[PLANNER] = 500
+    stack.before = lambda event: looked.set() if event["action"] == "watch" else None
+    slow.meanwhile = lambda: looked.wait(20)
     done = stack.run("apply", "--yes", "-f", stack.write(dump(MANY)))
-    assert failed.is_set()
+    assert looked.is_set()
     assert (done.exit_code, done.stderr) == (0, "")
 
 
