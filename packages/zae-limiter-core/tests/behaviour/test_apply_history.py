@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import RateLimiterUnavailable, SyncRepository, ValidationError
+from zae_limiter import RateLimiterUnavailable, StoreRefusedError, SyncRepository, ValidationError
+from zae_limiter.flows.steps import call
 from zae_limiter.maintenance import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply, run
 from zae_limiter.operations.values import Delete, Key, Put, Query, Update
 from zae_limiter.schema import applies as schema
@@ -55,7 +56,7 @@ def test_the_last_applies_are_kept_by_their_serials_not_by_their_text(repository
         keep(repository, replace(RECORD, serial=serial))
     assert [record.serial for record in kept(repository)] == list(reversed(serials))[:APPLIES_KEPT]
     pk = keys.pk_applies(repository.namespace_id)
-    found = [parse_sk(item["SK"]) for item in repository.driver.perform(Query(pk)).items]
+    found = [parse_sk(item["SK"]) for item in run(repository, call(Query(pk))).items]
     assert {part.serial for part in found} == set(list(serials)[-APPLIES_KEPT:])
 
 
@@ -73,12 +74,12 @@ def test_a_manifest_of_too_many_parts_is_refused_before_anything_is_written(
     monkeypatch.setattr(schema, "PART_BYTES", 1)
     with pytest.raises(ValidationError, match=r"100 parts.*must fit into 99 parts"):
         keep(repository, RECORD, "x" * 100)
-    assert repository.driver.perform(Query(keys.pk_applies(repository.namespace_id))).items == []
+    assert run(repository, call(Query(keys.pk_applies(repository.namespace_id)))).items == []
 
 
 def test_a_missing_part_is_told_from_a_missing_apply(repository: SyncRepository) -> None:
     keep(repository, RECORD)
-    repository.driver.perform(Delete(Key(keys.pk_applies(repository.namespace_id), keys.sk_apply(2, 1))))
+    run(repository, call(Delete(Key(keys.pk_applies(repository.namespace_id), keys.sk_apply(2, 1)))))
     with pytest.raises(RateLimiterUnavailable, match="the apply 2 cannot be read: 1 of 1 parts"):
         run(repository, read_apply(repository.namespace_state, 2))
 
@@ -92,8 +93,8 @@ def test_a_record_that_nobody_wrote_is_unreadable(change: dict[str, Any]) -> Non
     repository = SyncRepository.in_memory()
     keep(repository, RECORD)
     key = Key(keys.pk_applies(repository.namespace_id), keys.sk_apply(2))
-    repository.driver.perform(Update(key, set=change))
-    with pytest.raises(RateLimiterUnavailable, match="APPLY"):
+    run(repository, call(Update(key, set=change)))
+    with pytest.raises(StoreRefusedError, match="APPLY"):
         kept(repository)
 
 
@@ -102,15 +103,15 @@ def test_a_number_of_parts_that_nobody_wrote_is_unreadable(change: dict[str, Any
     repository = SyncRepository.in_memory()
     keep(repository, RECORD)
     key = Key(keys.pk_applies(repository.namespace_id), keys.sk_apply(2))
-    repository.driver.perform(Update(key, set=change))
-    with pytest.raises(RateLimiterUnavailable, match="APPLY"):
+    run(repository, call(Update(key, set=change)))
+    with pytest.raises(StoreRefusedError, match="APPLY"):
         run(repository, read_apply(repository.namespace_state, 2))
 
 
 def test_an_item_of_another_kind_in_the_history_stops_no_apply(repository: SyncRepository) -> None:
     ns = repository.namespace_id
     pk = keys.pk_applies(ns)
-    repository.driver.perform(Put({"PK": pk, "SK": "#OTHER", "GSI4PK": ns, "GSI4SK": pk}))
+    run(repository, call(Put({"PK": pk, "SK": "#OTHER", "GSI4PK": ns, "GSI4SK": pk})))
     keep(repository, RECORD)
     assert kept(repository) == [RECORD]
 

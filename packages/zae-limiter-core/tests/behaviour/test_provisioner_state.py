@@ -12,9 +12,11 @@ from zae_limiter import (
     ProvisionerState,
     RateLimiterUnavailable,
     StaleStateError,
+    StoreRefusedError,
     SyncRepository,
     ValidationError,
 )
+from zae_limiter.flows.steps import call
 from zae_limiter.maintenance import note_progress, peek_state, request_stop, run
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.sizes import item_size
@@ -322,6 +324,6 @@ def test_progress_that_is_none_is_unreadable(stored: object) -> None:
     repository = SyncRepository.in_memory()
     repository.put_provisioner_state(SMALL, expected_serial=0)
     key = Key(keys.pk_system(repository.namespace_id), keys.sk_provisioner())
-    repository.driver.perform(Update(key, set={"progress": stored}))
-    with pytest.raises(RateLimiterUnavailable, match="PROVISIONER"):
+    run(repository, call(Update(key, set={"progress": stored})))
+    with pytest.raises(StoreRefusedError, match="PROVISIONER"):
         repository.get_provisioner_state()
