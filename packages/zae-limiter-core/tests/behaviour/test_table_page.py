@@ -240,6 +240,7 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
     state = repository.namespace_state
     record = ApplyRecord(2, "2026-01-01T00:00:00Z", "cli", "sha256:0", "ann", "9f3c2e1", 1, 1, 1, 1, 1, ("x",))
     played(world.table, begin_apply(state, record, "content"))
+    played(world.table, begin_apply(state, ApplyRecord(4, record.at, "cli", "sha256:0"), "content"))
     played(world.table, note_progress(state, ApplyProgress(1, 2, 0, 1), expected_serial=1))
     played(world.table, request_stop(state, "bob", expected_serial=1))
     many = {f"entity-{number}": ["gpt-4"] for number in range(400)}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from support.provisioner.provisions import World, entities, manifest
-from zae_limiter import ProvisionerState
+from zae_limiter_manifest import Answer, StateReport
 from zae_limiter_provisioner.apply_options import ApplyOptions
 from zae_limiter_provisioner.locking import unlock
 
@@ -17,10 +17,10 @@ class Interrupted:
 
     def __init__(self, after: Callable[[World, int], None] = lambda *_: None) -> None:
         self.world = World()
-        self.states: list[ProvisionerState] = []
+        self.states: list[StateReport] = []
         self.after = after
 
-    def run(self, **options: object) -> object:
+    def run(self) -> Answer:
         store = self.world.store()
         written = 0
 
@@ -33,10 +33,10 @@ class Interrupted:
                     self.after(self.world, written // 8)
             state = self.world.ask("watch").state
             if state and state.progress and (not self.states or state != self.states[-1]):
-                self.states.append(state)  # type: ignore[arg-type]
+                self.states.append(state)
 
         store.fault = fault
-        return self.world.apply_run(MANY, store, options=ApplyOptions(**options)).run()  # type: ignore[arg-type]
+        return self.world.apply_run(MANY, store, options=ApplyOptions()).run()
 
 
 def test_the_progress_of_an_apply_can_be_watched_and_is_gone_when_it_ends() -> None:
@@ -44,7 +44,7 @@ def test_the_progress_of_an_apply_can_be_watched_and_is_gone_when_it_ends() -> N
     apply.run()
     told = [(state.progress.done, state.progress.total) for state in apply.states if state.progress]
     assert told == [(200, 1000), (400, 1000), (600, 1000), (800, 1000)]
-    rates = [state.progress.rate for state in apply.states]  # type: ignore[union-attr]
+    rates = [state.progress.rate for state in apply.states if state.progress]
     assert rates == [100.0] * 4
     state = apply.world.ask("watch").state
     assert state
@@ -52,11 +52,15 @@ def test_the_progress_of_an_apply_can_be_watched_and_is_gone_when_it_ends() -> N
 
 
 def test_a_stop_ends_an_apply_at_its_next_checkpoint_and_what_is_made_is_managed() -> None:
-    apply = Interrupted(lambda world, batch: batch == 2 and world.ask("stop", principal="bob") and None)  # type: ignore[func-returns-value]
+    def stop(world: World, batch: int) -> None:
+        if batch == 2:
+            world.ask("stop", principal="bob")
+
+    apply = Interrupted(stop)
     answer = apply.run()
-    assert [failure.code for failure in answer.errors] == ["stopped"]  # type: ignore[attr-defined]
-    assert answer.errors[0].message.startswith("bob has stopped the apply: 600 changes are left")  # type: ignore[attr-defined]
-    assert answer.remaining == 600  # type: ignore[attr-defined]
+    assert [failure.code for failure in answer.errors] == ["stopped"]
+    assert answer.errors[0].message.startswith("bob has stopped the apply: 600 changes are left")
+    assert answer.remaining == 600
     state = apply.world.ask("state").state
     assert state
     assert (len(list(state.managed)), state.lock, state.stop) == (400, None, None)
@@ -76,7 +80,7 @@ def test_an_apply_whose_lock_was_freed_ends_at_its_next_checkpoint() -> None:
 
     apply = Interrupted(free)
     answer = apply.run()
-    assert [failure.code for failure in answer.errors] == ["lock_lost"]  # type: ignore[attr-defined]
+    assert [failure.code for failure in answer.errors] == ["lock_lost"]
     assert len(list(apply.world.live().managed_set())) == 400
     apply.world.apply(MANY)
     assert apply.world.live() == MANY
