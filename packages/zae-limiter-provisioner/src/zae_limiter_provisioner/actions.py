@@ -74,7 +74,7 @@ def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
             return answer_state(repository)
         case Request(action="stop"):
             repository = table.open(request.namespace)
-            return answer_state(repository, stop(repository, request.principal or CLI))
+            return answer_state(repository, stop(repository, request.principal or CLI, now_ms=table.now_ms()))
     return _read(table, request)
 
 

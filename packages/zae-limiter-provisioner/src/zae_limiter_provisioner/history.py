@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from zae_limiter import SyncRepository, ZAELimiterError
 from zae_limiter.maintenance import begin_apply, end_apply, list_applies, read_apply, run
 from zae_limiter.values.applies import ApplyRecord
-from zae_limiter_manifest import Answer, ApplyEntry, LimitsManifest, compress, decompress
+from zae_limiter_manifest import Answer, ApplyEntry, FormatError, LimitsManifest, ManifestError, compress, decompress
 
 from .apply_options import ApplyOptions
 from .planning import answer_header, iso_time
@@ -72,7 +72,12 @@ def answer_show(repository: SyncRepository, serial: int) -> Answer:
         message = f"there is no apply {serial} in the history of {repository.name}: `limits history` lists all"
         raise Refused("no_such_apply", message)
     record, content = found
-    return Answer("planned", answer_header(repository), manifest=decompress(content), history=(_entry(record),))
+    try:
+        manifest = decompress(content)
+    except (FormatError, ManifestError) as error:
+        message = f"this release cannot read the manifest of the apply {serial}: {error}"
+        raise Refused("unreadable_apply", message) from error
+    return Answer("planned", answer_header(repository), manifest=manifest, history=(_entry(record),))
 
 
 def _entry(record: ApplyRecord) -> ApplyEntry:

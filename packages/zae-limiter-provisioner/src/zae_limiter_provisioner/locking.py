@@ -52,13 +52,16 @@ def unlock(repository: SyncRepository, lock_id: str) -> ProvisionerState:
         raise Refused("stale", f"the lock has changed hands meanwhile: {error}") from error
 
 
-def stop(repository: SyncRepository, by: str) -> ProvisionerState:
+def stop(repository: SyncRepository, by: str, *, now_ms: int) -> ProvisionerState:
     """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if nobody is
     applying.
     """
     state = repository.get_provisioner_state()
     if state.lock is None:
         raise Refused("not_locked", "nobody is applying")
+    if state.lock.expires_at_ms <= now_ms:
+        expired = f"the lock of {state.lock.owner} expired at {iso_time(state.lock.expires_at_ms)}"
+        raise Refused("not_locked", f"nobody is applying: {expired}, and the next apply makes the rest")
     try:
         run(repository, request_stop(repository.namespace_state, by, expected_serial=state.serial))
     except StaleStateError as error:

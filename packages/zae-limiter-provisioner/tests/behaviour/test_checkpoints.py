@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from support.provisioner.provisions import World, entities, manifest
-from zae_limiter_manifest import Answer, StateReport
+from support.provisioner.provisions import NAMESPACE, World, entities, manifest
+from zae_limiter import ProvisionerLock, ProvisionerState
+from zae_limiter_manifest import Answer, Request, StateReport
+from zae_limiter_provisioner.actions import read
 from zae_limiter_provisioner.apply_options import ApplyOptions
 from zae_limiter_provisioner.locking import unlock
 
@@ -109,6 +111,19 @@ def test_a_short_apply_has_no_checkpoint() -> None:
     world.apply_run(manifest(entities=entities(200)), store).run()
     updates = [each for each in store.written if type(each).__name__ == "Update"]
     assert updates == []
+
+
+def test_the_apply_of_a_killed_process_cannot_be_stopped_and_the_planner_stops_none() -> None:
+    world = World()
+    repository = world.repository()
+    lock = ProvisionerLock("0123", "cli (ann)", world.clock.now_ms() + 5_000)
+    repository.put_provisioner_state(ProvisionerState(lock=lock), expected_serial=0)
+    asked = Request("stop", NAMESPACE, principal="bob")
+    assert [failure.code for failure in read(world.table(), asked).errors] == ["read_only"]
+    world.clock.advance(5)
+    (failure,) = world.ask("stop", principal="bob").errors
+    assert failure.message.startswith("nobody is applying: the lock of cli (ann) expired at ")
+    assert repository.get_provisioner_state().stop is None
 
 
 def test_nobody_can_stop_what_does_not_run() -> None:

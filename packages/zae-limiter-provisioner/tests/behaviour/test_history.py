@@ -1,5 +1,7 @@
 """Each apply that changes something is kept: who, from where, which manifest, and what came of it."""
 
+import base64
+import zlib
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from zae_limiter.flows.records import apply_history
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Put
 from zae_limiter.schema import applies as schema
-from zae_limiter_manifest import ApplyEntry, LimitsManifest
+from zae_limiter_manifest import ApplyEntry, LimitsManifest, compress
 
 AFTER = manifest(resources={"gpt-4": limits(51)})
 
@@ -158,6 +160,20 @@ def test_an_apply_that_cannot_be_kept_changes_nothing_and_frees_the_lock() -> No
     assert world.ask("apply", EVERY_LEVEL, store=store).errors[0].code == "table_failed"
     assert world.live() == manifest()
     assert world.ask("state").state.lock is None  # type: ignore[union-attr]
+
+
+EMPTY_LIST = base64.b64encode(zlib.compress(b"[]")).decode()
+
+
+@pytest.mark.parametrize("content", ["x", "eJw=", compress(EVERY_LEVEL)[:-8], EMPTY_LIST])
+def test_a_manifest_that_cannot_be_read_is_refused(content: str) -> None:
+    world = World()
+    world.apply(EVERY_LEVEL)
+    (part,) = [item for item in world.items() if item["SK"].startswith("#MANIFEST#")]
+    world.memory.execute(Put({**part, "content": content}))
+    (failure,) = world.ask("show", serial=2).errors
+    assert failure.code == "unreadable_apply"
+    assert failure.message.startswith("this release cannot read the manifest of the apply 2: ")
 
 
 def test_an_apply_of_targets_says_which() -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from zae_limiter_manifest import Answer, Request, StateReport
@@ -20,6 +21,11 @@ SECONDS_ON_A_TERMINAL: Final = 1.0
 SECONDS_BETWEEN_LINES: Final = 10.0
 
 Ask = Callable[[Request], Answer]
+
+
+def utc_now() -> str:
+    """Return the time as the Lambda writes it: ISO 8601, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def progress_line(namespace: str, state: StateReport) -> str:
@@ -86,16 +92,21 @@ def _watch(ask: Ask, namespace: str, ended: threading.Event) -> None:
         pause = display.seconds
 
 
-def follow(ask: Ask, namespace: str, *, sleep: Callable[[float], None] = time.sleep) -> StateReport:
+def follow(
+    ask: Ask, namespace: str, *, sleep: Callable[[float], None] = time.sleep, now: Callable[[], str] = utc_now
+) -> StateReport:
     """Show the progress of the apply under way until nobody holds the lock; return the state then.
 
-    Raises ``CommandError`` if the request is refused.
+    Raises ``CommandError`` if the request is refused, or if the lock has expired, which ``now`` tells.
     """
     display = ProgressDisplay()
     while True:
         state = _state(ask, namespace)
         if state.lock is None:
             return state
+        if state.lock.expires_at <= now():
+            killed = f"the lock of {state.lock.owner} expired at {state.lock.expires_at}: its apply was killed"
+            raise CommandError(f"{namespace}: {killed}; apply again, which makes the rest")
         held = f"; {state.lock.owner} holds the lock until {state.lock.expires_at} at most" if not display.shown else ""
         if held:
             display.terminal.say(f"{namespace}{held.replace(';', ':', 1)}")

@@ -13,6 +13,7 @@ from zae_limiter import ProvisionerLock, ProvisionerState
 from zae_limiter.maintenance import note_progress, run
 from zae_limiter.operations.values import Transact
 from zae_limiter.values.applies import ApplyProgress
+from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.limits import watching
 from zae_limiter_cli.limits.watching import ProgressDisplay, follow, progress_line
 from zae_limiter_cli.terminal import Terminal
@@ -81,6 +82,14 @@ def test_watch_follows_an_apply_to_its_end(capsys: pytest.CaptureFixture[str]) -
         "a: 400 of 5,001 changes, 250 a second, 18 s left",
     ]
     assert (slept, {request.action for request in asked}) == ([10.0] * 3, {"watch"})
+
+
+def test_watch_ends_at_a_lock_that_has_expired_because_its_apply_was_killed() -> None:
+    answers, _ = following(state(200))
+    with pytest.raises(
+        CommandError, match=r"a: the lock of cli \(ann\) expired at 2030-01-01T00:00:00Z: its apply was"
+    ):
+        follow(lambda _: answers.pop(), "a", now=lambda: "2030-01-01T00:00:00Z")
 
 
 def test_watch_without_an_apply_says_so_and_a_namespace_that_is_missing_is_an_error(stack: Stack) -> None:

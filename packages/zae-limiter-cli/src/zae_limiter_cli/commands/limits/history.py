@@ -61,11 +61,12 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
 def show(*, connection: "Connection", namespace: str, serial: int, out: Path | None) -> None:
     """Print the manifest that the apply SERIAL of `limits history` was for."""
     from zae_limiter_manifest import dump
+    from zae_limiter_manifest.problems import printable
 
     from ...results import write_file
 
     entry, manifest = _kept(connection, namespace, serial)
-    text = f"# {' · '.join(_row(entry)[:4])}\n{dump(manifest)}"
+    text = f"# {printable(' · '.join(_row(entry)[:4]))}\n{dump(manifest)}"
     if out is None:
         click.echo(text, nl=False)
     else:
