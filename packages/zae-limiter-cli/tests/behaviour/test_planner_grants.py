@@ -60,8 +60,15 @@ def the_planner_at_work() -> frozenset[Call]:
     return frozenset(made)
 
 
-READING = (Request("export", "tenant-alpha"), Request("state", "tenant-alpha"))
-WRITING = ({"action": "apply", "manifest": MANIFEST}, {"action": "unlock", "namespace": "tenant-alpha", "lock_id": "a"})
+READING = (
+    *(Request(action, "tenant-alpha") for action in ("export", "state", "watch", "history")),
+    Request("show", "tenant-alpha", serial=2),
+)
+WRITING = (
+    {"action": "apply", "manifest": MANIFEST},
+    {"action": "unlock", "namespace": "tenant-alpha", "lock_id": "a"},
+    {"action": "stop", "namespace": "tenant-alpha"},
+)
 
 
 def test_the_planners_role_allows_what_its_contract_calls_and_nothing_else(resources: Mapping[str, Any]) -> None:
