@@ -106,7 +106,7 @@ def test_the_planner_writes_nothing_through_its_handler_and_refuses_what_would()
             assert plan({"action": action, "manifest": {**MANIFEST, "resources": {}}}, None)["status"] == "planned"
         assert {call.action for call in calls} <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
         asked = len(calls)
-        assert [plan(request, None)["errors"][0]["code"] for request in WRITING] == ["read_only"] * 2
+        assert [plan(request, None)["errors"][0]["code"] for request in WRITING] == ["read_only"] * 3
     assert (asked > 0, len(calls)) == (True, asked)
 
 

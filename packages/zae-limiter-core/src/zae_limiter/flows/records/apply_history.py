@@ -23,7 +23,7 @@ from ...schema.applies import (
 )
 from ...values.applies import ApplyRecord
 from ..index_rows import IndexRows, query_rows, report
-from ..pages import delete_all, query_all
+from ..pages import delete_all
 from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
@@ -52,10 +52,15 @@ def end_apply(namespace_state: NamespaceState, record: ApplyRecord, parts: int) 
 
 
 def list_applies(namespace_state: NamespaceState) -> Flow[list[ApplyRecord]]:
-    """Return the applies that are kept, the last one first."""
-    pk = keys.pk_applies(namespace_state.namespace_id)
-    query = Query(pk, begins_with=keys.APPLY_PREFIX, descending=True)
-    return [read_record(item) for item in (yield from query_all(query))]
+    """Return the applies that are kept, the last one first. A very recent one may be missing.
+
+    The index has their keys, because the Lambdas may query indexes alone.
+    """
+    found = yield from _parts(namespace_state)
+    records = sorted((part for part in found if not part.place), reverse=True)
+    wanted = [_key(namespace_state, part) for part in records]
+    items = yield from read_all(wanted)
+    return [read_record(items[key]) for key in wanted if key in items]
 
 
 def read_apply(namespace_state: NamespaceState, serial: int) -> Flow[tuple[ApplyRecord, str] | None]:
@@ -77,12 +82,17 @@ def read_apply(namespace_state: NamespaceState, serial: int) -> Flow[tuple[Apply
 
 
 def _remove_outdated(namespace_state: NamespaceState, newest: int) -> Flow[None]:
+    gone = outdated((yield from _parts(namespace_state)), most=APPLIES_KEPT, newest=newest)
+    yield from delete_all(_key(namespace_state, part) for part in gone)
+
+
+def _parts(namespace_state: NamespaceState) -> Flow[list[ApplyPart]]:
+    """Return what the index shows of the history."""
     rows = IndexRows(namespace_state.namespace_id)
     query = Query(keys.gsi4_pk(namespace_state.namespace_id), "GSI4", begins_with=_pk(namespace_state))
     found = yield from query_rows(query, rows, lambda item: parse_sk(key_of(item).sk))
     yield from report(rows)
-    gone = outdated(found, most=APPLIES_KEPT, newest=newest)
-    yield from delete_all(_key(namespace_state, part) for part in gone)
+    return found
 
 
 def _pk(namespace_state: NamespaceState) -> str:
