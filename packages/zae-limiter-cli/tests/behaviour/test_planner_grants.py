@@ -60,8 +60,15 @@ def the_planner_at_work() -> frozenset[Call]:
     return frozenset(made)
 
 
-READING = (Request("export", "tenant-alpha"), Request("state", "tenant-alpha"))
-WRITING = ({"action": "apply", "manifest": MANIFEST}, {"action": "unlock", "namespace": "tenant-alpha", "lock_id": "a"})
+READING = (
+    *(Request(action, "tenant-alpha") for action in ("export", "state", "watch", "history")),
+    Request("show", "tenant-alpha", serial=2),
+)
+WRITING = (
+    {"action": "apply", "manifest": MANIFEST},
+    {"action": "unlock", "namespace": "tenant-alpha", "lock_id": "a"},
+    {"action": "stop", "namespace": "tenant-alpha"},
+)
 
 
 def test_the_planners_role_allows_what_its_contract_calls_and_nothing_else(resources: Mapping[str, Any]) -> None:
@@ -99,7 +106,7 @@ def test_the_planner_writes_nothing_through_its_handler_and_refuses_what_would()
             assert plan({"action": action, "manifest": {**MANIFEST, "resources": {}}}, None)["status"] == "planned"
         assert {call.action for call in calls} <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
         asked = len(calls)
-        assert [plan(request, None)["errors"][0]["code"] for request in WRITING] == ["read_only"] * 2
+        assert [plan(request, None)["errors"][0]["code"] for request in WRITING] == ["read_only"] * 3
     assert (asked > 0, len(calls)) == (True, asked)
 
 

@@ -12,6 +12,8 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
+- **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
+  history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -36,9 +38,11 @@ from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
 from .flows.records import copying
+from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
 from .flows.records.migrations import MIGRATIONS, Change, Migration
+from .flows.records.provisioner_state import note_progress, peek_state, request_stop
 from .flows.records.registry import purged_namespaces
 from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
@@ -77,6 +81,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 __all__ = [
+    "APPLIES_KEPT",
     "AUDIT_PREFIX",
     "INDEXES",
     "MIGRATIONS",
@@ -101,6 +106,7 @@ __all__ = [
     "audit_event_of",
     "audit_resource",
     "audit_system",
+    "begin_apply",
     "bucket_of",
     "caller_arn",
     "change_version_record",
@@ -110,25 +116,31 @@ __all__ = [
     "count_usage",
     "create_table_request",
     "embedded_metrics",
+    "end_apply",
     "forecast",
     "forecast_copy",
     "is_audit_event",
     "is_invalid",
+    "list_applies",
     "log_as_json",
     "migrate",
     "namespace_of",
+    "note_progress",
     "open_store",
     "open_table",
     "open_upkeep",
+    "peek_state",
     "pending",
     "pk_audit",
     "pk_bucket",
     "pk_entity",
     "pk_system",
     "purged_namespaces",
+    "read_apply",
     "read_bucket_image",
     "read_item",
     "reanchor",
+    "request_stop",
     "run",
     "shard_count_of",
     "sk_state",

@@ -12,13 +12,18 @@ from zae_limiter import (
     ProvisionerState,
     RateLimiterUnavailable,
     StaleStateError,
+    StoreRefusedError,
+    SyncRepository,
     ValidationError,
 )
+from zae_limiter.flows.steps import call
+from zae_limiter.maintenance import note_progress, peek_state, request_stop, run
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.sizes import item_size
-from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query
+from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.provisioner import parse_part_sk, part_numbers, serial_of
+from zae_limiter.values.applies import ApplyProgress
 
 SMALL = ProvisionerState(
     managed_system=True,
@@ -278,3 +283,47 @@ def test_parts_of_two_writes_never_share_a_number() -> None:
     for other in (keys.sk_version(), keys.sk_config(), "#PROVISIONERS"):
         with pytest.raises(ValueError, match="not of a provisioner's state"):
             parse_part_sk(other)
+
+
+PROGRESS = ApplyProgress(200, 5_001, 1_000, 3_000)
+
+
+def test_progress_and_a_stop_are_of_the_apply_that_holds_the_lock_and_gone_with_it() -> None:
+    repository = SyncRepository.in_memory()
+    state = repository.namespace_state
+    repository.put_provisioner_state(SMALL, expected_serial=0)
+    assert run(repository, note_progress(state, PROGRESS, expected_serial=1)) is None
+    run(repository, request_stop(state, "bob", expected_serial=1))
+    assert run(repository, note_progress(state, PROGRESS, expected_serial=1)) == "bob"
+    held = repository.get_provisioner_state()
+    assert held == replace(SMALL, serial=1, progress=PROGRESS, stop="bob")
+    assert run(repository, peek_state(state)) == held
+    stored = repository.put_provisioner_state(replace(held, lock=None), expected_serial=1)
+    assert stored == repository.get_provisioner_state() == replace(SMALL, serial=2, lock=None)
+
+
+def test_progress_of_a_lock_that_is_gone_is_refused() -> None:
+    repository = SyncRepository.in_memory()
+    state = repository.namespace_state
+    for flow in (note_progress(state, PROGRESS, expected_serial=1), request_stop(state, "bob", expected_serial=1)):
+        with pytest.raises(StaleStateError):
+            run(repository, flow)
+    assert repository.get_provisioner_state() == ProvisionerState()
+
+
+def test_a_peek_reads_one_item_however_large_the_state() -> None:
+    repository = SyncRepository.in_memory()
+    assert run(repository, peek_state(repository.namespace_state)) == ProvisionerState()
+    repository.put_provisioner_state(large(20_000, owner="cli"), expected_serial=0)
+    peeked = run(repository, peek_state(repository.namespace_state))
+    assert (peeked.owner, peeked.serial, peeked.managed_entities) == ("cli", 1, {})
+
+
+@pytest.mark.parametrize("stored", [7, {}, {"done": -1, "total": 1, "began_at": 0, "at": 0}], ids=str)
+def test_progress_that_is_none_is_unreadable(stored: object) -> None:
+    repository = SyncRepository.in_memory()
+    repository.put_provisioner_state(SMALL, expected_serial=0)
+    key = Key(keys.pk_system(repository.namespace_id), keys.sk_provisioner())
+    run(repository, call(Update(key, set={"progress": stored})))
+    with pytest.raises(StoreRefusedError, match="PROVISIONER"):
+        repository.get_provisioner_state()

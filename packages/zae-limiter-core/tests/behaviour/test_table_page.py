@@ -22,12 +22,14 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
+from zae_limiter.maintenance import begin_apply, note_progress, request_stop
 from zae_limiter.operations.values import Item, Operation
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import TOTALS
 from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
+from zae_limiter.values.applies import ApplyProgress, ApplyRecord
 from zae_limiter.values.provisioner import HandledEvent, ProvisionerLock, StoredConfig, StoredEntity
 from zae_limiter.values.usage import Refuser
 
@@ -55,6 +57,8 @@ BUILDERS = {
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
     "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
+    "apply": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}")),
+    "apply's manifest": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}", "{place}")),
     "namespace by name": (keys.pk_system(keys.REGISTRY), keys.sk_namespace("{name}")),
     "namespace by id": (keys.pk_system(keys.REGISTRY), keys.sk_nsid("{id}")),
     "version": (keys.pk_system(keys.REGISTRY), keys.sk_version()),
@@ -253,6 +257,12 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
     )
     await repository.put_provisioner_state(small, expected_serial=0)
     await repository.put_entity_records({"managed": StoredEntity(fingerprint=printed)})
+    state = repository.namespace_state
+    record = ApplyRecord(2, "2026-01-01T00:00:00Z", "cli", "sha256:0", "ann", "9f3c2e1", 1, 1, 1, 1, 1, ("x",))
+    played(world.table, begin_apply(state, record, "content"))
+    played(world.table, begin_apply(state, ApplyRecord(4, record.at, "cli", "sha256:0"), "content"))
+    played(world.table, note_progress(state, ApplyProgress(1, 2, 0, 1), expected_serial=1))
+    played(world.table, request_stop(state, "bob", expected_serial=1))
     many = {f"entity-{number}": ["gpt-4"] for number in range(400)}
     large = ProvisionerState(
         managed_entities=many,

@@ -20,6 +20,7 @@ from .declarations import (
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
 from .dumping import dump
 from .formats import FormatError
+from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
@@ -31,7 +32,7 @@ from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError, ignored_in
 from .source import MAX_BYTES
-from .states import LockReport, StateReport
+from .states import LockReport, ProgressReport, StateReport
 
 __all__ = [
     "CLI",
@@ -41,6 +42,7 @@ __all__ = [
     "Action",
     "Address",
     "Answer",
+    "ApplyEntry",
     "Change",
     "Decl",
     "EntityDecl",
@@ -59,6 +61,7 @@ __all__ = [
     "OwnerError",
     "Plan",
     "Problem",
+    "ProgressReport",
     "RecordDecl",
     "Request",
     "ResourceDecl",
@@ -68,7 +71,9 @@ __all__ = [
     "SystemDecl",
     "UnknownActionError",
     "WeightsDecl",
+    "compress",
     "compute_diff",
+    "decompress",
     "dump",
     "fingerprint",
     "ignored_in",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, Self
 
 from attrs import field, frozen
@@ -63,6 +64,10 @@ class Address:
 
     def __str__(self) -> str:
         return self.level if self.target is None else f"{self.level} {self.target}"
+
+    def fits(self, pattern: str) -> bool:
+        """Return whether the address fits a shell pattern: `resource gpt-*`, or without the level `acme-*/gpt-4`."""
+        return any(fnmatchcase(name, pattern) for name in (str(self), self.target or self.level))
 
     def to_dict(self) -> dict[str, str | None]:
         """Return level, entity, resource and target, as in the answers of the Lambda."""

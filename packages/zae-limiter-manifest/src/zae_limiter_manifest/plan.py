@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Self
 
 from attrs import evolve, field, frozen
@@ -87,6 +87,13 @@ class Plan:
             return f"deletes {self.deleted} of {self.managed} managed items, over {GUARDED_PERCENT} %"
         return None
 
+    def narrowed(self, targets: Collection[str]) -> Self:
+        """Return the plan for the addresses that fit one of these patterns; the whole plan without any."""
+        if not targets:
+            return self
+        changes = tuple(each for each in self.changes if _fits(each.address, targets))
+        return evolve(self, changes=changes, forgotten=tuple(each for each in self.forgotten if _fits(each, targets)))
+
     def changes_hash(self) -> str:
         """Return `sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
         same = evolve(self, serial=0, unmanaged=(), overrides=())
@@ -131,6 +138,10 @@ class Plan:
                 taken_from=raw.get("taken_from"),
                 overrides=tuple(map(LiveOverride.from_dict, raw.get("overrides", ()))),
             )
+
+
+def _fits(address: Address, targets: Collection[str]) -> bool:
+    return any(map(address.fits, targets))
 
 
 def plans_hash(plans: Iterable[Plan]) -> str:

@@ -8,6 +8,7 @@ from attrs.validators import deep_iterable, ge, in_, instance_of, optional
 
 from .addresses import Address
 from .formats import reading
+from .history import ApplyEntry
 from .manifest import LimitsManifest
 from .plan import Plan
 from .problems import ManifestError
@@ -58,8 +59,8 @@ class Answer:
     """The result of a request: status, changes planned or made, errors, number of changes left.
 
     The plan is None if the request was refused. The plan of an apply contains the changes made and the current serial
-    of the state. `manifest` is the result of an export, `state` that of a state request. `namespace` is the plan's;
-    without a plan it is the request's, and None if the request names none.
+    of the state. `manifest` is the result of an export, `state` that of a state request, `history` has applies.
+    `namespace` is the plan's; without a plan it is the request's, and None if the request names none.
     """
 
     status: Status = field(validator=in_(get_args(Status)))
@@ -69,6 +70,9 @@ class Answer:
     )
     remaining: int = field(default=0, kw_only=True, validator=[instance_of(int), ge(0)])
     manifest: LimitsManifest | None = field(default=None, kw_only=True, validator=optional(instance_of(LimitsManifest)))
+    history: tuple[ApplyEntry, ...] | None = field(
+        default=None, kw_only=True, validator=optional(deep_iterable(instance_of(ApplyEntry), instance_of(tuple)))
+    )
     state: StateReport | None = field(default=None, kw_only=True, validator=optional(instance_of(StateReport)))
     namespace: str | None = field(kw_only=True, validator=optional(_TEXT))
 
@@ -101,6 +105,7 @@ class Answer:
             **({"remaining": self.remaining} if self.remaining else {}),
             **({"manifest": self.manifest.to_dict()} if self.manifest else {}),
             **({"state": self.state.to_dict()} if self.state else {}),
+            **({} if self.history is None else {"history": [entry.to_dict() for entry in self.history]}),
         }
 
     @classmethod
@@ -112,6 +117,7 @@ class Answer:
             errors = tuple(map(Failure.from_dict, raw["errors"]))
             manifest = LimitsManifest.from_dict(raw["manifest"], "answer") if "manifest" in raw else None
             state = StateReport.from_dict(raw["state"]) if "state" in raw else None
+            kept = tuple(map(ApplyEntry.from_dict, raw["history"])) if "history" in raw else None
             left = raw.get("remaining", 0)
             return cls(
                 raw["status"],
@@ -120,5 +126,6 @@ class Answer:
                 remaining=left,
                 manifest=manifest,
                 state=state,
+                history=kept,
                 namespace=namespace,
             )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, Self, get_args
 
 from attrs import field, fields, frozen
-from attrs.validators import and_, ge, in_, instance_of, le, matches_re, optional
+from attrs.validators import and_, deep_iterable, ge, in_, instance_of, le, matches_re, optional
 
 from .checks import describe_unknown_key
 from .formats import FormatError, reading
@@ -12,7 +12,7 @@ from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Problem, show
 
-Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
+Action = Literal["plan", "apply", "diff", "export", "state", "unlock", "watch", "stop", "history", "show"]
 
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})
@@ -40,6 +40,10 @@ def _is_flag(_: object, attribute: Any, value: Any) -> None:
         raise TypeError(f"{attribute.name} must be true or false, not {show(value)}")
 
 
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value  # a list in JSON
+
+
 _CLAIM: Final = optional(_is_claim)
 
 
@@ -49,7 +53,9 @@ class Request:
 
     `expected_serial` and `expected_plan` (a hash of changes) identify the plan that was shown: an apply of any other
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
-    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before.
+    `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before. `targets` are
+    patterns of addresses: all others stay as they are. `changes_per_second` bounds an apply. `serial` is that of the
+    apply to show.
     """
 
     action: Action = field(validator=in_(ACTIONS))
@@ -63,6 +69,9 @@ class Request:
     principal: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     source: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     lock_timeout: int = field(default=0, kw_only=True, validator=[_is_whole, ge(0), le(LONGEST_WAIT_SECONDS)])
+    targets: tuple[str, ...] = field(default=(), kw_only=True, converter=_as_tuple, validator=deep_iterable(_is_claim))
+    changes_per_second: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
+    serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
     lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
     next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
@@ -76,8 +85,15 @@ class Request:
             raise ValueError(f"{self.action} needs a manifest")
         if self.manifest is not None and self.manifest.namespace != self.namespace:
             raise ValueError(f"namespace {self.namespace} differs from that of the manifest, {self.manifest.namespace}")
+        if not isinstance(self.targets, tuple):
+            raise TypeError(f"targets must be a list of patterns, not {show(self.targets)}")
+        if self.targets and self.take_over:
+            raise ValueError("targets and take_over exclude each other: a namespace is taken over as a whole")
         if self.action == "unlock" and self.lock_id is None:
             raise ValueError("unlock needs the lock_id, which `limits state` shows")
+
+        if self.action == "show" and self.serial is None:
+            raise ValueError("show needs the serial of an apply, which `limits history` shows")
 
     @classmethod
     def of(cls, action: Action, manifest: LimitsManifest, **options: Any) -> Self:

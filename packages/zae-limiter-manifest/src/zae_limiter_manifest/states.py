@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 from attrs.validators import instance_of, optional
 
 from .addresses import ManagedSet
@@ -22,8 +22,30 @@ class LockReport:
 
 
 @frozen
+class ProgressReport:
+    """How far an apply is: `done` of `total` changes, `seconds` after it began, and who has asked it to stop."""
+
+    done: int = field(validator=instance_of(int))
+    total: int = field(validator=instance_of(int))
+    seconds: float = field(validator=instance_of((int, float)))
+
+    @property
+    def rate(self) -> float:
+        """Changes per second so far."""
+        return self.done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds that the rest takes at this rate; None without one."""
+        return (self.total - self.done) / self.rate if self.rate else None
+
+
+@frozen
 class StateReport:
-    """The result of the last apply: managed items, owner, time, manifest hash; and the lock, if there is one."""
+    """The result of the last apply: managed items, owner, time, manifest hash; and the lock, if there is one.
+
+    `progress` and `stop`, who has asked for it, are of the apply that holds the lock.
+    """
 
     managed: ManagedSet = field(validator=instance_of(ManagedSet))
     serial: int = field(validator=instance_of(int))
@@ -31,6 +53,8 @@ class StateReport:
     last_applied: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
     applied_hash: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
     lock: LockReport | None = field(default=None, kw_only=True, validator=optional(instance_of(LockReport)))
+    progress: ProgressReport | None = field(default=None, kw_only=True, validator=optional(instance_of(ProgressReport)))
+    stop: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal report."""
@@ -41,6 +65,8 @@ class StateReport:
             "last_applied": self.last_applied,
             "applied_hash": self.applied_hash,
             "lock": lock and {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at},
+            **({"progress": asdict(self.progress)} if self.progress else {}),
+            **({"stop": self.stop} if self.stop else {}),
             "managed": {
                 "system": self.managed.system,
                 "resources": sorted(self.managed.resources),
@@ -53,7 +79,7 @@ class StateReport:
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
         """Return the report in the plain values of `to_dict`; raises `FormatError`."""
         with reading("state"):
-            lock = raw["lock"]
+            lock, progress = raw["lock"], raw.get("progress")
             return cls(
                 ManagedSet(**raw["managed"]),
                 raw["serial"],
@@ -61,4 +87,6 @@ class StateReport:
                 last_applied=raw["last_applied"],
                 applied_hash=raw["applied_hash"],
                 lock=None if lock is None else LockReport(lock["id"], lock["owner"], lock["expires_at"]),
+                progress=None if progress is None else ProgressReport(**progress),
+                stop=raw.get("stop"),
             )

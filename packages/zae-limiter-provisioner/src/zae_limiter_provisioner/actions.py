@@ -1,4 +1,4 @@
-"""Perform the actions of a request: plan, apply, diff, export, state, unlock.
+"""Perform the actions of a request: plan, apply, diff, export, state, unlock, watch, stop, history, show.
 
 ``handler`` knows where a request comes from, and sends the answer.
 """
@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from zae_limiter import ZAELimiterError
-from zae_limiter_manifest import Answer, FormatError, LimitsManifest, ManifestError, Request, UnknownActionError
+from zae_limiter_manifest import CLI, Answer, FormatError, LimitsManifest, ManifestError, Request, UnknownActionError
 from zae_limiter_manifest.naming import NameKind, find_name_problem
 
 from .apply import ApplyRun
 from .apply_options import ApplyOptions
 from .deadline import Deadline
-from .locking import unlock
-from .planning import answer_diff, answer_export, answer_plan, answer_state
+from .history import answer_history, answer_show
+from .locking import stop, unlock
+from .planning import answer_diff, answer_export, answer_plan, answer_state, answer_watch
 from .refusals import Refused, failed_answer
 from .table import Table
 
@@ -71,17 +72,27 @@ def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
             repository = table.open(request.namespace)
             unlock(repository, lock_id)
             return answer_state(repository)
+        case Request(action="stop"):
+            repository = table.open(request.namespace)
+            return answer_state(repository, stop(repository, request.principal or CLI, now_ms=table.now_ms()))
     return _read(table, request)
 
 
 def _read(table: Table, request: Request) -> Answer:
     match request:
         case Request(action="plan", manifest=LimitsManifest() as manifest):
-            return answer_plan(table.find(request.namespace), manifest, take_over=request.take_over)
+            repository = table.find(request.namespace)
+            return answer_plan(repository, manifest, take_over=request.take_over, targets=request.targets)
         case Request(action="diff", manifest=LimitsManifest() as manifest):
             return answer_diff(table.find(request.namespace), manifest)
         case Request(action="export"):
             return answer_export(table.open(request.namespace))
         case Request(action="state"):
             return answer_state(table.open(request.namespace))
+        case Request(action="watch"):
+            return answer_watch(table.open(request.namespace))
+        case Request(action="history"):
+            return answer_history(table.open(request.namespace))
+        case Request(action="show", serial=int(serial)):
+            return answer_show(table.open(request.namespace), serial)
     raise Refused("read_only", f"the planner writes nothing: send the action {request.action} to the provisioner")

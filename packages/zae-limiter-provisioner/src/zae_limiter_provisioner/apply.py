@@ -22,8 +22,10 @@ from zae_limiter import (
 from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
 
 from .apply_options import ApplyOptions
+from .checkpoints import Checkpoint
 from .conversion import with_sets
 from .deadline import Deadline
+from .history import KeptApply
 from .live_state import LiveState
 from .locking import new_lock, unlock, wait_for_lock
 from .ordering import write_order
@@ -63,6 +65,7 @@ class ApplyRun:
                 raise AlreadyHandled(event, state.serial)
             live = LiveState.at(self.repository, self.manifest.managed_set(), state=state)
             plan = make_plan(self.manifest, live, owner=self.options.owner, take_over=self.options.take_over)
+            plan = plan.narrowed(self.options.targets)
             self.options.check(plan)
             try:
                 return self._carry_out(plan, live) if plan.changes else self._store_state(plan, live)
@@ -79,6 +82,7 @@ class ApplyRun:
             self.repository.note_applied(expected_serial=before.serial)
             return Answer.applied(_made(plan))
         stored = self.repository.put_provisioner_state(after, expected_serial=before.serial)
+        self._kept(stored.serial).end(WriteOutcome())
         return Answer.applied(_made(plan, serial=stored.serial))
 
     def _carry_out(self, plan: Plan, live: LiveState) -> Answer:
@@ -97,13 +101,17 @@ class ApplyRun:
 
     def _carry_out_under(self, lock: ProvisionerLock, plan: Plan, live: LiveState) -> Answer:
         locked = self.repository.put_provisioner_state(self._state_with_intent(live, lock), expected_serial=plan.serial)
+        kept = self._kept(locked.serial + 1)
         outcome = write_changes(
             self.repository,
             write_order(plan.changes),
             self.deadline,
             principal=self.options.audited_as(),
             listed_bytes=self.listed_bytes,
+            most_at_once=self.options.changes_per_second,
+            goes_on=self._checkpoint(locked, plan).pass_after,
         )
+        kept.end(outcome)
         final = self._final_state(locked, live.managed, outcome)
         try:
             serial = self.repository.put_provisioner_state(final, expected_serial=locked.serial).serial
@@ -144,8 +152,9 @@ class ApplyRun:
         The owner changes only when everything is done.
         """
         undone = outcome.undone
-        complete = not undone and not outcome.failures
-        after = managed_after(self.manifest.managed_set(managed), managed, undone)
+        out_of_reach = {at for at in (*managed, *self.manifest.managed_set(managed)) if not self.options.reaches(at)}
+        complete = not undone and not outcome.failures and not self.options.targets
+        after = managed_after(self.manifest.managed_set(managed), managed, undone | out_of_reach)
         owner = self.options.owner if complete else state.owner
         return with_sets(
             state,
@@ -158,8 +167,24 @@ class ApplyRun:
             handled=self.options.handled_with(state, ok=complete),
         )
 
+    def _kept(self, serial: int) -> KeptApply:
+        at_ms = self.deadline.now_ms()
+        return KeptApply.begin(self.repository, self.manifest, self.options, serial=serial, at_ms=at_ms)
+
+    def _checkpoint(self, locked: ProvisionerState, plan: Plan) -> Checkpoint:
+        return Checkpoint(
+            self.repository,
+            locked.serial,
+            len(plan.changes),
+            self.deadline.now_ms(),
+            self.deadline,
+            self.sleep,
+            self.options.changes_per_second,
+        )
+
     def _new(self, managed: ManagedSet) -> list[Address]:
-        return [address for address in self.manifest.managed_set(managed) if address not in managed]
+        declared = filter(self.options.reaches, self.manifest.managed_set(managed))
+        return [address for address in declared if address not in managed]
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:

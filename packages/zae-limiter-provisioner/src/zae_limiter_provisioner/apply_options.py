@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from zae_limiter import HandledEvent, ProvisionerState
-from zae_limiter_manifest import CLI, Plan, Request
+from zae_limiter_manifest import CLI, Address, Plan, Request
 
 from .refusals import Refused
 
@@ -18,6 +18,7 @@ class ApplyOptions:
     """The options of one apply; ``principal`` and ``source`` are unverified claims.
 
     ``event_id`` identifies an event that may arrive twice. ``lock_timeout`` is in seconds.
+    ``targets`` are patterns of the addresses to change; the others stay as they are.
     """
 
     owner: str = CLI
@@ -28,6 +29,8 @@ class ApplyOptions:
     source: str | None = None
     lock_timeout: int = 0
     event_id: str | None = None
+    targets: tuple[str, ...] = ()
+    changes_per_second: int | None = None
 
     @classmethod
     def of(cls, request: Request) -> Self:
@@ -39,7 +42,13 @@ class ApplyOptions:
             principal=request.principal,
             source=request.source,
             lock_timeout=request.lock_timeout,
+            targets=request.targets,
+            changes_per_second=request.changes_per_second,
         )
+
+    def reaches(self, address: Address) -> bool:
+        """Return whether the apply may change this address."""
+        return not self.targets or any(map(address.fits, self.targets))
 
     def audited_as(self) -> str:
         """Return the principal of the audit events: the name of the writing function, then the claims."""

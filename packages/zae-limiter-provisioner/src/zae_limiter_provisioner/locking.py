@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from zae_limiter import ProvisionerLock, ProvisionerState, StaleStateError, SyncRepository
+from zae_limiter.maintenance import request_stop, run
 
 from .apply_options import ApplyOptions
 from .deadline import Deadline
@@ -49,6 +50,23 @@ def unlock(repository: SyncRepository, lock_id: str) -> ProvisionerState:
         return repository.put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
     except StaleStateError as error:
         raise Refused("stale", f"the lock has changed hands meanwhile: {error}") from error
+
+
+def stop(repository: SyncRepository, by: str, *, now_ms: int) -> ProvisionerState:
+    """Ask the apply under way to stop at its next checkpoint, and return the state. Raises ``Refused`` if nobody is
+    applying.
+    """
+    state = repository.get_provisioner_state()
+    if state.lock is None:
+        raise Refused("not_locked", "nobody is applying")
+    if state.lock.expires_at_ms <= now_ms:
+        expired = f"the lock of {state.lock.owner} expired at {iso_time(state.lock.expires_at_ms)}"
+        raise Refused("not_locked", f"nobody is applying: {expired}, and the next apply makes the rest")
+    try:
+        run(repository, request_stop(repository.namespace_state, by, expected_serial=state.serial))
+    except StaleStateError as error:
+        raise Refused("stale", f"the apply has ended meanwhile: {error}") from error
+    return replace(state, stop=by)
 
 
 def _holder(options: ApplyOptions) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from attrs import evolve
 
 from zae_limiter import ProvisionerState, SyncRepository
+from zae_limiter.maintenance import peek_state, run
 from zae_limiter_manifest import (
     CLI,
     Answer,
@@ -12,6 +13,7 @@ from zae_limiter_manifest import (
     LockReport,
     OwnerError,
     Plan,
+    ProgressReport,
     StateReport,
     compute_diff,
     taken_from,
@@ -41,11 +43,13 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
     return plan
 
 
-def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:
+def answer_plan(
+    repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool, targets: tuple[str, ...] = ()
+) -> Answer:
     """Return the plan of a manifest, for the command line, with the overrides in force at any address."""
     declared = manifest.managed_set()
     live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
-    return Answer.planned(make_plan(manifest, live, take_over=take_over))
+    return Answer.planned(make_plan(manifest, live, take_over=take_over).narrowed(targets))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
@@ -66,15 +70,26 @@ def answer_export(repository: SyncRepository) -> Answer:
     return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
 
 
-def answer_state(repository: SyncRepository) -> Answer:
-    """Return the managed items, their owner, and the apply under way."""
-    state = repository.get_provisioner_state()
+def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:
+    """Return the managed items, their owner, and the apply under way; without ``state``, read that."""
+    state = state or repository.get_provisioner_state()
     return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
+
+
+def answer_watch(repository: SyncRepository) -> Answer:
+    """Return the apply under way, its lock and its progress, without what is managed if that is much."""
+    return answer_state(repository, run(repository, peek_state(repository.namespace_state)))
 
 
 def iso_time(at_ms: int) -> str:
     """Return an instant (epoch milliseconds) as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def answer_header(repository: SyncRepository) -> Plan:
+    """Return the plan of an answer that plans nothing: the serial and the hash of the last apply."""
+    state = repository.get_provisioner_state()
+    return _header(repository.name, state, manifest_hash=state.applied_hash)
 
 
 def _header(namespace: str, state: ProvisionerState, *, manifest_hash: str | None) -> Plan:
@@ -83,7 +98,7 @@ def _header(namespace: str, state: ProvisionerState, *, manifest_hash: str | Non
 
 
 def _report(state: ProvisionerState) -> StateReport:
-    lock = state.lock
+    lock, progress = state.lock, state.progress
     return StateReport(
         address_set(state, "managed"),
         state.serial,
@@ -91,4 +106,8 @@ def _report(state: ProvisionerState) -> StateReport:
         last_applied=state.last_applied,
         applied_hash=state.applied_hash,
         lock=None if lock is None else LockReport(lock.lock_id, lock.owner, iso_time(lock.expires_at_ms)),
+        progress=None
+        if progress is None
+        else ProgressReport(progress.done, progress.total, (progress.at_ms - progress.began_at_ms) / 1000),
+        stop=state.stop,
     )

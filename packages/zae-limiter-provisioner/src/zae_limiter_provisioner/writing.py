@@ -1,7 +1,7 @@
 """Write the changes of a plan in batches, until all are made or the time is up. ``apply`` stores the state."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -42,15 +42,19 @@ def write_changes(
     *,
     principal: str,
     listed_bytes: int | None = None,
+    most_at_once: int | None = None,
+    goes_on: Callable[[WriteOutcome], bool] = lambda _: True,
 ) -> WriteOutcome:
-    """Make changes until the deadline or the size of the list is reached, or the table fails; the rest is left.
+    """Make changes until the deadline or the size of the list is reached, the table fails, or ``goes_on``, which is
+    asked between two batches, says no; the rest is left.
 
-    ``listed_bytes`` bounds the size of the list; one batch is written in any case.
+    ``listed_bytes`` bounds the size of the list, ``most_at_once`` that of a batch; one batch is written in any case.
     """
     outcome = WriteOutcome()
-    for batch in _batches(changes):
+    for number, batch in enumerate(_batches(changes, min(most_at_once or CHANGES_PER_BATCH, CHANGES_PER_BATCH))):
         is_full = listed_bytes is not None and outcome.listed_bytes + batch.listed_bytes > listed_bytes
-        if deadline.is_near or outcome.left or (is_full and outcome.listed_bytes):
+        ends = bool(outcome.left) or (is_full and bool(outcome.listed_bytes)) or (number and not goes_on(outcome))
+        if ends or deadline.is_near:
             outcome.left += batch.changes
         else:
             _write(repository, batch, outcome, principal)
@@ -107,12 +111,12 @@ def _put_records(
     return {Address(None, entity): problem for entity, problem in failed.items()}
 
 
-def _batches(changes: Sequence[Change]) -> Iterator[_Batch]:
+def _batches(changes: Sequence[Change], most: int) -> Iterator[_Batch]:
     batch, total = list[Change](), 0
     for change in changes:
         size = len(json.dumps(change.to_dict()))
         is_other_kind = batch and batch[-1].address.is_record != change.address.is_record
-        if is_other_kind or (batch and (len(batch) == CHANGES_PER_BATCH or total + size > BYTES_PER_BATCH)):
+        if is_other_kind or (batch and (len(batch) == most or total + size > BYTES_PER_BATCH)):
             yield _Batch(batch, total)
             batch, total = [], 0
         batch.append(change)

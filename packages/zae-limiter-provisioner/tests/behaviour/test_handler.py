@@ -33,7 +33,9 @@ def over_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_action_is_an_error_that_names_the_actions_there_are(event: Any) -> None:
     (error,) = on_event(event, None)["errors"]
     assert error["code"] == "unknown_action"
-    assert error["message"].endswith("the actions are: plan, apply, diff, export, state, unlock")
+    assert error["message"].endswith(
+        "the actions are: plan, apply, diff, export, state, unlock, watch, stop, history, show"
+    )
 
 
 def test_every_mistake_of_a_manifest_is_an_error_with_its_path() -> None:

@@ -96,4 +96,4 @@ def test_another_apply_waits_for_the_one_that_was_killed_or_says_who_it_is(appli
 
 
 def test_an_apply_consists_of_the_intention_the_changes_and_the_outcome() -> None:
-    assert COUNT == 1 + 6 + 1
+    assert COUNT == 1 + 2 + 6 + 1 + 1  # and its place in the history: the manifest, what it is, what came of it

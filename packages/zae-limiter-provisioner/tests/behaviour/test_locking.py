@@ -100,7 +100,7 @@ def test_an_apply_that_fails_lets_go_of_its_lock(world: World) -> None:
     store = world.store()
 
     def fault(_: object) -> None:
-        if len(store.written) == 4:  # the registration, the intention, the changes, the outcome
+        if len(store.written) == 7:  # registration, intention, history (two), changes, history, outcome
             store.fault = lambda _: None
             raise NotApplied("away")
 

@@ -25,6 +25,10 @@ class OutOfReach(CommandError):
         self.reason = reason
 
 
+class GoesOn(Exception):
+    """Nobody waits for the answer to an apply any more, and it goes on in the Lambda; the text says why."""
+
+
 @dataclass(frozen=True)
 class Function:
     """The planner or the provisioner of a stack."""
@@ -50,22 +54,15 @@ class Function:
             raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
 
     def apply(self, request: Request) -> Answer:
-        """Apply as ``ask`` does. If nobody waits for the answer any more, raise a ``CommandError`` that says what the
-        Lambda does meanwhile.
-        """
+        """Apply as ``ask`` does. Raises ``GoesOn`` if nobody waits for the answer any more."""
         from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
-        state = f"zae-limiter limits state {self.connection.option} --namespace {request.namespace}"
-        goes_on = (
-            f"the apply goes on in the Lambda, and holds the lock of {request.namespace} until it ends: "
-            f"`{state}` shows the lock and what is managed"
-        )
         try:
             return self.ask(request)
         except KeyboardInterrupt:
-            raise CommandError(f"stopped waiting; {goes_on}") from None
+            raise GoesOn("stopped waiting") from None
         except (ConnectionClosedError, ReadTimeoutError) as error:
-            raise CommandError(f"{str(error).removesuffix('.')}; {goes_on}") from error
+            raise GoesOn(str(error).removesuffix(".")) from error
 
     def _invoke(self, request: Request) -> Mapping[str, Any]:
         from botocore.exceptions import ClientError

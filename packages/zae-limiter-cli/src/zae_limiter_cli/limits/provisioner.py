@@ -1,6 +1,7 @@
 """The provisioner and the planner of a stack or a file, as commands ask them. The commands decide what to ask."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -11,12 +12,11 @@ from zae_limiter_manifest import Answer, Plan, Request
 
 from ..columns import counted
 from ..connection import Connection
-from .function import Function, OutOfReach
+from ..errors import CommandError
+from ..progress import silent
+from .function import Function, GoesOn, OutOfReach
 from .in_process import InProcess
-
-
-def silent(_: str) -> None:
-    """Report nothing."""
+from .watching import watched
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,24 @@ class Provisioner:
 
     def apply(self, request: Request) -> Iterator[Answer]:
         """Yield all that was done so far, after each invocation, until nothing is left or nothing more can be done."""
-        total = answer = self._function.apply(request)
+        total = answer = self._apply(request)
         yield total
-        while answer.remaining and answer.plan and answer.plan.changes:
+        while answer.remaining and answer.plan and answer.plan.changes and not _is_stopped(answer):
             self.report(f"{request.namespace}: {counted(answer.remaining, 'change')} left, continuing")
-            answer = self._function.apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
+            answer = self._apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
             yield total
+
+    def _apply(self, request: Request) -> Answer:
+        """Apply, and show the progress meanwhile. If that is cut short, raise a ``CommandError`` that says who holds
+        the lock until when, how to watch the apply, and how to stop it.
+        """
+        planner = Planner(self.connection)
+        try:
+            with watched(planner.ask, request.namespace) if self.report is not silent else nullcontext():
+                return self._function.apply(request)
+        except GoesOn as error:
+            raise CommandError(*_goes_on(planner, request.namespace, str(error))) from error
 
     @cached_property
     def _function(self) -> Function | InProcess:
@@ -79,6 +90,34 @@ class Planner:
 
 def _function_of(connection: Connection, kind: Literal["planner", "provisioner"]) -> Function | InProcess:
     return Function(connection, kind) if connection.file is None else InProcess(connection, kind)
+
+
+def _is_stopped(answer: Answer) -> bool:
+    return any(failure.code == "stopped" for failure in answer.errors)
+
+
+def _goes_on(planner: Planner, namespace: str, why: str) -> list[str]:
+    """Return what to say of an apply that nobody waits for any more: who holds the lock until when, how to watch the
+    apply, and how to stop it.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    where = f"{planner.connection.option} --namespace {namespace}"
+    until = "until it ends"
+    try:
+        state = planner.ask(Request("watch", namespace)).state
+    except (CommandError, BotoCoreError, ClientError, KeyboardInterrupt):
+        state = None  # the apply goes on, whether that can be looked at or not
+    if state is not None and state.lock is None:
+        shows = f"`zae-limiter limits history {where}` shows whether the apply has ended, and what it did"
+        return [f"{why}; nobody holds the lock of {namespace} now: {shows}"]
+    if state is not None and state.lock is not None:
+        until = f"until {state.lock.expires_at} at most, for {state.lock.owner}"
+    return [
+        f"{why}; the apply goes on in the Lambda, and holds the lock of {namespace} {until}",
+        f"watch it: zae-limiter limits watch {where}",
+        f"stop it at its next checkpoint: zae-limiter limits stop {where}",
+    ]
 
 
 def _together(before: Answer, after: Answer) -> Answer:

@@ -9,11 +9,13 @@ from attrs import evolve
 
 from zae_limiter_manifest import Answer, Failure, LimitsManifest, Plan, Request, plans_hash
 from zae_limiter_manifest.problems import printable
+from zae_limiter_manifest.render.views import View
 
 from .. import confirmation
 from ..connection import option_of
 from ..errors import CommandError
 from ..options import DocumentForm
+from .asking import requests_of
 from .files import load_files
 from .provisioner import Provisioner
 from .saved import SavedPlan
@@ -30,7 +32,7 @@ class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
 
     With ``now``, live buckets are told of what was changed. With ``expected_hash``, only plans with this hash may be
-    applied; with ``namespace``, only this one.
+    applied; with ``namespace``, only this one. With ``full``, each item of a large plan is shown.
     """
 
     provisioner: Provisioner
@@ -40,14 +42,21 @@ class Rollout:
     allow_deletes: bool
     asks: bool
     now: bool
+    full: bool
     quiet: bool
     expected_hash: str | None
+    plans_again: bool = True
 
-    def of_files(self, files: Sequence[str], *, take_over: bool) -> bool:
+    def of_files(self, files: Sequence[str], *, take_over: bool, targets: Sequence[str] = ()) -> bool:
         """Apply manifests; return whether all went well. Plan all before the first is applied."""
-        manifests = load_files(files, self.namespace)
+        return self.of_manifests(load_files(files, self.namespace), take_over=take_over, targets=targets)
+
+    def of_manifests(
+        self, manifests: Sequence[LimitsManifest], *, take_over: bool = False, targets: Sequence[str] = ()
+    ) -> bool:
+        """Apply manifests as ``of_files`` does."""
         self._check_can_ask()
-        requests = [self._request("plan", manifest, take_over=take_over) for manifest in manifests]
+        requests = requests_of("plan", manifests, take_over=take_over, targets=tuple(targets), **self.claims)
         answers = {request.namespace: self._plan(request) for request in requests}
         if not self._are_accepted(answers):
             return False
@@ -68,14 +77,9 @@ class Rollout:
         if not self._are_accepted({saved.plan.namespace: self._guarded(Answer.planned(saved.plan))}):
             return False
         self._confirm([saved.plan])
-        request = self._request("apply", saved.manifest, take_over=saved.plan.taken_from is not None)
+        takes_over = saved.plan.taken_from is not None
+        (request,) = requests_of("apply", [saved.manifest], take_over=takes_over, targets=saved.targets, **self.claims)
         return self._carry_out({request.namespace: self.provisioner.apply(_exactly(request, saved.plan))})
-
-    def _request(self, action: Any, manifest: LimitsManifest, *, take_over: bool) -> Request:
-        try:
-            return Request.of(action, manifest, take_over=take_over, **self.claims)
-        except (ValueError, TypeError) as error:
-            raise CommandError(str(error)) from error
 
     def _plan(self, request: Request) -> Answer:
         """Return an answer with a plan that may be applied, or with a refusal."""
@@ -111,7 +115,7 @@ class Rollout:
     def _confirm(self, plans: Sequence[Plan]) -> None:
         changing = [plan for plan in plans if plan.changes]
         if changing and (self.asks or (self.form == "text" and not self.quiet)):
-            announce(changing, self.form)
+            announce(changing, self.form, View(self.full))
         if self.now:
             announce_telling(self.provisioner.connection, changing)
         if changing and self.asks:
@@ -121,9 +125,9 @@ class Rollout:
         """Yield the answers of an apply of exactly the plan that was shown. If it has to be planned again, show it and
         ask again.
 
-        With an expected hash, never plan again: it would be another plan.
+        With an expected hash, and without ``plans_again``, never plan again: it would be another plan.
         """
-        for left in reversed(range(ATTEMPTS if self.expected_hash is None else 1)):
+        for left in reversed(range(ATTEMPTS if self.plans_again and self.expected_hash is None else 1)):
             answers = self.provisioner.apply(_exactly(request, plan))
             yield (first := next(answers))
             yield from answers

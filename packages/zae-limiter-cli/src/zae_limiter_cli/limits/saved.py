@@ -25,11 +25,15 @@ _LONGEST_REASON: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """The manifest that was planned, and the plan; ``stack`` is the name of its stack, or the URL of its file."""
+    """The manifest that was planned, and the plan; ``stack`` is the name of its stack, or the URL of its file.
+
+    ``targets`` are the patterns of the addresses that were planned, none for all.
+    """
 
     stack: str
     manifest: LimitsManifest
     plan: Plan
+    targets: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
         """Write the plan to a file."""
@@ -40,6 +44,7 @@ class SavedPlan:
             "changes_hash": self.plan.changes_hash(),
             "manifest": self.manifest.to_dict(),
             "plan": self.plan.to_dict(),
+            **({"targets": list(self.targets)} if self.targets else {}),
         }
         write_file(path, json.dumps(told, indent=1) + "\n", mode=0o600)
 
@@ -59,7 +64,11 @@ class SavedPlan:
             raise ValueError(f"it is {told['kind']} {told['schema_version']}")
         if not (isinstance(told["stack"], str) and told["stack"].isprintable()):
             raise ValueError("its stack is not a name")
-        saved = cls(told["stack"], LimitsManifest.from_dict(told["manifest"], "manifest"), Plan.from_dict(told["plan"]))
+        targets = told.get("targets", [])
+        if not (isinstance(targets, list) and all(isinstance(each, str) for each in targets)):
+            raise TypeError("its targets are no list of patterns")
+        manifest, plan = LimitsManifest.from_dict(told["manifest"], "manifest"), Plan.from_dict(told["plan"])
+        saved = cls(told["stack"], manifest, plan, tuple(targets))
         if saved.plan.changes_hash() != told["changes_hash"]:
             raise ValueError("it has changed since")
         return saved

@@ -7,6 +7,7 @@ import click
 
 from zae_limiter_manifest import Answer, Plan, plans_hash
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
+from zae_limiter_manifest.render.views import EVERYTHING, View
 
 from ..errors import CommandError
 from ..options import DocumentForm
@@ -18,34 +19,34 @@ OTHER_RELEASE: Final = (
 )
 
 
-def show_plans(plans: list[Plan], form: DocumentForm) -> None:
+def show_plans(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> None:
     """Print what would change, and the hash that `limits apply --expect-hash` takes."""
     match form:
         case "json":
-            text = as_json.render_plan(*plans)
+            text = as_json.render_plan(*plans, view=view)
         case "markdown":
-            text = f"{as_markdown.render_plan(*plans)}\nHash: `{plans_hash(plans)}`\n"
+            text = f"{as_markdown.render_plan(*plans, view=view)}\nHash: `{plans_hash(plans)}`\n"
         case _:
-            text = f"{as_text.render_plan(*plans, color=_colour())}\nHash: {plans_hash(plans)}\n"
+            text = f"{as_text.render_plan(*plans, color=_colour(), view=view)}\nHash: {plans_hash(plans)}\n"
     click.echo(text, nl=False)
 
 
-def announce(plans: list[Plan], form: DocumentForm) -> None:
+def announce(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> None:
     """Print what is about to happen, for people: on standard error if standard output is a document."""
     beside = form != "text"
     terminal = Terminal.of_stderr() if beside else Terminal.of_stdout()
-    click.echo(as_text.render_plan(*plans, color=terminal.colour), err=beside)
+    click.echo(as_text.render_plan(*plans, color=terminal.colour, view=view), err=beside)
 
 
-def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool) -> None:
+def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool, view: View = EVERYTHING) -> None:
     """Print what somebody else has changed."""
     match form:
         case "json":
-            text = as_json.render_drift(*plans)
+            text = as_json.render_drift(*plans, view=view)
         case "markdown":
-            text = as_markdown.render_drift(*plans, list_unmanaged=list_unmanaged)
+            text = as_markdown.render_drift(*plans, list_unmanaged=list_unmanaged, view=view)
         case _:
-            text = as_text.render_drift(*plans, color=_colour(), list_unmanaged=list_unmanaged)
+            text = as_text.render_drift(*plans, color=_colour(), list_unmanaged=list_unmanaged, view=view)
     click.echo(text, nl=False)
 
 

@@ -18,8 +18,13 @@ from zae_limiter_provisioner import actions
 ALPHA = dump(manifest("tenant-alpha", resources={"gpt-4": limits(500)}))
 BETA = dump(manifest("tenant-beta", resources={"gpt-4": limits(1)}))
 GOES_ON = (
-    "the apply goes on in the Lambda, and holds the lock of tenant-alpha until it ends: "
-    "`zae-limiter limits state --name my-app --namespace tenant-alpha` shows the lock and what is managed"
+    "the apply goes on in the Lambda, and holds the lock of tenant-alpha until {}\n"
+    "watch it: zae-limiter limits watch --name my-app --namespace tenant-alpha\n"
+    "stop it at its next checkpoint: zae-limiter limits stop --name my-app --namespace tenant-alpha\n"
+)
+ENDED = (
+    "Error: stopped waiting; nobody holds the lock of tenant-alpha now: `zae-limiter limits history --name my-app "
+    "--namespace tenant-alpha` shows whether the apply has ended, and what it did\n"
 )
 MANY = dump(manifest("tenant-alpha", resources={f"r-{number}": limits(1) for number in range(500)}))
 
@@ -92,9 +97,9 @@ def test_an_error_while_going_on_hides_nothing_that_was_made(stack: Stack, monke
 def test_a_request_whose_answer_is_lost_is_not_sent_again(stack: Stack) -> None:
     at_apply(stack, "tenant-alpha", lambda: setattr(stack, "dropping", True))
     done = stack.run("apply", "--yes", "-f", stack.write(ALPHA))
-    assert (done.exit_code, stack.actions()) == (1, ["plan", "apply"])
+    assert (done.exit_code, stack.actions()) == (1, ["plan", "apply", "watch"])
     assert "Connection was closed" in done.stderr
-    assert GOES_ON in done.stderr
+    assert GOES_ON.format("it ends") in done.stderr
 
 
 def interrupt() -> None:
@@ -106,22 +111,36 @@ def test_ctrl_c_in_an_apply_says_that_it_goes_on_and_where_to_look(stack: Stack)
     at_apply(stack, "tenant-alpha", interrupt)
     done = stack.run("apply", "--yes", "--quiet", "-f", stack.write(ALPHA))
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == f"Error: stopped waiting; {GOES_ON}\n"
+    assert done.stderr == ENDED
     assert stack.world.live() == load(ALPHA)
+
+
+def test_ctrl_c_says_who_holds_the_lock_until_when_how_to_watch_and_how_to_stop(stack: Stack) -> None:
+    def go_on() -> None:
+        repository = stack.world.repository()
+        state = repository.get_provisioner_state()
+        lock = ProvisionerLock("0123", "cli (ann)", 1_893_456_000_000)
+        repository.put_provisioner_state(replace(state, lock=lock), expected_serial=state.serial)
+        interrupt()
+
+    at_apply(stack, "tenant-alpha", go_on)
+    done = stack.run("apply", "--yes", "--quiet", "-f", stack.write(ALPHA))
+    until = "2030-01-01T00:00:00Z at most, for cli (ann)"
+    assert done.stderr == f"Error: stopped waiting; {GOES_ON.format(until)}"
 
 
 def test_ctrl_c_in_the_apply_of_a_saved_plan_says_so_too(stack: Stack) -> None:
     saved = str(stack.directory / "alpha.plan")
     stack.ok("plan", "-f", stack.write(ALPHA), "--out", saved)
     at_apply(stack, "tenant-alpha", interrupt)
-    assert stack.run("apply", "--yes", saved).stderr == f"Error: stopped waiting; {GOES_ON}\n"
+    assert stack.run("apply", "--yes", saved).stderr == ENDED
 
 
 def test_ctrl_c_at_the_second_namespace_hides_nothing_of_the_first(stack: Stack) -> None:
     at_apply(stack, "tenant-beta", interrupt)
     done = stack.run("apply", "--yes", "-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
     assert done.stdout.endswith("\n\nNamespace tenant-alpha\nApplied: 1 created, 0 updated, 0 deleted.\n")
-    assert done.stderr == f"Error: stopped waiting; {GOES_ON.replace('alpha', 'beta')}\n"
+    assert done.stderr == ENDED.replace("alpha", "beta")
 
 
 def test_ctrl_c_before_anything_is_applied_says_nothing_of_that(stack: Stack) -> None:

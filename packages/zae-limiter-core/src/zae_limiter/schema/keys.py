@@ -20,6 +20,8 @@ USAGE_PREFIX: Final = "#USAGE#"
 AUDIT_PREFIX: Final = "#AUDIT#"
 CONFIG_PREFIX: Final = "#CONFIG#"
 PROVISIONER_PREFIX: Final = "#PROVISIONER"
+APPLY_PREFIX: Final = "#APPLY#"
+MANIFEST_PREFIX: Final = "#MANIFEST#"
 NAMESPACE_PREFIX: Final = "#NAMESPACE#"
 NSID_PREFIX: Final = "#NSID#"
 CHILD_PREFIX: Final = "CHILD#"
@@ -153,6 +155,17 @@ def sk_audit(event_id: str) -> str:
 def sk_provisioner(part: int = 0) -> str:
     """Return the sort key of the provisioner's state: of its head, or of the ``part`` with a number."""
     return f"{PROVISIONER_PREFIX}#{part}" if part else PROVISIONER_PREFIX
+
+
+def pk_applies(ns: str) -> str:
+    """Return the partition of the history of applies."""
+    return f"{ns}/APPLIES#"
+
+
+def sk_apply(serial: int | str, place: int | str = 0) -> str:
+    """Return the sort key of an apply, or of the part of its manifest at a place; both sort by the serial."""
+    digits = f"{serial:012}" if isinstance(serial, int) else serial
+    return f"{MANIFEST_PREFIX}{digits}#{place}" if place else f"{APPLY_PREFIX}{digits}"
 
 
 def sk_namespace(name: str) -> str:

@@ -9,7 +9,9 @@ from .attributes import (
     GSI4PK,
     LOCK,
     PK,
+    PROGRESS,
     SK,
+    STOP,
     WCU,
     parse_bucket_attribute,
     parse_refused_by,
@@ -36,7 +38,8 @@ def moved(item: Item, before: str, after: str) -> Item:
     if item[SK].startswith(keys.USAGE_PREFIX):
         return {name: value for name, value in rekeyed.items() if not is_mark(name)}
     if item[SK] == keys.sk_provisioner():
-        rekeyed.pop(LOCK, None)
+        for name in (LOCK, PROGRESS, STOP):
+            rekeyed.pop(name, None)
     return rekeyed
 
 

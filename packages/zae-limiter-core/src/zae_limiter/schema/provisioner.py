@@ -6,6 +6,7 @@ This module divides the content into parts; ``flows`` orders the writes.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from ..values.applies import ApplyProgress
 from ..values.provisioner import HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
 from .attributes import (
@@ -22,8 +23,10 @@ from .attributes import (
     OWNER,
     PARTS,
     PK,
+    PROGRESS,
     SERIAL,
     SK,
+    STOP,
     TAG,
 )
 from .reading import flag, number, numbers, optional, reads, text, texts
@@ -132,6 +135,8 @@ def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
     return ProvisionerState(
         serial=number(head, SERIAL),
         lock=_read_lock(head),
+        progress=_read_progress(head),
+        stop=optional(text, head, STOP),
         handled=[HandledEvent(event["id"], event["ok"]) for event in head.get(HANDLED, ())],
         **fields,
     )
@@ -180,6 +185,25 @@ def _base(namespace_id: str, number: int) -> Item:
 def _read_lock(head: Item) -> ProvisionerLock | None:
     lock = head.get(LOCK)
     return None if lock is None else ProvisionerLock(lock["id"], lock["owner"], lock["expires_at"])
+
+
+def progress_attributes(progress: ApplyProgress) -> Item:
+    """Return the attribute that holds how far an apply is; no write of a state has it."""
+    done = {"done": progress.done, "total": progress.total}
+    return {PROGRESS: {**done, "began_at": progress.began_at_ms, "at": progress.at_ms}}
+
+
+def _read_progress(head: Item) -> ApplyProgress | None:
+    found = head.get(PROGRESS)
+    if found is None:
+        return None
+    return ApplyProgress(found["done"], found["total"], found["began_at"], found["at"])
+
+
+@reads
+def read_stop(head: Item) -> str | None:
+    """Return who has asked the apply under way to stop."""
+    return optional(text, head, STOP)
 
 
 def _pairs(state: ProvisionerState) -> Iterator[ManagedPlace]:

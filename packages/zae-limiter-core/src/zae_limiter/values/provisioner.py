@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..exceptions import ValidationError
+from .applies import ApplyProgress
 from .entities import Json
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
@@ -103,7 +104,8 @@ class ProvisionerState:
     entities whose own records are managed. ``intended_…`` is what an
     apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
     ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
-    Raises ``ValidationError``.
+    ``progress`` and ``stop``, who has asked for it, are of the apply under way: a write of the state drops them. Raises
+    ``ValidationError``.
     """
 
     managed_system: bool = False
@@ -120,14 +122,18 @@ class ProvisionerState:
     handled: Sequence[HandledEvent] = ()
     managed_records: Sequence[str] = ()
     intended_records: Sequence[str] = ()
+    progress: ApplyProgress | None = None
+    stop: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("last_applied", "applied_hash", "owner"):
+        for name in ("last_applied", "applied_hash", "owner", "stop"):
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
         _check_count("serial", self.serial)
         if self.lock is not None and not isinstance(self.lock, ProvisionerLock):
             raise ValidationError("lock", self.lock, "must be a ProvisionerLock")
+        if self.progress is not None and not isinstance(self.progress, ApplyProgress):
+            raise ValidationError("progress", self.progress, "must be an ApplyProgress")
         if not (isinstance(self.handled, Iterable) and all(isinstance(event, HandledEvent) for event in self.handled)):
             raise ValidationError("handled", self.handled, "must be HandledEvents")
         object.__setattr__(self, "handled", tuple(self.handled)[-EVENTS_REMEMBERED:])

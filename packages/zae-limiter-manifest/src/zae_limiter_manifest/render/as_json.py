@@ -4,26 +4,33 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from attrs import evolve
+
+from ..history import ApplyEntry
 from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
 from ..states import StateReport
+from .views import EVERYTHING, View
 
 SCHEMA_VERSION: Final = 1
+_LISTS: Final = frozenset({"changes", "overrides", "unmanaged"})
 
 
-def render_plan(*plans: Plan) -> str:
+def render_plan(*plans: Plan, view: View = EVERYTHING) -> str:
     """Return `{"schema_version", "kind": "plan", "namespaces": [...], "hash"}`: each plan with its hash and its
     fields.
+
+    The counts are of the whole plan, the lists have what the view shows.
     """
-    return _document("plan", namespaces=[_plan(plan) for plan in plans], hash=plans_hash(plans))
+    return _document("plan", namespaces=[_plan(plan, view) for plan in plans], hash=plans_hash(plans))
 
 
-def render_drift(*plans: Plan) -> str:
+def render_drift(*plans: Plan, view: View = EVERYTHING) -> str:
     """Return `"kind": "drift"`: for each namespace the `drifted` and the `pending` changes and the `unmanaged`
     items.
     """
-    return _document("drift", namespaces=[_drift(plan) for plan in plans])
+    return _document("drift", namespaces=[_drift(plan, view) for plan in plans])
 
 
 def render_applied(*answers: Answer) -> str:
@@ -36,17 +43,37 @@ def render_state(namespace: str, state: StateReport) -> str:
     return _document("state", namespace=namespace, state=state.to_dict())
 
 
+def render_history(namespace: str, entries: Iterable[ApplyEntry]) -> str:
+    """Return `"kind": "history"`: the namespace and its `applies`, the last one first, each with its `outcome`."""
+    return _document(
+        "history", namespace=namespace, applies=[{**each.to_dict(), "outcome": each.outcome} for each in entries]
+    )
+
+
 def render_problems(problems: Iterable[Problem]) -> str:
     """Return `"kind": "problems"`: each with file, line, column, path and message."""
     keys = ("file", "line", "column", "path", "message")
     return _document("problems", problems=[{key: getattr(each, key) for key in keys} for each in problems])
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
-    return {**_with_fields(plan.to_dict(), plan), "changes_hash": plan.changes_hash(), "guarded": plan.why_guarded()}
+def _plan(plan: Plan, view: View) -> dict[str, Any]:
+    whole = {**plan.to_dict(), "changes_hash": plan.changes_hash(), "guarded": plan.why_guarded()}
+    shown = _shown(plan, view)
+    document = _with_fields({**whole, **{key: value for key, value in shown.to_dict().items() if key in _LISTS}}, shown)
+    for change, entry in zip(shown.changes, document["changes"], strict=True):
+        if risk := view.risks.get(change.address):
+            entry["risk"] = risk
+    return document
 
 
-def _drift(plan: Plan) -> dict[str, Any]:
+def _shown(plan: Plan, view: View) -> Plan:
+    """Return the plan with what the view shows in its lists."""
+    changes, overrides = tuple(view.changes(plan.changes)), tuple(view.overrides(plan.overrides))
+    return evolve(plan, changes=changes, overrides=overrides, unmanaged=tuple(filter(view.shows, plan.unmanaged)))
+
+
+def _drift(whole: Plan, view: View) -> dict[str, Any]:
+    plan = _shown(whole, view)
     document = _with_fields(plan.to_dict(), plan)
     return {
         "namespace": plan.namespace,

@@ -1,6 +1,7 @@
 """Render plans and answers as Markdown, for a comment on a pull request. Rows beyond its size limit are counted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from ..addresses import Address
@@ -9,24 +10,31 @@ from ..overrides import LiveOverride
 from ..plan import Plan
 from ..protocol import Answer
 from . import words
-from .sections import LONGEST, Section, code, code_in_table, document
+from .sections import LONGEST, Section, code, code_in_table, document, fitting
+from .views import EVERYTHING, Alike, View, by_level, cut_note, grouped, narrowed
 
 __all__ = ["LONGEST", "render_applied", "render_drift", "render_plan"]
 
 _HEAD: Final = "| | item | limit | change |\n|---|---|---|---|"
+_DIGEST: Final = 20_000  # characters for the kinds of changes of all namespaces
+_KINDS_SHOWN: Final = 10
+_MOST_ROWS: Final = 5  # of one kind
 _DRIFT_HEAD: Final = "| item | live and declared |\n|---|---|"
 
 
-def render_plan(*plans: Plan) -> str:
-    """Return a section for each namespace with changes: their number, and a table of them."""
-    return document([_plan_section(plan) for plan in plans])
+def render_plan(*plans: Plan, view: View = EVERYTHING) -> str:
+    """Return a section for each namespace with changes: their number, and a table of them.
+
+    For a large plan, that table is folded, below a table of the kinds of changes.
+    """
+    return document([_plan_section(plan, view, _DIGEST // len(plans)) for plan in plans])
 
 
-def render_drift(*plans: Plan, list_unmanaged: bool = False) -> str:
+def render_drift(*plans: Plan, list_unmanaged: bool = False, view: View = EVERYTHING) -> str:
     """Return a section for each namespace with findings: the numbers of drifted and pending items, and a table of
     them.
     """
-    return document([_drift_section(plan, list_unmanaged=list_unmanaged) for plan in plans])
+    return document([_drift_section(plan, view, list_unmanaged=list_unmanaged) for plan in plans])
 
 
 def render_applied(*answers: Answer) -> str:
@@ -34,14 +42,39 @@ def render_applied(*answers: Answer) -> str:
     return document([_applied_section(answer) for answer in answers])
 
 
-def _plan_section(plan: Plan) -> Section:
-    rows = ["\n".join(_rows(change)) for change in plan.changes]
-    rows += ["\n".join(_override_rows(override)) for override in plan.overrides]
-    return Section(plan.namespace, words.plan_summary(plan), words.remarks(plan, code), _HEAD, rows)
+def _plan_section(plan: Plan, view: View, room: int) -> Section:
+    changes = view.changes(plan.changes)
+    rows = ["\n".join(_rows(change, _risk(change, view))) for change in changes]
+    rows += ["\n".join(_override_rows(override)) for override in view.overrides(plan.overrides)]
+    remarks = [*words.remarks(plan, code), *narrowed(view, len(changes), len(plan.changes))]
+    section = Section(plan.namespace, words.plan_summary(plan), remarks, _HEAD, rows)
+    if not view.digests(plan):
+        return section
+    return section._replace(digest=_digest(changes, view, room), folded="Each item")
 
 
-def _rows(change: Change) -> Iterator[str]:
-    item = f"{_item(change.address)}{words.notes(change)}"
+def _digest(changes: Sequence[Change], view: View, room: int) -> str:
+    """Return two tables: the numbers by level, and the kinds of changes with the largest cuts first."""
+    head, *levels = by_level(changes)
+    counts = [f"| {' | '.join(cells)} |" for cells in (head, ("---", *("---:" for _ in head[1:])), *levels)]
+    kinds = grouped(changes)[:_KINDS_SHOWN]
+    rows, _ = fitting(["\n".join(_kind_rows(kind, view)) for kind in kinds], room)
+    left = len(changes) - sum(kind.more + 1 for kind in kinds[: len(rows)])
+    more = [f"\n… and {left:,} more of other kinds."] if left else []
+    return "\n".join([*counts, *(["", _HEAD, *rows] if rows else []), *more])
+
+
+def _kind_rows(kind: Alike, view: View) -> Iterator[str]:
+    return islice(_rows(kind.first, f"{cut_note(kind.first)}{kind.note}{_risk(kind.first, view)}"), _MOST_ROWS)
+
+
+def _risk(change: Change, view: View) -> str:
+    risk = view.risks.get(change.address)
+    return f"<br>**{risk}**" if risk else ""
+
+
+def _rows(change: Change, note: str = "") -> Iterator[str]:
+    item = f"{_item(change.address)}{words.notes(change)}{note}"
     for part in words.parts(change):
         text = code_in_table(part.text) if change.address.is_record else part.text
         yield f"| `{part.mark}` | {item} | `{part.name}` | {text} |"
@@ -57,14 +90,16 @@ def _override_rows(override: LiveOverride) -> Iterator[str]:
         item = ""
 
 
-def _drift_section(plan: Plan, *, list_unmanaged: bool) -> Section:
-    unmanaged = plan.unmanaged if list_unmanaged else ()
+def _drift_section(plan: Plan, view: View, *, list_unmanaged: bool) -> Section:
+    unmanaged = filter(view.shows, plan.unmanaged if list_unmanaged else ())
+    changes = view.changes((*plan.drifted, *plan.pending))
     rows = [
-        *map(_drift_row, (*plan.drifted, *plan.pending)),
-        *map(_drift_override, plan.overrides),
+        *map(_drift_row, changes),
+        *map(_drift_override, view.overrides(plan.overrides)),
         *(f"| {_item(address)} | unmanaged |" for address in unmanaged),
     ]
-    return Section(plan.namespace, words.drift_summary(plan), words.remarks(plan, code), _DRIFT_HEAD, rows)
+    remarks = [*words.remarks(plan, code), *narrowed(view, len(changes), len(plan.changes))]
+    return Section(plan.namespace, words.drift_summary(plan), remarks, _DRIFT_HEAD, rows)
 
 
 def _drift_override(override: LiveOverride) -> str:

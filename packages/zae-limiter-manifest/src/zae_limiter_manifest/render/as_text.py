@@ -1,6 +1,6 @@
 """Render plans and answers as text for a terminal, with colours on request."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ..changes import Change
@@ -9,21 +9,29 @@ from ..problems import printable
 from ..protocol import Answer
 from ..states import StateReport
 from . import words
+from .views import EVERYTHING, View, by_level, cut_note, grouped, narrowed
 
 _COLORS: Final = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m"}
 _SHOWN: Final = 20
+_ROOM: Final = 12  # lines for kinds of changes: with all around, they fit a terminal of 24 lines
+_MOST_LINES: Final = 6  # of one kind
+_FEW_OVERRIDES: Final = 1
 _RED: Final = "\x1b[31m"
 _PLAIN: Final = "\x1b[0m"
 
 
-def render_plan(*plans: Plan, color: bool = False) -> str:
-    """Return each namespace's changes, `+ ~ -` with old -> new of every field, and their number."""
-    return _join((_plan(plan) for plan in plans), color=color)
+def render_plan(*plans: Plan, color: bool = False, view: View = EVERYTHING) -> str:
+    """Return each namespace's changes, `+ ~ -` with old -> new of every field, and their number; of a large plan the
+    kinds of changes.
+    """
+    return _join((_plan(plan, view) for plan in plans), color=color)
 
 
-def render_drift(*plans: Plan, color: bool = False, list_unmanaged: bool = False) -> str:
-    """Return the items changed or deleted out of band, then the pending ones, with their live and declared limits."""
-    return _join((_drift(plan, list_unmanaged=list_unmanaged) for plan in plans), color=color)
+def render_drift(*plans: Plan, color: bool = False, list_unmanaged: bool = False, view: View = EVERYTHING) -> str:
+    """Return the items changed or deleted out of band, then the pending ones, with their live and declared limits; of
+    many the kinds.
+    """
+    return _join((_drift(plan, view, list_unmanaged=list_unmanaged) for plan in plans), color=color)
 
 
 def render_applied(*answers: Answer, color: bool = False) -> str:
@@ -46,40 +54,98 @@ def _state(namespace: str, state: StateReport) -> Iterator[str]:
         yield f"  manifest {state.applied_hash}"
     if lock := state.lock:
         yield f"  lock     {lock.lock_id}, held by {lock.owner} until {lock.expires_at} at most"
+    if state.progress:
+        yield f"  progress {state.progress.done:,} of {words.counted(state.progress.total, 'change')}"
+    if state.stop:
+        yield f"  stop     asked for by {state.stop}"
     yield f"Managed: {words.counted(len(managed), 'item')}."
     yield from (f"  {address}" for address in managed[:_SHOWN])
     if len(managed) > _SHOWN:
         yield f"  … and {len(managed) - _SHOWN} more."
 
 
-def _plan(plan: Plan) -> Iterator[str]:
+def _plan(plan: Plan, view: View) -> Iterator[str]:
     yield from _heading(plan)
-    for change in plan.changes:
-        yield f"  {words.MARKS[change.action]} {change.address}{words.notes(change)}"
-        parts = words.parts(change)
-        yield from (f"      {part.mark} {part.name}: {part.text}" for part in parts)
-        if not parts:
-            yield from (f"      {line}" for line in words.unchanged(change))
-    yield from _overrides(plan)
+    changes = view.changes(plan.changes)
+    if view.digests(plan):
+        yield from _columns(by_level(changes))
+        yield from _kinds(changes, lambda change: [*_change(change, cut_note(change)), *_risk(change, view)])
+    else:
+        for change in changes:
+            yield from _change(change)
+            yield from _risk(change, view)
+    yield from _overrides(plan, view)
     yield words.plan_summary(plan)
     yield from words.remarks(plan)
+    yield from narrowed(view, len(changes), len(plan.changes))
 
 
-def _drift(plan: Plan, *, list_unmanaged: bool) -> Iterator[str]:
+def _change(change: Change, note: str = "") -> Iterator[str]:
+    yield f"  {words.MARKS[change.action]} {change.address}{words.notes(change)}{note}"
+    parts = words.parts(change)
+    yield from (f"      {part.mark} {part.name}: {part.text}" for part in parts)
+    if not parts:
+        yield from (f"      {line}" for line in words.unchanged(change))
+
+
+def _risk(change: Change, view: View) -> Iterator[str]:
+    if risk := view.risks.get(change.address):
+        yield f"      ! {risk}"
+
+
+def _kinds(changes: Sequence[Change], lines_of: Callable[[Change], Iterable[str]]) -> Iterator[str]:
+    """Yield the kinds of changes, as many as fit a screen, each with its first change."""
+    left, room = len(changes), _ROOM
+    for kind in grouped(changes):
+        head, *rest = lines_of(kind.first)
+        lines = [f"{head}{kind.note}", *rest]
+        if len(lines) > _MOST_LINES:
+            lines = [*lines[: _MOST_LINES - 1], f"      … {len(lines) - _MOST_LINES + 1} more lines"]
+        if len(lines) > room:
+            break
+        yield from lines
+        room -= len(lines)
+        left -= kind.more + 1
+    if left:
+        yield f"  … and {left:,} more of other kinds: --full shows each, --entity and --filter some"
+
+
+def _drift(plan: Plan, view: View, *, list_unmanaged: bool) -> Iterator[str]:
     yield from _heading(plan)
-    for change in (*plan.drifted, *plan.pending):
-        yield f"  {_drift_mark(change)} {change.address}{words.notes(change, beside_drift=True)}"
-        yield from (f"      {part}" for part in words.live_and_declared(change))
-    yield from _overrides(plan)
+    changes = view.changes((*plan.drifted, *plan.pending))
+    if view.digests(plan):
+        yield from _kinds(changes, _drifted)
+    else:
+        for change in changes:
+            yield from _drifted(change)
+    yield from _overrides(plan, view)
     if list_unmanaged:
-        yield from (f"  {address} (unmanaged)" for address in plan.unmanaged)
+        yield from (f"  {address} (unmanaged)" for address in plan.unmanaged if view.shows(address))
     yield words.drift_summary(plan)
+    yield from narrowed(view, len(changes), len(plan.changes))
 
 
-def _overrides(plan: Plan) -> Iterator[str]:
-    for override in plan.overrides:
+def _drifted(change: Change) -> Iterator[str]:
+    yield f"  {_drift_mark(change)} {change.address}{words.notes(change, beside_drift=True)}"
+    yield from (f"      {part}" for part in words.live_and_declared(change))
+
+
+def _overrides(plan: Plan, view: View) -> Iterator[str]:
+    overrides = view.overrides(plan.overrides)
+    shown = overrides[:_FEW_OVERRIDES] if view.digests(plan) and len(overrides) > _FEW_OVERRIDES else overrides
+    for override in shown:
         yield f"  = {override.address}{words.override_note(override)}"
         yield from (f"      {part.name}: {part.text}" for part in words.override_limits(override))
+    if len(shown) < len(overrides):
+        yield f"  … and {words.counted(len(overrides) - len(shown), 'more override')}: --full shows each"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows of numbers behind their names, aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers in rows:
+        cells = (number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True))
+        yield "  ".join(("  " + name.ljust(widths[0]), *cells))
 
 
 def _applied(answer: Answer) -> Iterator[str]:

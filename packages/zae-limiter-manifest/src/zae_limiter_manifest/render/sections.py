@@ -12,18 +12,23 @@ LONGEST: Final = 60_000
 
 _NAMES: Final = 1_000  # for the names of unchanged namespaces
 _TAIL: Final = _NAMES + 200  # for these names and the number of omitted sections
-_AROUND: Final = 100  # for a table's head and the number of further rows
+_AROUND: Final = 200  # for a table's head, its fold, and the number of further rows
 _BACKTICKS: Final = re.compile("`+")
 
 
 class Section(NamedTuple):
-    """A namespace with its summary, remarks and rows; `head` is the head of the rows' table, or empty for a list."""
+    """A namespace with its summary, remarks and rows; `head` is the head of the rows' table, or empty for a list.
+
+    `digest` is a text before the rows, which are then folded under the title `folded`.
+    """
 
     namespace: str | None
     summary: str
     remarks: Sequence[str]
     head: str
     rows: Sequence[str]
+    digest: str = ""
+    folded: str = ""
 
     @property
     def is_quiet(self) -> bool:
@@ -34,7 +39,7 @@ class Section(NamedTuple):
     def opening(self) -> str:
         """The text above the rows."""
         title = f"### Limits of {code(self.namespace)}" if self.namespace else "### Limits"
-        return "\n\n".join([title, self.summary, *self.remarks]) + "\n"
+        return "\n\n".join([title, self.summary, *self.remarks, *filter(None, [self.digest])]) + "\n"
 
     @property
     def least(self) -> int:
@@ -97,13 +102,15 @@ def _spaces(sections: Sequence[Section], space: int) -> list[int]:
 
 
 def _text(section: Section, space: int) -> str:
-    rows, more = _fitting(section.rows, space)
+    rows, more = fitting(section.rows, space)
     table = [*([section.head] if section.head and rows else []), *rows]
-    blocks = [section.opening, *(["\n".join(table) + "\n"] if table else [])]
-    return "\n".join([*blocks, *([f"… and {more} more.\n"] if more else [])])
+    blocks = [*(["\n".join(table) + "\n"] if table else []), *([f"… and {more:,} more.\n"] if more else [])]
+    if section.folded and blocks:
+        blocks = [f"<details><summary>{section.folded}</summary>\n", *blocks, "</details>\n"]
+    return "\n".join([section.opening, *blocks])
 
 
-def _fitting(rows: Sequence[str], space: int) -> tuple[list[str], int]:
+def fitting(rows: Sequence[str], space: int) -> tuple[list[str], int]:
     """Return the first rows that fit into the space, and the number of further rows."""
     kept: list[str] = []
     for row in rows:
@@ -116,7 +123,7 @@ def _fitting(rows: Sequence[str], space: int) -> tuple[list[str], int]:
 
 def _quiet_text(sections: Sequence[Section]) -> str:
     names = [f"{code(each.namespace)}," for each in sections if each.namespace]
-    shown, more = _fitting(names, _NAMES)
+    shown, more = fitting(names, _NAMES)
     rest = f" and {more} more" if more else ""
     title = sections[0].summary.removesuffix(".")
     return f"### {title}\n\n{words.counted(len(sections), 'namespace')}: {' '.join(shown).removesuffix(',')}{rest}\n"

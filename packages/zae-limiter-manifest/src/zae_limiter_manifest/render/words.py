@@ -148,8 +148,8 @@ def applied_summary(answer: Answer) -> str:
         return f"Failed: {counted(len(answer.errors), 'error')}, nothing was applied."
     if made is None or not (made.changes or answer.errors or answer.remaining):
         return NO_CHANGES
-    failed = f" {len(answer.errors)} failed." if answer.errors else ""
-    left = f" {answer.remaining} left to do." if answer.remaining else ""
+    failed = f" {len(answer.errors):,} failed." if answer.errors else ""
+    left = f" {answer.remaining:,} left to do." if answer.remaining else ""
     return f"Applied: {_counts(made, 'created', 'updated', 'deleted')}.{failed}{left}"
 
 
@@ -183,10 +183,10 @@ def failure_text(failure: Failure) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 item`, `2 items`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return a number with its noun: `1 item`, `2,000 items`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _counts(plan: Plan, *words: str) -> str:
     numbers = (plan.created, plan.updated, plan.deleted)
-    return ", ".join(f"{number} {word}" for number, word in zip(numbers, words, strict=True))
+    return ", ".join(f"{number:,} {word}" for number, word in zip(numbers, words, strict=True))

@@ -12,6 +12,7 @@ from support.manifest.manifests import resource
 from zae_limiter_manifest import (
     Address,
     Answer,
+    ApplyEntry,
     Change,
     Failure,
     LimitDecl,
@@ -20,6 +21,7 @@ from zae_limiter_manifest import (
     ManagedSet,
     ManifestError,
     Plan,
+    ProgressReport,
     RecordDecl,
     ResourceDecl,
     StateReport,
@@ -28,6 +30,7 @@ from zae_limiter_manifest import (
     load,
 )
 from zae_limiter_manifest.render import as_json
+from zae_limiter_manifest.render.views import View
 
 PAGE = (Path(__file__).parents[5] / "docs" / "cli.md").read_text("utf-8")
 TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -46,7 +49,11 @@ OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": Limit
 PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack", overrides=(OVERRIDE,))
 ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
 LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
-STATE = StateReport(ManagedSet(system=True, records=frozenset({"acme"})), 7, lock=LOCK)
+STATE = StateReport(
+    ManagedSet(system=True, records=frozenset({"acme"})), 7, lock=LOCK, progress=ProgressReport(1, 2, 0.5), stop="bob"
+)
+APPLY = ApplyEntry(7, "2026-01-01T00:00:00Z", "cli", "sha256:0")
+VIEW = View(risks={Address("gpt-4"): "rpm: no use in the last 24 h"})
 
 
 def documented() -> dict[str, set[str]]:
@@ -68,15 +75,17 @@ def keys(objects: Iterable[Mapping[str, Any]]) -> set[str]:
 def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
     answer = Answer.applied(PLAN, errors=ERRORS, remaining=1)
     texts = (
-        as_json.render_plan(PLAN),
+        as_json.render_plan(PLAN, view=VIEW),
         as_json.render_drift(PLAN),
         as_json.render_applied(answer),
         as_json.render_state("tenant-alpha", STATE),
         problems(),
+        as_json.render_history("tenant-alpha", [APPLY]),
     )
     documents = [json.loads(text) for text in texts]
     plan, drift, applied = (document["namespaces"][0] for document in documents[:3])
     state, (problem,) = documents[3]["state"], documents[4]["problems"]
+    (apply,) = documents[5]["applies"]
     changes = [*plan["changes"], *drift["drifted"], *drift["pending"], *applied["changes"]]
     assert documented() == {
         "document": keys(documents),
@@ -92,6 +101,7 @@ def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
         "lock": keys([state["lock"]]),
         "managed": keys([state["managed"]]),
         "problem": keys([problem]),
+        "apply": keys([apply]),
     }
     assert keys([plan]) - keys([applied]) == {"changes_hash", "guarded"}
 

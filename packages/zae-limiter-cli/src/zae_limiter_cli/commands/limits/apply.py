@@ -10,7 +10,18 @@ from ...now import now_option
 from ...options import DocumentForm, connected, quiet_option, yes_option
 from ...principal import principal_option
 from ...progress import reporter
-from .options import files_option, form_option, namespace_option, take_over_option
+from .options import (
+    allow_deletes_option,
+    expect_hash_option,
+    files_option,
+    form_option,
+    full_option,
+    lock_timeout_option,
+    namespace_option,
+    pace_option,
+    take_over_option,
+    target_option,
+)
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -22,20 +33,16 @@ if TYPE_CHECKING:
 @files_option(required=False)
 @namespace_option
 @form_option("text", "json", "markdown")
-@click.option(
-    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
-)
+@allow_deletes_option
 @take_over_option
-@click.option(
-    "--lock-timeout",
-    type=click.IntRange(0, 900),
-    default=0,
-    help="Seconds to wait for another apply to end.  [default: 0]",
-)
-@click.option("--expect-hash", metavar="HASH", help="Apply only the plan with this hash, which `limits plan` prints.")
+@target_option
+@lock_timeout_option
+@pace_option
+@expect_hash_option
 @principal_option
 @click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Revision of the files, for the audit events.")
 @now_option
+@full_option
 @yes_option
 @quiet_option
 def apply(
@@ -47,11 +54,14 @@ def apply(
     form: DocumentForm,
     allow_deletes: bool,
     take_over: bool,
+    targets: tuple[str, ...],
     lock_timeout: int,
+    changes_per_second: int | None,
     expect_hash: str | None,
     principal: str,
     source: str | None,
     now: bool,
+    full: bool,
     yes: bool,
     quiet: bool,
 ) -> None:
@@ -69,9 +79,16 @@ def apply(
 
     if bool(files) == (saved is not None):
         raise CommandError("pass either manifests with -f, or the file of a saved plan")
+    if saved and targets:
+        raise CommandError("a saved plan has the targets that it was made with: leave out --target")
     if STANDARD_INPUT in files and not yes:
         raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
-    claims = {"principal": principal, "source": source, "lock_timeout": lock_timeout}
+    claims = {
+        "principal": principal,
+        "source": source,
+        "lock_timeout": lock_timeout,
+        "changes_per_second": changes_per_second,
+    }
     rollout = Rollout(
         Provisioner(connection, reporter(quiet=quiet)),
         form,
@@ -80,9 +97,10 @@ def apply(
         allow_deletes=allow_deletes,
         asks=not yes,
         now=now,
+        full=full,
         quiet=quiet,
         expected_hash=expect_hash,
     )
-    done = rollout.of_saved(saved) if saved else rollout.of_files(files, take_over=take_over)
+    done = rollout.of_saved(saved) if saved else rollout.of_files(files, take_over=take_over, targets=targets)
     if not done:
         raise click.exceptions.Exit(1)

@@ -18,6 +18,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "export": Entry("limits.state:export", "Print live limits as a manifest."),
     "schema": Entry("limits.offline:schema", "Print the JSON Schema of a manifest, for editors."),
     "state": Entry("limits.state:state", "Show managed items, owner, serial, lock, last apply."),
+    "watch": Entry("limits.running:watch", "Show how far the apply under way is, until it ends."),
+    "stop": Entry("limits.running:stop", "Stop the apply under way at its next checkpoint."),
+    "history": Entry("limits.history:history", "List the last applies: who, when, what."),
+    "show": Entry("limits.history:show", "Print the manifest of an earlier apply."),
+    "rollback": Entry("limits.history:rollback", "Apply the manifest of an earlier apply again."),
     "unlock": Entry("limits.state:unlock", "Release the lock of an apply that was killed."),
 }
 
@@ -28,7 +33,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 def limits() -> None:
     """Keep the limits of namespaces in files: one YAML file for each namespace.
 
-    apply and unlock invoke the stack's provisioner. plan, diff, export and state invoke its planner, which only reads.
+    apply, rollback, stop and unlock invoke the stack's provisioner. The others invoke its planner, which only reads.
     You need no permission but lambda:InvokeFunction on these two. With --store there is no stack: this process does
     their work on the file.
     """

@@ -48,3 +48,47 @@ def take_over_option(function: Function) -> Function:
     """Add ``--take-over``; the command gets ``take_over``."""
     told = "Take over the namespace from its owner, such as a stack."
     return click.option("--take-over", is_flag=True, help=told)(function)
+
+
+def target_option(function: Function) -> Function:
+    """Add ``--target``; the command gets ``targets``."""
+    told = "Change items that fit this PATTERN alone, such as 'entity acme/*'. All others stay. Repeatable."
+    return click.option("--target", "targets", multiple=True, metavar="PATTERN", help=told)(function)
+
+
+allow_deletes_option = click.option(
+    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
+)
+lock_timeout_option = click.option(
+    "--lock-timeout",
+    type=click.IntRange(0, 900),
+    default=0,
+    help="Seconds to wait for another apply to end.  [default: 0]",
+)
+expect_hash_option = click.option(
+    "--expect-hash", metavar="HASH", help="Apply only the plan with this hash, which `limits plan` prints."
+)
+pace_option = click.option(
+    "--changes-per-second",
+    type=click.IntRange(min=1),
+    help="Make at most this many changes a second; each takes about 4 write units.  [default: as many as go]",
+)
+
+
+def full_option(function: Function) -> Function:
+    """Add ``--full``; the command gets ``full``."""
+    told = "Show each item of a large plan, not its kinds of changes."
+    return click.option("--full", is_flag=True, help=told)(function)
+
+
+def view_options(function: Function) -> Function:
+    """Add ``--full``, ``--entity`` and ``--filter``, which choose what is shown; the command gets ``full``,
+    ``entities`` and ``pattern``.
+    """
+    by_entity = click.option(
+        "--entity", "entities", multiple=True, metavar="ENTITY_ID", help="Show this entity's items alone. Repeatable."
+    )
+    by_pattern = click.option(
+        "--filter", "pattern", metavar="PATTERN", help="Show items that fit alone, such as 'resource gpt-*', '*/gpt-4'."
+    )
+    return full_option(by_entity(by_pattern(function)))

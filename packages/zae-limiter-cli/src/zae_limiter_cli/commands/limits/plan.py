@@ -8,7 +8,15 @@ import click
 from ...errors import CommandError
 from ...options import DocumentForm, connected
 from ...progress import reporter
-from .options import exit_code_option, files_option, form_option, namespace_option, take_over_option
+from .options import (
+    exit_code_option,
+    files_option,
+    form_option,
+    namespace_option,
+    take_over_option,
+    target_option,
+    view_options,
+)
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -22,6 +30,11 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for `limits apply FILE`.")
 @exit_code_option("there are changes")
 @take_over_option
+@target_option
+@click.option(
+    "--use", is_flag=True, help="Show the use in the last day of the 20 largest cuts; reads the table with your rights."
+)
+@view_options
 def plan(
     *,
     connection: "Connection",
@@ -31,15 +44,25 @@ def plan(
     out: Path | None,
     exit_code: bool,
     take_over: bool,
+    targets: tuple[str, ...],
+    use: bool,
+    full: bool,
+    entities: tuple[str, ...],
+    pattern: str | None,
 ) -> None:
-    """Show what would change, item by item, old -> new. The command writes, registers and locks nothing.
+    """Show what would change, old -> new. The command writes, registers and locks nothing.
+
+    Up to 20 changes are shown item by item. Of more it shows the kinds, those with the largest cuts first, and for each
+    the number of items. --full shows each item; --entity and --filter show some.
 
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
-    from zae_limiter_manifest import Request
+    from zae_limiter_manifest.render.views import View
 
+    from ...limits.asking import requests_of
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
+    from ...limits.risks import risks_of
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
 
@@ -47,11 +70,12 @@ def plan(
     if out is not None and len(manifests) != 1:
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
     planner = Planner(connection, reporter(quiet=False))
-    requests = [Request.of("plan", manifest, take_over=take_over) for manifest in manifests]
+    requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
+    risks = risks_of(connection, plans) if use else {}
     if out is not None:
-        SavedPlan(connection.name, manifests[0], plans[0]).write(out)
-    show_plans(plans, form)
+        SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
+    show_plans(plans, form, View(full, frozenset(entities), pattern, risks))
     if exit_code and any(each.changes for each in plans):
         raise click.exceptions.Exit(2)
 
@@ -63,6 +87,7 @@ def plan(
 @form_option("text", "json", "markdown")
 @exit_code_option("there is drift")
 @click.option("--unmanaged", is_flag=True, help="List items of the table that are neither declared nor managed.")
+@view_options
 def diff(
     *,
     connection: "Connection",
@@ -71,6 +96,9 @@ def diff(
     form: DocumentForm,
     exit_code: bool,
     unmanaged: bool,
+    full: bool,
+    entities: tuple[str, ...],
+    pattern: str | None,
 ) -> None:
     """Show drift, items changed or deleted out of band since the last apply, then what is pending; read-only.
 
@@ -78,6 +106,7 @@ def diff(
     plan --exit-code`.
     """
     from zae_limiter_manifest import Request
+    from zae_limiter_manifest.render.views import View
 
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
@@ -86,6 +115,6 @@ def diff(
     planner = Planner(connection, reporter(quiet=False))
     requests = [Request.of("diff", manifest) for manifest in load_files(files, namespace)]
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
-    show_drift(plans, form, list_unmanaged=unmanaged)
+    show_drift(plans, form, list_unmanaged=unmanaged, view=View(full, frozenset(entities), pattern))
     if exit_code and any(each.drifted for each in plans):
         raise click.exceptions.Exit(2)

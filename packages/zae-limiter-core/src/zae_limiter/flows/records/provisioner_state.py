@@ -10,17 +10,20 @@ from ...exceptions import RateLimiterUnavailable, StaleStateError, ValidationErr
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Item, Key, Put, Query, Update
 from ...schema import keys
-from ...schema.attributes import LAST_APPLIED, PK, SERIAL
+from ...schema.attributes import LAST_APPLIED, PK, SERIAL, STOP
 from ...schema.provisioner import (
     MAX_PARTS,
     parse_part_sk,
+    progress_attributes,
     read_parts,
     read_state,
+    read_stop,
     read_write_mark,
     serial_of,
     state_items,
     torn,
 )
+from ...values.applies import ApplyProgress
 from ...values.provisioner import ProvisionerState
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all
@@ -46,6 +49,12 @@ def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
     raise RateLimiterUnavailable(f"the provisioner's state is damaged: {problem}")
 
 
+def peek_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
+    """Return the state without its sets if these are in parts: one read, for the lock and the progress of an apply."""
+    head = yield from read(_key(namespace_state))
+    return ProvisionerState() if head is None else read_state(head, [])
+
+
 def put_state(
     namespace_state: NamespaceState, state: ProvisionerState, *, expected_serial: int, tag: int
 ) -> Flow[ProvisionerState]:
@@ -57,7 +66,7 @@ def put_state(
     if not isinstance(state, ProvisionerState):
         raise ValidationError("state", state, "must be a ProvisionerState")
     _validate_serial(expected_serial)
-    stored = replace(state, serial=expected_serial + 1)
+    stored = replace(state, serial=expected_serial + 1, progress=None, stop=None)
     head, parts = state_items(namespace_state.namespace_id, stored, tag=tag)
     if len(parts) > MAX_PARTS:
         raise ValidationError("state", f"{len(parts)} parts", f"must fit into {MAX_PARTS} parts")
@@ -76,15 +85,38 @@ def put_state(
 
 def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: int) -> Flow[str]:
     """Store ``at`` as ``last_applied``, and return it; everything else stays. Raises ``StaleStateError``."""
+    yield from _note(namespace_state, {LAST_APPLIED: at}, expected_serial)
+    return at
+
+
+def note_progress(
+    namespace_state: NamespaceState, progress: ApplyProgress, *, expected_serial: int
+) -> Flow[str | None]:
+    """Store how far the apply under way is, and return who has asked it to stop, ``None`` if nobody has.
+
+    ``expected_serial`` is that of the write with its lock. Raises ``StaleStateError`` if the lock is another's by now.
+    """
+    return read_stop((yield from _note(namespace_state, progress_attributes(progress), expected_serial)))
+
+
+def request_stop(namespace_state: NamespaceState, by: str, *, expected_serial: int) -> Flow[None]:
+    """Ask the apply under way, which holds the lock of the state with this serial, to stop at its next checkpoint.
+
+    Raises ``StaleStateError`` if it has ended meanwhile.
+    """
+    yield from _note(namespace_state, {STOP: by}, expected_serial)
+
+
+def _note(namespace_state: NamespaceState, attributes: Item, expected_serial: int) -> Flow[Item]:
+    """Set attributes beside a state without a new serial; return the head."""
     _validate_serial(expected_serial)
+    unchanged = Conditions(equals={SERIAL: expected_serial})
     try:
-        yield from with_retries(
-            Update(_key(namespace_state), set={LAST_APPLIED: at}, when=Conditions(equals={SERIAL: expected_serial}))
-        )
+        head: Item = yield from with_retries(Update(_key(namespace_state), set=attributes, when=unchanged))
     except ConditionFailed as failure:
         _refuse_stale(failure.item, expected_serial)
         raise
-    return at
+    return head
 
 
 def _validate_serial(expected_serial: int) -> None:

@@ -1,0 +1,102 @@
+"""Say what the limits that a plan cuts were used for: of the largest cuts, from hourly usage, with the caller's rights.
+
+The planner does not do it: its role reads no usage, and a plan without the question costs no request more.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
+from zae_limiter_manifest.cuts import largest_cut
+
+from ..connection import Connection
+from ..paging import open_namespace
+
+if TYPE_CHECKING:
+    from zae_limiter import SyncRepository, UsageSnapshot
+
+LARGEST_CUTS: Final = 20
+"""The most cuts of one namespace that are looked up, with a query each."""
+
+SNAPSHOTS: Final = 1000
+"""The most entities of a resource that are compared."""
+
+HOUR: Final = 3600
+
+
+def risks_of(connection: Connection, plans: Iterable[Plan], now: datetime | None = None) -> dict[Address, str]:
+    """Return a line on the use of the last day for each of the largest cuts, by address."""
+    at = now or datetime.now(UTC)
+    found: dict[Address, str] = {}
+    for plan in plans:
+        if cuts := _largest_cuts(plan):
+            with open_namespace(connection, plan.namespace) as repository:
+                lines = ((change.address, _risk(repository, change, at)) for change in cuts)
+                found |= {address: line for address, line in lines if line}
+    return found
+
+
+def _largest_cuts(plan: Plan) -> list[Change]:
+    cuts = [(cut.share, change) for change in plan.changes if (cut := largest_cut(change))]
+    cuts.sort(key=lambda pair: -pair[0])
+    return [change for _, change in cuts[:LARGEST_CUTS]]
+
+
+def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | None:
+    cut, address = largest_cut(change), change.address
+    if (
+        cut is None
+        or change.after is None
+        or isinstance(change.after, RecordDecl)
+        or address.resource in (None, "_default_")
+    ):
+        return None  # usage is kept by resource
+    limit = change.after.limits[cut.limit]
+    if address.entity is None:
+        return _of_resource(repository, str(address.resource), cut.limit, limit, now)
+    return _of_entity(repository, address, cut.limit, limit, now)
+
+
+def _of_entity(repository: "SyncRepository", address: Address, name: str, limit: LimitDecl, now: datetime) -> str:
+    summary = repository.get_usage_summary(
+        entity_id=address.entity, resource=address.resource, start=now - timedelta(days=1), end=now
+    )
+    use = next((each for each in summary.limits if each.limit_name == name), None)
+    if use is None:
+        return f"{name}: no use in the last 24 h"
+    most = use.maximum if limit.refill_period <= HOUR else use.total
+    given, period = _given(limit)
+    verdict = "over it" if most > given else "within it"
+    return (
+        f"{name}: {use.total:,} in 24 h, at most {use.maximum:,} in an hour; {given:,} {period} from now on: {verdict}"
+    )
+
+
+def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: LimitDecl, now: datetime) -> str:
+    given, period = _given(limit)
+    length = timedelta(hours=1) if limit.refill_period <= HOUR else timedelta(days=1)
+    end = now.replace(minute=0, second=0, microsecond=0)
+    page = repository.get_usage_snapshots(resource=resource, start=end - length, end=end, limit=SNAPSHOTS)
+    used = _by_entity(page.snapshots, name)
+    over = sum(each > given for each in used.values())
+    at_least = "at least " if page.next else ""
+    span = "hour" if limit.refill_period <= HOUR else "24 hours"
+    more = f"{at_least}{over:,} of {len(used):,} entities used more, also those with limits of their own"
+    return f"{name}: {given:,} {period} from now on; in the last whole {span}, {more}"
+
+
+def _by_entity(snapshots: "Iterable[UsageSnapshot]", name: str) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for each in snapshots:
+        used[each.entity_id] = used.get(each.entity_id, 0) + each.consumed.get(name, 0)
+    return used
+
+
+def _given(limit: LimitDecl) -> tuple[int, str]:
+    """Return what a limit gives by its rate within the period that is compared, and that period."""
+    if not limit.capacity:
+        return 0, "at all"
+    if limit.refill_period <= HOUR:
+        return limit.refill_amount * HOUR // limit.refill_period, "an hour"
+    return limit.refill_amount * 24 * HOUR // limit.refill_period, "in 24 h"

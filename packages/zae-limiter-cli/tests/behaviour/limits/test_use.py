@@ -1,0 +1,79 @@
+"""A plan says, on request, what the limits that it cuts were used for."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from zae_limiter import SyncRateLimiter, SyncRepository
+from zae_limiter_cli.connection import Connection
+from zae_limiter_cli.limits.risks import LARGEST_CUTS, risks_of
+from zae_limiter_cli.main import main
+from zae_limiter_manifest import Address, Change, LimitDecl, Plan, ResourceDecl
+
+URL = "sqlite:///limits.db"
+RESOURCE = "namespace: a\nresources: {{gpt-4: {{limits: {{rpm: {{capacity: {}, refill_period: 3600}}}}}}}}\n"
+ENTITY = "entities: {{key-a: {{resources: {{gpt-4: {{limits: {{rpm: {{capacity: {}, refill_period: 3600}}}}}}}}}}}}\n"
+
+
+@pytest.fixture(autouse=True)
+def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in which `key-a` has used 40 of its own limit, and `key-b` 5 of the resource's."""
+    monkeypatch.setenv("ZAEL_STORE", URL)
+    monkeypatch.chdir(tmp_path)
+    Path("limits.yaml").write_text(RESOURCE.format(100) + ENTITY.format(50))
+    told("apply", "--yes", "-f", "limits.yaml")
+    with SyncRateLimiter(repository=SyncRepository.sqlite("limits.db", "a")) as limiter:
+        for entity, amount in (("key-a", 40), ("key-b", 5)):
+            with limiter.acquire(entity, "gpt-4", {"rpm": amount}):
+                pass
+
+
+def told(*args: str) -> str:
+    done = CliRunner().invoke(main, ["limits", *args])
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
+    return done.stdout
+
+
+def cut(address: Address, to: LimitDecl) -> Change:
+    return Change(address, ResourceDecl({"rpm": LimitDecl(10**6)}), ResourceDecl({"rpm": to}))
+
+
+def test_a_cut_of_an_entity_shows_its_use_and_whether_that_is_over_the_new_limit() -> None:
+    Path("limits.yaml").write_text(RESOURCE.format(200) + ENTITY.format(30))
+    plan = told("plan", "-f", "limits.yaml", "--use")
+    assert (
+        "capacity 50 -> 30\n      ! rpm: 40 in 24 h, at most 40 in an hour; 30 an hour from now on: over it\n" in plan
+    )
+    assert plan.count(" ! ") == 1  # what is raised is at no risk
+    assert " ! " not in told("plan", "-f", "limits.yaml")
+    Path("limits.yaml").write_text(RESOURCE.format(100) + ENTITY.format(45))
+    assert "45 an hour from now on: within it\n" in told("plan", "-f", "limits.yaml", "--use")
+
+
+@pytest.mark.parametrize(
+    ("limit", "line"),
+    [
+        (LimitDecl(6, refill_period=3600), "rpm: 6 an hour from now on; in the last whole hour, 1 of 2 entities"),
+        (LimitDecl(4, refill_period=86400), "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities"),
+        (LimitDecl(0), "rpm: 0 at all from now on; in the last whole hour, 2 of 2 entities"),
+    ],
+    ids=["an hour", "a day", "blocked"],
+)
+def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl, line: str) -> None:
+    plan = Plan("a", (cut(Address("gpt-4"), limit),))
+    found = risks_of(Connection.of_store(URL, source="--store"), [plan], datetime.now(UTC) + timedelta(hours=1))
+    assert found == {Address("gpt-4"): f"{line} used more, also those with limits of their own"}
+
+
+def test_an_unused_limit_is_said_to_be_and_levels_without_a_resource_have_no_line() -> None:
+    unused, default = Address("gpt-5", "key-a"), Address("_default_", "key-a")
+    plan = Plan("a", tuple(cut(address, LimitDecl(1)) for address in (unused, default)))
+    assert risks_of(Connection.of_store(URL, source="--store"), [plan]) == {unused: "rpm: no use in the last 24 h"}
+
+
+def test_only_the_largest_cuts_are_looked_up() -> None:
+    many = tuple(cut(Address("gpt-4", f"key-{number:02}"), LimitDecl(10**6 - 1 - number)) for number in range(30))
+    found = risks_of(Connection.of_store(URL, source="--store"), [Plan("a", many)])
+    assert set(found) == {Address("gpt-4", f"key-{number:02}") for number in range(30 - LARGEST_CUTS, 30)}

@@ -1,0 +1,141 @@
+"""Choose what of a plan is shown, and group what is alike, so that a plan of any size fits a screen."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from attrs import field, frozen
+
+from ..addresses import Address, Level
+from ..changes import Action, Change, FieldChange
+from ..cuts import largest_cut
+from ..overrides import LiveOverride
+from ..plan import Plan
+from . import words
+
+FEW: Final = 20
+"""The most changes and overrides of a plan that is shown item by item without being asked for."""
+
+KINDS: Final = 8
+"""The most kinds of equal changes before changes with other numbers count as one kind."""
+
+_LEVELS: Final[tuple[Level, ...]] = ("system", "resource", "entity")
+_ACTIONS: Final[tuple[Action, ...]] = ("create", "update", "delete")
+
+
+@frozen
+class View:
+    """What of a plan is shown: the items of `entities` and those that fit `pattern`, of all if there is neither.
+
+    `full` shows each item of a large plan. `pattern` is one of a shell: `resource gpt-*`, or `acme-*/gpt-4` alone.
+    `risks` has a line on the use of what a change cuts, by address. Counts, hash and guards are always of the whole.
+    """
+
+    full: bool = False
+    entities: frozenset[str] = frozenset()
+    pattern: str | None = None
+    risks: Mapping[Address, str] = field(factory=dict, hash=False)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether some items may be left out."""
+        return bool(self.entities) or self.pattern is not None
+
+    def shows(self, address: Address) -> bool:
+        """Return whether the item at an address is shown."""
+        if self.entities and address.entity not in self.entities:
+            return False
+        return self.pattern is None or address.fits(self.pattern)
+
+    def changes(self, changes: Iterable[Change]) -> list[Change]:
+        """Return the changes that are shown."""
+        return [change for change in changes if self.shows(change.address)]
+
+    def overrides(self, overrides: Iterable[LiveOverride]) -> list[LiveOverride]:
+        """Return the overrides that are shown."""
+        return [override for override in overrides if self.shows(override.address)]
+
+    def digests(self, plan: Plan) -> bool:
+        """Return whether the plan is too large to show each item without being asked for."""
+        shown = len(self.changes(plan.changes)) + len(self.overrides(plan.overrides))
+        return not self.full and shown > FEW
+
+
+EVERYTHING: Final = View()
+
+
+class Alike(NamedTuple):
+    """Changes that are made alike: the one that cuts most, how many more there are, whether their numbers differ."""
+
+    first: Change
+    more: int
+    varied: bool
+
+    @property
+    def note(self) -> str:
+        """The note about the others: `, and 4,999 more like this`; empty if there are none."""
+        numbers = ", with other numbers" if self.varied else ""
+        return f", and {self.more:,} more like this{numbers}" if self.more else ""
+
+
+def grouped(changes: Sequence[Change]) -> list[Alike]:
+    """Return the kinds of changes, those with the largest cuts first, then those of most items.
+
+    If there are more than `KINDS` kinds, changes of the same limits and fields with other numbers are one kind.
+    """
+    same = [(_level_and_action(change), change.fields(), change) for change in changes]
+    shapes = [(kind, tuple(map(_shape, fields)), change) for kind, fields, change in same]
+    kinds = _by_kind(same)
+    varied = len(kinds) > KINDS
+    if varied:
+        kinds = _by_kind(shapes)
+    found = [_alike(kind, varied=varied) for kind in kinds]
+    return sorted(found, key=lambda kind: (-_share(kind.first), -kind.more))
+
+
+def _alike(changes: Sequence[Change], *, varied: bool) -> Alike:
+    first = max(changes, key=_share)
+    fields = first.fields()
+    return Alike(first, len(changes) - 1, varied and any(change.fields() != fields for change in changes))
+
+
+def _by_kind(keyed: Iterable[tuple[object, object, Change]]) -> list[list[Change]]:
+    kinds: dict[object, list[Change]] = {}
+    for kind, fields, change in keyed:
+        kinds.setdefault((kind, fields), []).append(change)
+    return list(kinds.values())
+
+
+def _level_and_action(change: Change) -> object:
+    return change.address.level, change.action, change.drift, change.adopted
+
+
+def _shape(each: FieldChange) -> object:
+    return each.limit, each.field, each.before is None, each.after is None
+
+
+def _share(change: Change) -> float:
+    cut = largest_cut(change)
+    return cut.share if cut else 0
+
+
+def cut_note(change: Change) -> str:
+    """Return a note on what a change takes away: ` (cuts rpm by 90 %)`; empty if it takes nothing."""
+    cut = largest_cut(change)
+    return f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)" if cut else ""
+
+
+def by_level(changes: Sequence[Change]) -> list[tuple[str, ...]]:
+    """Return the rows of the summary: a head, then for each level that has changes their number by kind."""
+    rows: list[tuple[str, ...]] = [("level", *_ACTIONS, "cuts")]
+    for level in _LEVELS:
+        own = [change for change in changes if change.address.level == level]
+        if own:
+            counts = [sum(change.action == action for change in own) for action in _ACTIONS]
+            rows.append((level, *(f"{count:,}" for count in (*counts, sum(_share(change) > 0 for change in own)))))
+    return rows
+
+
+def narrowed(view: View, shown: int, whole: int) -> list[str]:
+    """Return the line on what a narrow view leaves out, if it is narrow."""
+    left_out = f"Shown: {shown:,} of {words.counted(whole, 'change')}; counts and hash are of the whole plan."
+    return [left_out] if view.is_narrow else []

@@ -1,0 +1,150 @@
+"""A large plan is shown by its kinds of changes."""
+
+import json
+import re
+
+import pytest
+
+from zae_limiter_manifest import Address, Change, LimitDecl, LiveOverride, Plan, ResourceDecl
+from zae_limiter_manifest.cuts import largest_cut
+from zae_limiter_manifest.render import as_json, as_markdown, as_text
+from zae_limiter_manifest.render.views import View
+
+
+def limits(**capacities: int) -> ResourceDecl:
+    return ResourceDecl({name: LimitDecl(capacity) for name, capacity in capacities.items()})
+
+
+def entity(number: int, before: ResourceDecl | None, after: ResourceDecl | None) -> Change:
+    return Change(Address("gpt-4", f"user-{number:04}"), before, after)
+
+
+RAISED = tuple(entity(number, limits(rpm=10), limits(rpm=20)) for number in range(5000))
+CUT = Change(Address("gpt-4"), limits(rpm=100, tpm=9), limits(rpm=10, tpm=9))
+LARGE = Plan("a", (CUT, *RAISED), managed=5001, declared=5001)
+
+SHOWN = """\
+Namespace a
+  level     create  update  delete  cuts
+  resource       0       1       0     1
+  entity         0   5,000       0     0
+  ~ resource gpt-4 (cuts rpm by 90 %)
+      ~ rpm: capacity 100 -> 10
+  ~ entity user-0000/gpt-4, and 4,999 more like this
+      ~ rpm: capacity 10 -> 20
+Plan: 0 to create, 5,001 to update, 0 to delete.
+"""
+
+
+def test_a_large_plan_is_its_numbers_and_its_kinds_of_changes_with_the_largest_cut_first() -> None:
+    assert as_text.render_plan(LARGE) == SHOWN
+
+
+def test_each_item_is_shown_on_request_and_in_a_small_plan() -> None:
+    assert as_text.render_plan(LARGE, view=View(full=True)).count("\n  ~ ") == 5001
+    assert "user-0019/gpt-4\n" in as_text.render_plan(Plan("a", RAISED[:20]))
+    assert "and 20 more like this" in as_text.render_plan(Plan("a", RAISED[:21]))
+
+
+def test_changes_with_many_different_numbers_are_one_kind_shown_by_the_one_that_cuts_most() -> None:
+    changes = tuple(entity(number, limits(rpm=100), limits(rpm=99 - number)) for number in range(90))
+    assert as_text.render_plan(Plan("a", changes)).splitlines()[3:5] == [
+        "  ~ entity user-0089/gpt-4 (cuts rpm by 90 %), and 89 more like this, with other numbers",
+        "      ~ rpm: capacity 100 -> 10",
+    ]
+
+
+@pytest.mark.parametrize("limits_each", [1, 3, 32])
+def test_any_plan_fits_a_terminal_of_24_lines_and_counts_what_it_leaves_out(limits_each: int) -> None:
+    changes = [
+        entity(number, None, limits(**{f"l{number % 40}-{each}": number + 1 for each in range(limits_each)}))
+        for number in range(5000)
+    ]
+    override = LiveOverride(Address("gpt-4", "x"), "2026-11-27T18:00:00Z", limits(rpm=1))
+    text = as_text.render_plan(Plan("a", tuple(changes), overrides=(override,) * 30, taken_from="stack:b"))
+    assert len(text.splitlines()) <= 22  # and the hash
+    assert "… and 29 more overrides: --full shows each" in text
+    shown = sum(1 + int(more or 0) for more in re.findall(r"  \+ entity [^\s,]+(?:, and (\d+) more)?", text))
+    (left,) = re.findall(r"… and ([\d,]+) more of other kinds", text)
+    assert shown + int(left.replace(",", "")) == 5000
+
+
+def test_drift_of_many_items_is_shown_by_its_kinds_too() -> None:
+    drifted = tuple(Change(each.address, each.before, each.after, drift=True) for each in RAISED)
+    assert as_text.render_drift(Plan("a", (*drifted, CUT))).splitlines() == [
+        "Namespace a",
+        "  ~ resource gpt-4 (pending)",
+        "      rpm: capacity is 100, declared 10",
+        "  ~ entity user-0000/gpt-4 (changed out of band), and 4,999 more like this",
+        "      rpm: capacity is 10, declared 20",
+        "Drift: 5,000 items. Pending: 1 change that nobody has applied yet.",
+    ]
+
+
+def test_a_narrow_view_shows_some_items_and_counts_all() -> None:
+    by_entity = as_text.render_plan(LARGE, view=View(entities=frozenset({"user-0007"})))
+    assert by_entity == as_text.render_plan(LARGE, view=View(pattern="user-0007/*"))
+    assert by_entity.splitlines()[1:] == [
+        "  ~ entity user-0007/gpt-4",
+        "      ~ rpm: capacity 10 -> 20",
+        "Plan: 0 to create, 5,001 to update, 0 to delete.",
+        "Shown: 1 of 5,001 changes; counts and hash are of the whole plan.",
+    ]
+    document = json.loads(as_json.render_plan(LARGE, view=View(pattern="resource gpt-*")))
+    (namespace,) = document["namespaces"]
+    assert [change["target"] for change in namespace["changes"]] == ["gpt-4"]
+    assert (namespace["updated"], document["hash"]) == (5001, LARGE.changes_hash())
+    assert "Shown: 0 of 5,001 changes" in as_markdown.render_plan(LARGE, view=View(pattern="system"))
+
+
+def test_what_is_known_of_the_use_of_a_cut_limit_stands_below_it() -> None:
+    view = View(risks={CUT.address: "used up to 900 an hour"})
+    assert "capacity 100 -> 10\n      ! used up to 900 an hour\n" in as_text.render_plan(LARGE, view=view)
+    assert "**used up to 900 an hour** |" in as_markdown.render_plan(LARGE, view=view)
+    document = json.loads(as_json.render_plan(LARGE, view=view))
+    assert document["namespaces"][0]["changes"][0]["risk"] == "used up to 900 an hour"
+
+
+def test_markdown_has_the_kinds_of_a_large_plan_and_folds_its_items() -> None:
+    text = as_markdown.render_plan(LARGE)
+    head, folded = text.split("<details><summary>Each item</summary>\n\n")
+    assert "| entity | 0 | 5,000 | 0 | 0 |\n" in head
+    assert "| `~` | entity `user-0000/gpt-4`, and 4,999 more like this | `rpm` | capacity 10 -> 20 |\n" in head
+    assert folded.endswith(" more.\n\n</details>\n")
+    (left,) = re.findall(r"… and ([\d,]+) more\.", folded)
+    assert folded.count("| `~` |") + int(left.replace(",", "")) == 5001
+    assert len(text) <= as_markdown.LONGEST
+
+
+@pytest.mark.parametrize("namespaces", [1, 7, 300])
+def test_markdown_of_any_size_fits_a_comment_and_names_each_large_plan_that_fits(namespaces: int) -> None:
+    long = "|" * 150
+    kinds = [entity(number, None, limits(**{f"l{number % 300}": number + 1})) for number in range(600)]
+    changes = (*kinds, Change(Address("gpt-4", long), None, limits(rpm=1)))
+    text = as_markdown.render_plan(*(Plan(f"n-{number}", changes) for number in range(namespaces)))
+    assert len(text) <= as_markdown.LONGEST
+    assert text.count("### Limits of") == min(namespaces, text.count("<details>"))
+    assert text.count("<details>") == text.count("</details>") > min(namespaces, 7) - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cut"),
+    [
+        (LimitDecl(100), LimitDecl(25), ("rpm", 0.75)),
+        (LimitDecl(100), LimitDecl(0), ("rpm", 1.0)),
+        (LimitDecl(0), LimitDecl(0, burst=0, refill_amount=5), None),
+        (LimitDecl(100), LimitDecl(100, refill_period=120), ("rpm", 0.5)),
+        (LimitDecl(100, burst=200), LimitDecl(100), ("rpm", 0.5)),
+        (LimitDecl(100), LimitDecl(10, shadow=True), None),
+        (LimitDecl(100), LimitDecl(101), None),
+    ],
+)
+def test_a_cut_is_what_a_limit_loses_of_its_capacity_burst_or_rate(
+    before: LimitDecl, after: LimitDecl, cut: tuple[str, float] | None
+) -> None:
+    assert largest_cut(entity(1, ResourceDecl({"rpm": before}), ResourceDecl({"rpm": after}))) == cut
+
+
+def test_what_comes_or_goes_as_a_whole_is_no_cut() -> None:
+    assert largest_cut(entity(1, None, limits(rpm=1))) is largest_cut(entity(1, limits(rpm=1), None)) is None
+    assert largest_cut(entity(1, limits(rpm=1), limits(tpm=1))) is None
