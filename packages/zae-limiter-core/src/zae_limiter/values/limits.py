@@ -93,6 +93,8 @@ class Limit(NamedLimits):
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
         if self.ahead != 0 or type(self.ahead) is not float:
             self._check_ahead()
+        if self.weights is not NO_WEIGHTS:
+            object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
         if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1):
             self._check_kind()
 
@@ -117,8 +119,6 @@ class Limit(NamedLimits):
             if getattr(self, each) != default:
                 problem = f"means nothing for a limit whose kind is {self.kind}: leave it out"
                 raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
-        if self.weights is not NO_WEIGHTS:
-            object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
 
     def _check_ahead(self) -> None:
         field, seconds = f"ahead of limit {self.name!r}", self.ahead
