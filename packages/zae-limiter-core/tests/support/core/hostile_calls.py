@@ -103,7 +103,14 @@ def method(name: str, /, *arguments: Any, **options: Any) -> Script:
 
 
 LATER: Final = datetime(2023, 11, 14, 23, tzinfo=UTC) + timedelta(hours=20)
-WITHOUT_THE_STORE: Final = {"close", "estimate", "get_cache_stats", "get_store_stats", "invalidate_config_cache", "limit"}
+WITHOUT_THE_STORE: Final = {
+    "close",
+    "estimate",
+    "get_cache_stats",
+    "get_store_stats",
+    "invalidate_config_cache",
+    "limit",
+}
 FITTING: Final[Mapping[str, Any]] = {
     "entity_id": "child",
     "resource": "r",
