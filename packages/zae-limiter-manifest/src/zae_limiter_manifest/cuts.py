@@ -7,7 +7,8 @@ from .changes import Change
 from .declarations import Decl, LimitDecl, RecordDecl
 
 DAY: Final = 86400
-_LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "month": 30 * DAY}
+LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "month": 30 * DAY}
+"""Of the windows with names, in seconds; a month has thirty days."""
 
 
 class Cut(NamedTuple):
@@ -53,5 +54,5 @@ def _rate(limit: LimitDecl) -> tuple[int, int] | None:
     """Return how many tokens come in how many seconds: of a total none; None for the windows of a cron expression."""
     if limit.kind == "total" or not limit.capacity:
         return 0, 1
-    seconds = _LENGTHS.get(limit.window) if limit.window else limit.refill_period
+    seconds = LENGTHS.get(limit.window) if limit.window else limit.refill_period
     return (limit.refill_amount, seconds) if seconds else None
