@@ -15,7 +15,6 @@ from .declarations import (
     RecordDecl,
     ResourceDecl,
     SystemDecl,
-    WeightsDecl,
 )
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
 from .dumping import dump
@@ -33,6 +32,7 @@ from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError, ignored_in
 from .source import MAX_BYTES
 from .states import LockReport, ProgressReport, StateReport
+from .weights import WeightsDecl
 
 __all__ = [
     "CLI",

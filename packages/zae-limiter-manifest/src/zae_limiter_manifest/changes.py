@@ -12,6 +12,7 @@ from attrs import field, fields, frozen
 from attrs.validators import instance_of
 
 from .addresses import Address
+from .canonical import canonical
 from .checks import enforce
 from .converter import AHEAD, CONVERTER, SHADOW, WEIGHTS, WINDOW
 from .declarations import (
@@ -24,9 +25,8 @@ from .declarations import (
     RecordDecl,
     ResourceDecl,
     SystemDecl,
-    WeightsDecl,
-    canonical,
 )
+from .weights import WeightsDecl
 
 Action = Literal["create", "update", "delete"]
 

@@ -1,10 +1,14 @@
 """Find the cuts of a plan: the changes that leave callers less than before."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from .changes import Change
 from .declarations import Decl, LimitDecl, RecordDecl
+
+DAY: Final = 86400
+LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "month": 30 * DAY}
+"""Of the windows with names, in seconds; a month has thirty days."""
 
 
 class Cut(NamedTuple):
@@ -18,7 +22,7 @@ def largest_cut(change: Change) -> Cut | None:
     """Return the limit of a change that loses the largest share; None if none loses anything.
 
     A limit that refuses nobody afterwards is no cut. A limit that is added, or removed with its item, has no share:
-    what held before, or holds afterwards, is on another level.
+    what held before, or holds afterwards, is on another level. Weights have no share, which depends on what is used.
     """
     before, after = _limits(change.before), _limits(change.after)
     cuts = [Cut(name, _share(before[name], limit)) for name, limit in after.items() if name in before]
@@ -33,9 +37,22 @@ def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:
 def _share(before: LimitDecl, after: LimitDecl) -> float:
     if after.shadow:
         return 0
-    kept = [
-        (after.capacity, before.capacity),
-        (after.burst, before.burst),
-        (after.refill_amount * before.refill_period, before.refill_amount * after.refill_period),
-    ]
-    return max((1 - new / old for new, old in kept if old), default=0)
+    return max((1 - new / old for new, old in _kept(before, after) if old), default=0)
+
+
+def _kept(before: LimitDecl, after: LimitDecl) -> Iterator[tuple[int, int]]:
+    """Yield what a limit gives afterwards and before. Of two kinds, or two windows, only the rates compare."""
+    if (before.kind, before.window) == (after.kind, after.window):
+        yield after.capacity, before.capacity
+        yield after.burst, before.burst
+    new, old = _rate(after), _rate(before)
+    if new and old:
+        yield new[0] * old[1], old[0] * new[1]
+
+
+def _rate(limit: LimitDecl) -> tuple[int, int] | None:
+    """Return how many tokens come in how many seconds: of a total none; None for the windows of a cron expression."""
+    if limit.kind == "total" or not limit.capacity:
+        return 0, 1
+    seconds = LENGTHS.get(limit.window) if limit.window else limit.refill_period
+    return (limit.refill_amount, seconds) if seconds else None

@@ -1,7 +1,6 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
@@ -22,7 +21,6 @@ from .shapes import (
     Name,
     NamedMap,
     Names,
-    Number,
     Record,
     Refill,
     Seconds,
@@ -34,6 +32,7 @@ from .shapes import (
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
 from .value_checks import ALREADY_CHECKED
+from .weights import WEIGHTS_OF_KINDS, WeightsDecl, as_weights
 from .windows import KINDS, LAST_START, UTC, find_conflicts
 
 OnUnavailable = Literal["allow", "block", "share"]
@@ -41,7 +40,6 @@ OnUnavailable = Literal["allow", "block", "share"]
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 MAX_AHEAD_SECONDS: Final = 3600
-MAX_WEIGHT: Final = 1_000_000
 MAX_LIMITS: Final = 32  # of one bucket
 LONGEST_NAME: Final = 256
 
@@ -54,45 +52,6 @@ _AHEAD: Final = Seconds(MAX_AHEAD_SECONDS)
 def _in_seconds(value: float) -> float:
     """Return a whole number as a float; leave anything else to the checks."""
     return float(value) if type(value) is int and abs(value) <= MAX_AHEAD_SECONDS else value
-
-
-def _weight(text: str) -> Any:
-    return field(default=None, metadata=about(Number(MAX_WEIGHT, 6), text))
-
-
-@frozen(kw_only=True)
-class WeightsDecl:
-    """How many tokens of a limit a token of each kind counts for; raises `ManifestError`.
-
-    `str` is `input=1,cached=0.1,output=4`.
-    """
-
-    input: float | None = _weight("of input that came from no cache of prompts and went into none")
-    cached: float | None = _weight("of input read from a cache of prompts; by default as `input`")
-    cache_write: float | None = _weight("of input written to a cache of prompts; by default as `input`")
-    output: float | None = _weight("of output")
-    reasoning: float | None = _weight("of output that the model has thought; by default as `output`")
-
-    def __attrs_post_init__(self) -> None:
-        enforce(WEIGHTS_OF_KINDS, self.by_kind(), "WeightsDecl")
-
-    def by_kind(self) -> dict[str, float]:
-        """Return the weights that are given, by kind."""
-        return {each.name: value for each in fields(WeightsDecl) if (value := getattr(self, each.name)) is not None}
-
-    def __str__(self) -> str:
-        return ",".join(f"{kind}={value:.6f}".rstrip("0").rstrip(".") for kind, value in self.by_kind().items())
-
-
-WEIGHTS_OF_KINDS: Final = record_of(WeightsDecl)
-
-
-def _weights(given: Any) -> Any:
-    """Return weights by kind as their model, and none as None; leave anything else to the checks."""
-    if isinstance(given, Mapping):
-        enforce(WEIGHTS_OF_KINDS, given, "WeightsDecl")
-        given = WeightsDecl(**given)
-    return None if given == WeightsDecl() else given
 
 
 @frozen
@@ -170,7 +129,7 @@ class LimitDecl:
     weights: WeightsDecl | None = field(
         kw_only=True,
         default=None,
-        converter=_weights,
+        converter=as_weights,
         metadata=about(
             WEIGHTS_OF_KINDS, "how many tokens of the limit a token of each kind counts for, when usage settles a lease"
         ),
@@ -191,14 +150,18 @@ class LimitDecl:
         enforce(LIMIT, values, "LimitDecl")
 
     @property
-    def text(self) -> str:
-        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. Of a limit that
-        has no such text, the map on one line.
+    def text(self) -> str | None:
+        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit of
+        another kind than a token bucket, or with weights: it has no such text.
         """
         if self.kind != "token_bucket" or self.weights is not None:
-            plain = CONVERTER.unstructure(self)
-            return f"{{{', '.join(f'{name}: {json.dumps(plain[name])}' for name in LIMIT_FIELDS if name in plain)}}}"
+            return None
         return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
+
+    def given(self) -> dict[str, Any]:
+        """Return the plain values of the fields that differ from their defaults, and the capacity, in their order."""
+        plain: dict[str, Any] = CONVERTER.unstructure(self)
+        return {name: plain[name] for name in LIMIT_FIELDS if name in plain}
 
     @property
     def usable_burst(self) -> int:
@@ -211,7 +174,6 @@ class LimitDecl:
 short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
 LIMIT: Final = evolve(record_of(LimitDecl), conflicts=find_conflicts, short={name: name for name in LIMIT_FIELDS})
-_OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
     f"the limits, by name; at least one, at most {MAX_LIMITS}",
@@ -352,38 +314,3 @@ parents_as_list(EntityDecl)
 
 Decl = SystemDecl | ResourceDecl | RecordDecl
 """The declaration of one address: of the system, of a resource, of an entity on a resource, or of an entity itself."""
-
-
-def canonical(decl: Decl) -> str:
-    """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
-
-    Only shadow limits have that word, and only limits with seconds ahead or weights have these, so that all other texts
-    equal those of earlier releases.
-    """
-    lines = []
-    if isinstance(decl, RecordDecl):
-        return f"record {json.dumps(decl.to_plain(), sort_keys=True)}"
-    if isinstance(decl, SystemDecl) and decl.on_unavailable:
-        lines.append(f"on_unavailable {decl.on_unavailable}")
-    lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]
-    return "\n".join(lines)
-
-
-def _words(limit: LimitDecl) -> Iterator[str]:
-    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds ahead, its weights, and
-    what another kind of limit has.
-    """
-    if limit.kind != "token_bucket":
-        yield json.dumps([limit.kind, *(getattr(limit, name) for name in _OF_CALENDAR)])
-    for name in LIMIT_FIELDS:
-        value = getattr(limit, name)
-        if name in _OF_CALENDAR or name == "kind":
-            continue
-        if type(value) is int:
-            yield str(value)
-        elif value is True:
-            yield name
-        elif isinstance(value, WeightsDecl):
-            yield f"{name} {value}"
-        elif value:
-            yield f"{name} {round(value * 1000)}"

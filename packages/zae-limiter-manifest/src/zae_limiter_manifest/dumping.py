@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from .converter import WEIGHTS
 from .declarations import EntityDecl, LimitDecl
 from .manifest import LimitsManifest
 
@@ -57,7 +58,19 @@ def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:
     if limits:
         yield "limits:"
     for name, limit in limits.items():
-        yield f"  {_name(name)}: {limit.text}"
+        yield f"  {_name(name)}: {limit.text or _map(limit)}"
+
+
+def _map(limit: LimitDecl) -> str:
+    """Return the map of a limit that has no text, on one line."""
+    given = {name: _flow(value) for name, value in limit.given().items()}
+    if limit.weights:
+        given[WEIGHTS] = _braces(limit.weights.texts())
+    return _braces(given)
+
+
+def _braces(texts: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{key}: {text}' for key, text in texts.items())}}}"
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -74,7 +87,7 @@ def _flow(value: object) -> str:
     """Return a JSON value in YAML, on one line. YAML 1.1 knows a float by its dot, and more line breaks than JSON."""
     match value:
         case dict():
-            return f"{{{', '.join(f'{_flow(key)}: {_flow(part)}' for key, part in value.items())}}}"
+            return _braces({_flow(key): _flow(part) for key, part in value.items()})
         case list():
             return f"[{', '.join(map(_flow, value))}]"
         case str():

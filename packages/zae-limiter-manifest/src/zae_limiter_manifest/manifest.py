@@ -8,9 +8,10 @@ from attrs import field, frozen
 from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
+from .canonical import canonical
 from .checks import enforce, find_problems, keys_only
 from .converter import CONVERTER
-from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, RecordDecl, ResourceDecl, SystemDecl, canonical
+from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, RecordDecl, ResourceDecl, SystemDecl
 from .hierarchy import find_tree_problems
 from .naming import NameKind
 from .problems import show

@@ -2,7 +2,7 @@ import yaml
 from hypothesis import given, settings
 
 from support.manifest.manifests import DESIGN, manifests
-from zae_limiter_manifest import LimitsManifest, dump, load
+from zae_limiter_manifest import LimitDecl, LimitsManifest, SystemDecl, WeightsDecl, dump, load
 
 
 def test_a_manifest_is_dumped_as_people_write_it() -> None:
@@ -53,6 +53,22 @@ def test_equal_manifests_give_equal_texts() -> None:
 def test_words_and_numbers_are_quoted_where_they_are_names() -> None:
     text = dump(LimitsManifest.from_dict({"namespace": "No", "entities": {"1e3": {"resources": {"y": _limits(1)}}}}))
     assert [line for line in text.splitlines() if '"' in line] == ['namespace: "No"', '  "1e3":', '      "y":']
+
+
+def test_a_limit_that_has_no_text_is_a_map_on_one_line() -> None:
+    weights = WeightsDecl(input=0.000001, output=4)
+    limits = {"tpm": LimitDecl(5, weights=weights), "usd": LimitDecl(250, window="month", timezone="Europe/Berlin")}
+    text = dump(LimitsManifest("a", system=SystemDecl(limits=limits)))
+    assert text.splitlines()[3:] == [
+        "    tpm: {capacity: 5, weights: {input: 0.000001, output: 4}}",
+        '    usd: {capacity: 250, window: "month", timezone: "Europe/Berlin"}',
+    ]
+    assert yaml.safe_load(text)["system"]["limits"]["tpm"]["weights"] == {"input": 1e-6, "output": 4}
+
+
+def test_a_weight_of_minus_zero_is_zero() -> None:
+    one, other = (SystemDecl(limits={"tpm": LimitDecl(5, weights=WeightsDecl(input=zero))}) for zero in (-0.0, 0))
+    assert LimitsManifest("a", system=one).canonical_hash() == LimitsManifest("a", system=other).canonical_hash()
 
 
 def _limits(capacity: int) -> dict[str, object]:

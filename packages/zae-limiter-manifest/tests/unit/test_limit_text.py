@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 
 from support.manifest.manifests import limits
@@ -25,9 +26,16 @@ def limit_in(text: str) -> LimitDecl:
 
 @given(limits)
 @settings(max_examples=200, deadline=None)
-def test_the_text_of_any_limit_gives_an_equal_limit(limit: LimitDecl) -> None:
-    assert limit_in(system(limit.text)) == limit
-    assert limit_in(dump(load(system(limit.text)))) == limit
+def test_the_text_of_any_token_bucket_gives_an_equal_limit(limit: LimitDecl) -> None:
+    plain = evolve(limit, weights=None)
+    assert plain.text
+    assert limit_in(system(plain.text)) == plain
+    assert limit_in(dump(load(system(plain.text)))) == plain
+
+
+@pytest.mark.parametrize("more", [{"kind": "total"}, {"window": "day"}, {"weights": {"output": 4}}], ids=str)
+def test_another_kind_and_weights_have_no_text(more: dict[str, Any]) -> None:
+    assert LimitDecl(5, **more).text is None
 
 
 @pytest.mark.parametrize(("text", "fields"), SHARED["texts"].items())

@@ -83,8 +83,8 @@ def test_cloudformation_passes_weights_as_text() -> None:
     [
         (PLAIN, WEIGHTED, "weights none -> input=1,cached=0.1,output=4"),
         (WEIGHTED, PLAIN, "weights input=1,cached=0.1,output=4 -> none"),
-        (None, WEIGHTED, "capacity 1000, weights input=1,cached=0.1,output=4"),
-        (WEIGHTED, None, "capacity 1000, weights input=1,cached=0.1,output=4"),
+        (None, WEIGHTED, "1k/min, weights input=1,cached=0.1,output=4"),
+        (WEIGHTED, None, "1k/min, weights input=1,cached=0.1,output=4"),
     ],
 )
 def test_a_plan_shows_changed_weights(before: LimitDecl | None, after: LimitDecl | None, said: str) -> None:
@@ -96,7 +96,7 @@ def test_a_plan_shows_changed_weights(before: LimitDecl | None, after: LimitDecl
 def test_drift_and_overrides_show_weights() -> None:
     assert live_and_declared(change(PLAIN, WEIGHTED)) == ["tpm: weights is none, declared input=1,cached=0.1,output=4"]
     override = LiveOverride(Address("gpt-4", "user-1"), "2026-11-27T18:00:00Z", ResourceDecl({"tpm": WEIGHTED}))
-    assert [part.text for part in override_limits(override)] == ["capacity 1000, weights input=1,cached=0.1,output=4"]
+    assert [part.text for part in override_limits(override)] == ["1k/min, weights input=1,cached=0.1,output=4"]
 
 
 @pytest.mark.parametrize(

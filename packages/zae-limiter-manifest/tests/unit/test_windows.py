@@ -15,10 +15,10 @@ from zae_limiter_manifest import (
     json_schema,
     load,
 )
+from zae_limiter_manifest.canonical import canonical
 from zae_limiter_manifest.changes import fingerprint
 from zae_limiter_manifest.cloudformation import StackProperties
-from zae_limiter_manifest.declarations import canonical
-from zae_limiter_manifest.render.words import live_and_declared
+from zae_limiter_manifest.render.words import live_and_declared, parts
 
 TEXT = """\
 namespace: a
@@ -71,6 +71,18 @@ def test_a_plan_tells_what_changes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (USD, "capacity 250, burst 350, window month, timezone Europe/Berlin, starts_on 15"),
+        (LimitDecl(3, window="0 6 * * MON", shadow=True), "capacity 3, shadow, window 0 6 * * MON"),
+        (LimitDecl(500, kind="total", weights={"output": 4}), "capacity 500, kind total, weights output=4"),
+    ],
+)
+def test_a_plan_tells_a_limit_that_comes_field_by_field(limit: LimitDecl, said: str) -> None:
+    assert [part.text for part in parts(Change(Address("r"), None, ResourceDecl({"usd": limit})))] == [said]
+
+
 def test_a_token_bucket_has_the_fingerprint_of_earlier_releases() -> None:
     assert canonical(ResourceDecl({"rpm": LimitDecl(5, ahead=0.5, burst=90)})) == "rpm 5 90 5 60 ahead 500"
     others = [USD, LimitDecl(250, burst=350), LimitDecl(250, burst=350, kind="total")]
@@ -85,7 +97,8 @@ def test_the_ahead_of_a_level_is_not_for_limits_that_come_at_once() -> None:
 
 
 def test_the_schema_has_their_keys() -> None:
-    properties = json_schema()["$defs"]["LimitDecl"]["properties"]
+    _, whole = json_schema()["$defs"]["LimitDecl"]["anyOf"]
+    properties = whole["properties"]
     assert {"kind", "window", "timezone", "starts_on"} <= properties.keys()
     assert properties["kind"]["enum"] == ["token_bucket", "calendar", "total"]
 

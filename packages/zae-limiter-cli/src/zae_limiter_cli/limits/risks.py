@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
-from zae_limiter_manifest.cuts import largest_cut
+from zae_limiter_manifest.cuts import DAY, LENGTHS, largest_cut
 
 from ..connection import Connection
 from ..paging import open_namespace
@@ -65,23 +65,21 @@ def _of_entity(repository: "SyncRepository", address: Address, name: str, limit:
     use = next((each for each in summary.limits if each.limit_name == name), None)
     if use is None:
         return f"{name}: no use in the last 24 h"
-    most = use.maximum if limit.refill_period <= HOUR else use.total
+    most = use.maximum if _is_hourly(limit) else use.total
     given, period = _given(limit)
-    verdict = "over it" if most > given else "within it"
-    return (
-        f"{name}: {use.total:,} in 24 h, at most {use.maximum:,} in an hour; {given:,} {period} from now on: {verdict}"
-    )
+    verdict = ": over it" if most > given else ": within it" if _fits_in_a_day(limit) else ""
+    return f"{name}: {use.total:,} in 24 h, at most {use.maximum:,} in an hour; {given:,} {period} from now on{verdict}"
 
 
 def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: LimitDecl, now: datetime) -> str:
     given, period = _given(limit)
-    length = timedelta(hours=1) if limit.refill_period <= HOUR else timedelta(days=1)
+    length = timedelta(hours=1) if _is_hourly(limit) else timedelta(days=1)
     end = now.replace(minute=0, second=0, microsecond=0)
     page = repository.get_usage_snapshots(resource=resource, start=end - length, end=end, limit=SNAPSHOTS)
     used = _by_entity(page.snapshots, name)
     over = sum(each > given for each in used.values())
     at_least = "at least " if page.next else ""
-    span = "hour" if limit.refill_period <= HOUR else "24 hours"
+    span = "hour" if _is_hourly(limit) else "24 hours"
     more = f"{at_least}{over:,} of {len(used):,} entities used more, also those with limits of their own"
     return f"{name}: {given:,} {period} from now on; in the last whole {span}, {more}"
 
@@ -97,6 +95,22 @@ def _given(limit: LimitDecl) -> tuple[int, str]:
     """Return what a limit gives by its rate within the period that is compared, and that period."""
     if not limit.capacity:
         return 0, "at all"
-    if limit.refill_period <= HOUR:
-        return limit.refill_amount * HOUR // limit.refill_period, "an hour"
-    return limit.refill_amount * 24 * HOUR // limit.refill_period, "in 24 h"
+    if not _fits_in_a_day(limit):
+        return limit.capacity, "in all" if limit.kind == "total" else "in each window"
+    if _is_hourly(limit):
+        return limit.refill_amount * HOUR // _seconds(limit), "an hour"
+    return limit.refill_amount * DAY // _seconds(limit), "in 24 h"
+
+
+def _is_hourly(limit: LimitDecl) -> bool:
+    return _seconds(limit) <= HOUR
+
+
+def _fits_in_a_day(limit: LimitDecl) -> bool:
+    """Return whether the use of a day tells: not where a whole week's or month's tokens may go in one day."""
+    return limit.kind == "token_bucket" or _seconds(limit) <= DAY
+
+
+def _seconds(limit: LimitDecl) -> int:
+    """Return how long the tokens of a limit take to come; of a total, and of a cron expression, longer than a day."""
+    return limit.refill_period if limit.kind == "token_bucket" else LENGTHS.get(limit.window, LENGTHS["month"])

@@ -57,14 +57,30 @@ def test_a_cut_of_an_entity_shows_its_use_and_whether_that_is_over_the_new_limit
     [
         (LimitDecl(6, refill_period=3600), "rpm: 6 an hour from now on; in the last whole hour, 1 of 2 entities"),
         (LimitDecl(4, refill_period=86400), "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities"),
+        (LimitDecl(4, window="day"), "rpm: 4 in 24 h from now on; in the last whole 24 hours, 2 of 2 entities"),
+        (LimitDecl(1, window="minute"), "rpm: 60 an hour from now on; in the last whole hour, 0 of 2 entities"),
+        (
+            LimitDecl(9, window="month"),
+            "rpm: 9 in each window from now on; in the last whole 24 hours, 1 of 2 entities",
+        ),
+        (LimitDecl(9, kind="total"), "rpm: 9 in all from now on; in the last whole 24 hours, 1 of 2 entities"),
         (LimitDecl(0), "rpm: 0 at all from now on; in the last whole hour, 2 of 2 entities"),
     ],
-    ids=["an hour", "a day", "blocked"],
+    ids=["an hour", "a day", "each day", "each minute", "each month", "in all", "blocked"],
 )
 def test_a_cut_of_a_resource_counts_the_entities_that_used_more(limit: LimitDecl, line: str) -> None:
     plan = Plan("a", (cut(Address("gpt-4"), limit),))
     found = risks_of(Connection.of_store(URL, source="--store"), [plan], datetime.now(UTC) + timedelta(hours=1))
     assert found == {Address("gpt-4"): f"{line} used more, also those with limits of their own"}
+
+
+@pytest.mark.parametrize(("capacity", "verdict"), [(39, ": over it"), (41, "")], ids=["over it", "who knows"])
+def test_the_use_of_a_day_may_be_over_the_limit_of_a_month_but_is_never_within_it(capacity: int, verdict: str) -> None:
+    address = Address("gpt-4", "key-a")
+    plan = Plan("a", (cut(address, LimitDecl(capacity, window="month")),))
+    found = risks_of(Connection.of_store(URL, source="--store"), [plan], datetime.now(UTC) + timedelta(hours=1))
+    line = f"rpm: 40 in 24 h, at most 40 in an hour; {capacity} in each window from now on{verdict}"
+    assert found == {address: line}
 
 
 def test_an_unused_limit_is_said_to_be_and_levels_without_a_resource_have_no_line() -> None:

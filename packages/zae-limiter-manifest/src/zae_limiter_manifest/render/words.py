@@ -4,8 +4,10 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from attrs import evolve
+
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
-from ..converter import AHEAD
+from ..converter import AHEAD, WEIGHTS
 from ..declarations import LimitDecl, RecordDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
@@ -124,12 +126,25 @@ def override_note(override: LiveOverride) -> str:
 def override_limits(override: LiveOverride) -> list[Part]:
     """Return the limits of an override, each as its text: `2k/min`."""
     limits = sorted(override.decl.limits.items())
-    return [Part("=", name, limit.text) for name, limit in limits]
+    return [Part("=", name, limit_text(limit)) for name, limit in limits]
 
 
 def _whole(limit: LimitDecl) -> str:
-    """Return a limit that comes or goes as its text, with the usable burst, which no manifest has."""
-    return f"{limit.text}, usable burst {limit.usable_burst}" if limit.ahead else limit.text
+    """Return a limit that comes or goes, with the usable burst, which no manifest has."""
+    return f"{limit_text(limit)}, usable burst {limit.usable_burst}" if limit.ahead else limit_text(limit)
+
+
+def limit_text(limit: LimitDecl) -> str:
+    """Return a limit as its text, `10k/min burst 20k`, with its weights; of another kind than a token bucket, field by
+    field: `capacity 250, window month`.
+    """
+    plain = evolve(limit, weights=None)
+    said = plain.text or ", ".join(_field(name, value) for name, value in plain.given().items())
+    return f"{said}, {WEIGHTS} {limit.weights}" if limit.weights else said
+
+
+def _field(name: str, value: object) -> str:
+    return name if value is True else f"{name} {value}"
 
 
 def plan_summary(plan: Plan) -> str:

@@ -38,7 +38,11 @@ TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 USER, GONE = Address("gpt-4", "user-123"), Address("gone")
 WEIGHTS = WeightsDecl(input=1, cached=0.1)
 WHOLE = ResourceDecl(
-    {"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, ahead=0.001, weights=WEIGHTS)}
+    {
+        "credits": LimitDecl(5, kind="total"),
+        "rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True, ahead=0.001, weights=WEIGHTS),
+        "usd": LimitDecl(5, window="month", timezone="Europe/Berlin", starts_on=15),
+    }
 )
 CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),

@@ -67,7 +67,14 @@ limits = st.builds(
     st.just(0) | st.integers(0, 3_600_000),
     st.just({}) | weights,
 ) | st.builds(LimitDecl, st.integers(1, 10**15))
-limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
+calendar_limits = st.builds(
+    LimitDecl,
+    st.integers(0, 1000),
+    window=st.sampled_from(["day", "week", "month", "0 6 * * MON"]),
+    timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    shadow=st.booleans(),
+) | st.builds(LimitDecl, st.integers(0, 1000), kind=st.just("total"))
+limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits | calendar_limits, min_size=1)
 resources = st.builds(ResourceDecl, limit_maps)
 systems = st.builds(
     SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block", "share"]), limits=st.just({}) | limit_maps

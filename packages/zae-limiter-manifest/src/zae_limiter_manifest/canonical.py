@@ -1,0 +1,45 @@
+"""Write a declaration as the text that fingerprints and hashes are made of: the same from release to release."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from .declarations import LIMIT_FIELDS, Decl, LimitDecl, RecordDecl, SystemDecl
+from .weights import WeightsDecl
+
+_OF_CALENDAR: Final = ("window", "timezone", "starts_on")
+
+
+def canonical(decl: Decl) -> str:
+    """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
+
+    Only shadow limits have that word, and only limits with seconds ahead or weights have these, so that all other texts
+    equal those of earlier releases.
+    """
+    lines = []
+    if isinstance(decl, RecordDecl):
+        return f"record {json.dumps(decl.to_plain(), sort_keys=True)}"
+    if isinstance(decl, SystemDecl) and decl.on_unavailable:
+        lines.append(f"on_unavailable {decl.on_unavailable}")
+    lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]
+    return "\n".join(lines)
+
+
+def _words(limit: LimitDecl) -> Iterator[str]:
+    """Yield each whole number of a limit, the name of each flag that it has, its milliseconds ahead, its weights, and
+    what another kind of limit has.
+    """
+    if limit.kind != "token_bucket":
+        yield json.dumps([limit.kind, *(getattr(limit, name) for name in _OF_CALENDAR)])
+    for name in LIMIT_FIELDS:
+        value = getattr(limit, name)
+        if name in _OF_CALENDAR or name == "kind":
+            continue
+        if type(value) is int:
+            yield str(value)
+        elif value is True:
+            yield name
+        elif isinstance(value, WeightsDecl):
+            yield f"{name} {value}"
+        elif value:
+            yield f"{name} {round(value * 1000)}"
