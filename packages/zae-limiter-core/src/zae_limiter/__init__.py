@@ -65,9 +65,9 @@ if TYPE_CHECKING:
     from .values.explanation import BucketExplanation as BucketExplanation
     from .values.explanation import Explanation as Explanation
     from .values.explanation import LimitExplanation as LimitExplanation
+    from .values.limit_status import LimitStatus as LimitStatus
     from .values.limits import BulkResult as BulkResult
     from .values.limits import Limit as Limit
-    from .values.limits import LimitStatus as LimitStatus
     from .values.limits import OnUnavailable as OnUnavailable
     from .values.namespaces import Namespace as Namespace
     from .values.overrides import Override as Override
@@ -122,7 +122,7 @@ _HOMES = {
     "Limit": "values.limits",
     "LimitCapacity": "values.buckets",
     "LimitExplanation": "values.explanation",
-    "LimitStatus": "values.limits",
+    "LimitStatus": "values.limit_status",
     "LimitUsage": "values.usage",
     "LiveBuckets": "values.buckets",
     "Namespace": "values.namespaces",

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from .rules.registry import window_seconds
-from .values.limits import LimitStatus
+from .values.limit_status import LimitStatus
 from .values.refusal import RateLimitExceeded
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"

@@ -18,7 +18,8 @@ from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, 
 from .runtime import forks
 from .runtime.callables import is_awaited, yields
 from .runtime.log_throttle import LogThrottle
-from .values.limits import MILLI, LimitStatus
+from .values.limit_status import LimitStatus
+from .values.limits import MILLI
 from .values.refusal import RateLimitExceeded
 
 log = logging.getLogger(__name__)

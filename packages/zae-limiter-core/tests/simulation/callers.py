@@ -17,7 +17,7 @@ from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.schema.items import BucketId
-from zae_limiter.values.limits import LimitStatus
+from zae_limiter.values.limit_status import LimitStatus
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
 

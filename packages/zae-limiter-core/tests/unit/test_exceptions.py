@@ -36,7 +36,8 @@ from zae_limiter.exceptions import (
     VersionError,
     ZAELimiterError,
 )
-from zae_limiter.values.limits import Limit, LimitStatus
+from zae_limiter.values.limit_status import LimitStatus
+from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
 
 

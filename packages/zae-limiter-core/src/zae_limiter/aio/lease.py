@@ -29,7 +29,8 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..runtime import forks
 from ..runtime.unused import Place, Unentered
-from ..values.limits import MILLI, LimitStatus
+from ..values.limit_status import LimitStatus
+from ..values.limits import MILLI
 from ..values.token_usage import TokenUsage
 from .driver import Driver
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from ..values.limits import LimitStatus
+from ..values.limit_status import LimitStatus
 from ..values.refusal import binding, path_to, short
 
 Call = Literal["acquire", "consume"]

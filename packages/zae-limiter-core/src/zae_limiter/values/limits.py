@@ -1,6 +1,5 @@
 """The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
@@ -94,6 +93,8 @@ class Limit(NamedLimits):
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
         if self.ahead != 0 or type(self.ahead) is not float:
             self._check_ahead()
+        if self.weights is not NO_WEIGHTS:
+            object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
         if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1):
             self._check_kind()
 
@@ -118,8 +119,6 @@ class Limit(NamedLimits):
             if getattr(self, each) != default:
                 problem = f"means nothing for a limit whose kind is {self.kind}: leave it out"
                 raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
-        if self.weights is not NO_WEIGHTS:
-            object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
 
     def _check_ahead(self) -> None:
         field, seconds = f"ahead of limit {self.name!r}", self.ahead
@@ -272,50 +271,6 @@ class Limit(NamedLimits):
         A calendar limit and a total begin with their capacity: nothing was carried over or credited yet.
         """
         return self.ceiling_milli if self.kind == "token_bucket" else self.capacity * MILLI
-
-
-@dataclass(frozen=True, slots=True)
-class LimitStatus:
-    """The status of one limit at a check; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``.
-
-    ``next_token_seconds``: until the next whole token is there; ``math.inf`` if none comes, as at the ceiling.
-    """
-
-    entity_id: str
-    """The entity of the bucket: the caller, or one above it."""
-    resource: str
-    limit_name: str
-    limit: Limit
-    """The limit that was checked."""
-    available: int
-    """Whole tokens in the bucket at the check; negative in debt."""
-    requested: int
-    """Whole tokens that the call asked for."""
-    exceeded: bool
-    """Whether the bucket has less than what was requested."""
-    retry_after_seconds: float
-    """Seconds until the requested tokens are there."""
-    next_token_seconds: float = math.inf
-    path: tuple[str, ...] = ()
-    """The entities from the one that asked to that of the bucket."""
-    place: int = 0
-    """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
-    first."""
-
-    def name_for(self, entity_id: str) -> str:
-        """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its first
-        parent's, ``parent-2/rpm`` of the bucket in the next ``place``.
-
-        No entity is in it, so it may go into header fields and metrics.
-        """
-        if self.entity_id == entity_id:
-            return self.limit_name
-        return f"parent-{self.place}/{self.limit_name}" if self.place > 1 else f"parent/{self.limit_name}"
-
-    @property
-    def deficit(self) -> int:
-        """The tokens that the request lacks; 0 if they are there."""
-        return max(0, self.requested - self.available)
 
 
 def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..exceptions import RateLimitError
-from .limits import LimitStatus
+from .limit_status import LimitStatus
 
 
 def binding(statuses: Sequence[LimitStatus]) -> LimitStatus:

@@ -103,7 +103,14 @@ def method(name: str, /, *arguments: Any, **options: Any) -> Script:
 
 
 LATER: Final = datetime(2023, 11, 14, 23, tzinfo=UTC) + timedelta(hours=20)
-WITHOUT_THE_STORE: Final = {"close", "get_cache_stats", "get_store_stats", "invalidate_config_cache", "limit"}
+WITHOUT_THE_STORE: Final = {
+    "close",
+    "estimate",
+    "get_cache_stats",
+    "get_store_stats",
+    "invalidate_config_cache",
+    "limit",
+}
 FITTING: Final[Mapping[str, Any]] = {
     "entity_id": "child",
     "resource": "r",
@@ -127,6 +134,7 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "delete_override": method("delete_override", "parent", "r"),
     "get_ancestors": method("get_ancestors", "child"),
     "get_audit_events": method("get_audit_events", "child"),
+    "get_buckets_at": method("get_buckets_at", [("child", "r"), ("parent", "r")]),
     "get_children": method("get_children", "parent"),
     "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
     "get_entity_records": method("get_entity_records", ["child", "parent", "nobody"]),

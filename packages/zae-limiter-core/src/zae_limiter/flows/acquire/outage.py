@@ -13,7 +13,8 @@ from typing import Final
 from ...exceptions import RateLimiterUnavailable
 from ...operations.errors import StoreError
 from ...rules.balances import refill_bucket
-from ...values.limits import MILLI, LimitStatus, OnUnavailable
+from ...values.limit_status import LimitStatus
+from ...values.limits import MILLI, OnUnavailable
 from ...values.refusal import RateLimitExceeded
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket

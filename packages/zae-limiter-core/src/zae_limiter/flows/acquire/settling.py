@@ -6,7 +6,8 @@ from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
 from ...rules.balances import force_consume
 from ...rules.sharding import calculate_balance, calculate_next_token, calculate_wait, unseen_parts
-from ...values.limits import MILLI, LimitStatus
+from ...values.limit_status import LimitStatus
+from ...values.limits import MILLI
 from ...values.token_usage import TokenUsage
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Grant

@@ -22,7 +22,8 @@ from ...rules.sharding import (
     unseen_parts,
 )
 from ...schema.items import BucketState
-from ...values.limits import MILLI, Limit, LimitStatus
+from ...values.limit_status import LimitStatus
+from ...values.limits import MILLI, Limit
 from ...values.refusal import RateLimitExceeded
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState

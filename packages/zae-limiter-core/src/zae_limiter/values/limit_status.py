@@ -1,0 +1,50 @@
+"""The status of a limit: what an acquire found there."""
+
+import math
+from dataclasses import dataclass
+
+from .limits import Limit
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """The status of one limit at a check; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``.
+
+    ``next_token_seconds``: until the next whole token is there; ``math.inf`` if none comes, as at the ceiling.
+    """
+
+    entity_id: str
+    """The entity of the bucket: the caller, or one above it."""
+    resource: str
+    limit_name: str
+    limit: Limit
+    """The limit that was checked."""
+    available: int
+    """Whole tokens in the bucket at the check; negative in debt."""
+    requested: int
+    """Whole tokens that the call asked for."""
+    exceeded: bool
+    """Whether the bucket has less than what was requested."""
+    retry_after_seconds: float
+    """Seconds until the requested tokens are there."""
+    next_token_seconds: float = math.inf
+    path: tuple[str, ...] = ()
+    """The entities from the one that asked to that of the bucket."""
+    place: int = 0
+    """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
+    first."""
+
+    def name_for(self, entity_id: str) -> str:
+        """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its first
+        parent's, ``parent-2/rpm`` of the bucket in the next ``place``.
+
+        No entity is in it, so it may go into header fields and metrics.
+        """
+        if self.entity_id == entity_id:
+            return self.limit_name
+        return f"parent-{self.place}/{self.limit_name}" if self.place > 1 else f"parent/{self.limit_name}"
+
+    @property
+    def deficit(self) -> int:
+        """The tokens that the request lacks; 0 if they are there."""
+        return max(0, self.requested - self.available)
