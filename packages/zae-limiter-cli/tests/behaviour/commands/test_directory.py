@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from support.cli.tables import Table
-from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter import Entity, Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 RPM = Limit.per_minute("rpm", 60)
@@ -131,6 +131,19 @@ def test_the_tree_shows_all_depths_and_an_entity_below_each_of_its_parents(deep:
     assert json_of("entity", "tree", "project") == [project]
     done = run("entity", "tree", "acme", "--rows", "3")
     assert (len(done.stdout.splitlines()), done.stderr) == (4, "There are more entities: raise --rows.\n")
+
+
+def test_an_entity_below_several_parents_is_read_once(deep: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    get_children = SyncRepository.get_children
+
+    def counted(self: SyncRepository, parent_id: str) -> list[Entity]:
+        asked.append(parent_id)
+        return get_children(self, parent_id)
+
+    monkeypatch.setattr(SyncRepository, "get_children", counted)
+    assert len(run("entity", "tree", "acme").stdout.splitlines()) == 8
+    assert asked == ["acme", "blue", "project", "key", "red"]
 
 
 def test_the_list_shows_every_parent(deep: Table) -> None:
