@@ -29,9 +29,12 @@ WITHOUT_JSON = {
     "demo": "draws a show",
     "limits cfn-template": "prints a template, which is a document",
     "limits export": "prints a manifest, which is a document",
+    "limits show": "prints a manifest, which is a document",
+    "limits watch": "prints lines as they come",
     "limits schema": "prints JSON anyway",
     "cfn-template": "prints a template, which is a document",
     "lambda-export": "writes a file",
+    "console": "runs",
     "local up": "runs",
     "local down": "shows nothing",
     "local logs": "prints lines as they come",
@@ -120,7 +123,12 @@ def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: s
     assert run("namespace", "register", "there", "--store", url).exit_code == 0
     needed = [word for each in command.params if each.required for word in _given(each)]
     extra = {"usage list": ["-e", "e"], "usage summary": ["-e", "e"], "bucket tell": ["--system", "-y"]}
-    extra |= {"lift": ["--by", "2"], "entity update": ["--entity-name", "x"], "system set-defaults": ["-l", "rpm:1"]}
+    extra |= {
+        "entity move": ["--to-top"],
+        "lift": ["--by", "2"],
+        "entity update": ["--entity-name", "x"],
+        "system set-defaults": ["-l", "rpm:1"],
+    }
     yes = ["-y"] if any("--yes" in each.opts for each in command.params) and path not in extra else []
     done = run(*path.split(), *needed, *extra.get(path, []), *yes, "-N", "missing", "--store", url)
     assert done.exit_code == 1, done.output
@@ -140,9 +148,9 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["entty", "list"], "`main entity`"),
         (["entity", "lst"], "`main entity list`"),
         (["plan"], "`main limits plan`"),
-        (["limits", "top"], "`main usage top`"),
+        (["limits", "top"], "`main usage top` or `main top`"),
         (["dokter"], "`main doctor`"),
-        (["show"], "`main entity show` or `main bucket show` or `main namespace show`"),
+        (["show"], "`main limits show` or `main entity show` or `main bucket show`"),
     ],
     ids=str,
 )

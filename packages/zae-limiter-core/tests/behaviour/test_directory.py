@@ -1,5 +1,6 @@
 """Every entity and every bucket of a namespace, in pages; in both variants."""
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -112,6 +113,18 @@ async def test_rows_that_are_no_entities_are_left_out(world: World) -> None:
     record = keys.pk_entity(ns, "not-a-record")
     world.table.execute(Put({"PK": record, "SK": keys.sk_meta(), "GSI4PK": ns, "GSI4SK": record, "version": "one"}))
     assert await known(repository) == [("e", True, False, False)]
+
+
+async def test_a_link_to_a_further_parent_is_no_row_to_drop(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    limiter, _ = await world.process()
+    for parent in ("a", "b", "c"):
+        await limiter.create_entity(parent)
+    await limiter.create_entity("e", parent_ids=["a", "b", "c"])
+    with caplog.at_level(logging.WARNING):
+        for size in (1, 2, 3, 1000):
+            assert [entity for entity, *_ in await known(limiter.repository, size)] == ["a", "b", "c", "e"]
+        assert await limiter.repository.list_entity_ids() == ["a", "b", "c", "e"]
+    assert [record.message for record in caplog.records if "dropped" in record.message] == []
 
 
 async def test_bad_arguments_are_refused_by_their_name(world: World) -> None:

@@ -1,7 +1,7 @@
 """Show limits, entities, namespaces and buckets as tables for people and as plain values for programs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
         [
             ("entity", entity.entity_id),
             ("name", word(entity.name)),
-            ("parents" if len(entity.parent_ids) > 1 else "parent", ", ".join(map(word, entity.parent_ids)) or "-"),
+            ("parents" if len(entity.parent_ids) > 1 else "parent", words(entity.parent_ids)),
             ("cascade", yes_or_no(entity.cascade)),
             ("metadata", metadata or "-"),
             ("created", entity.created_at),
@@ -151,6 +151,11 @@ def word(text: str | None) -> str:
     if text is None:
         return "-"
     return text if text.isprintable() else json.dumps(text)
+
+
+def words(texts: Iterable[str]) -> str:
+    """Return the texts on one line, behind one another; ``-`` for none."""
+    return ", ".join(map(word, texts)) or "-"
 
 
 def yes_or_no(truth: bool) -> str:  # noqa: FBT001  it is what is shown

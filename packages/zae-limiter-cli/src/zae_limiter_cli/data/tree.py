@@ -1,6 +1,6 @@
 """The tree of entities: parents, and the entities below them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,10 +54,8 @@ def read_forest(repository: "SyncRepository") -> list[Node]:
         for parent in above or [None]:
             children.setdefault(parent, []).append(each)
 
-    def node(entity: "Entity") -> Node:
-        return Node(entity, tuple(map(node, children.get(entity.entity_id, ()))))
-
-    return [*map(node, children.get(None, ()))]
+    nodes: dict[str, Node] = {}
+    return [_node(each, lambda above: children.get(above, ()), nodes) for each in children.get(None, ())]
 
 
 def read_below(repository: "SyncRepository", entity_id: str) -> Node:
@@ -66,12 +64,15 @@ def read_below(repository: "SyncRepository", entity_id: str) -> Node:
 
     if (entity := repository.get_entity(entity_id)) is None:
         raise EntityNotFoundError(entity_id)
-    return _with_below(repository, entity)
+    return _node(entity, repository.get_children, {})
 
 
-def _with_below(repository: "SyncRepository", entity: "Entity") -> Node:
-    below = repository.get_children(entity.entity_id)
-    return Node(entity, tuple(_with_below(repository, each) for each in below))
+def _node(entity: "Entity", children_of: Callable[[str], Iterable["Entity"]], nodes: dict[str, Node]) -> Node:
+    """Return the node of an entity, which is one below all its parents: ``children_of`` is asked once for each."""
+    if (found := nodes.get(entity.entity_id)) is None:
+        below = tuple(_node(each, children_of, nodes) for each in children_of(entity.entity_id))
+        found = nodes[entity.entity_id] = Node(entity, below)
+    return found
 
 
 def walk(roots: Sequence[Node], *, symbols: bool) -> Iterator[tuple[str, Node]]:

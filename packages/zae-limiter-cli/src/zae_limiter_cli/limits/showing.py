@@ -71,6 +71,14 @@ def _show_applied(answers: list[Answer], form: DocumentForm) -> None:
     click.echo(text, nl=False)
 
 
+def show_state(namespace: str, answer: Answer, form: DocumentForm) -> None:
+    """Print what is managed, by whom, and the apply under way. Raises ``CommandError`` if the answer has no state."""
+    if answer.state is None:
+        raise CommandError(f"{namespace}: the answer contains no state")
+    render = as_json.render_state if form == "json" else as_text.render_state
+    click.echo(render(namespace, answer.state), nl=False)
+
+
 def plan_of(namespace: str, answer: Answer) -> Plan:
     """Return the plan of an answer. Raises ``CommandError`` if the request was refused."""
     refuse(namespace, answer)

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from support.cli.tables import Table
-from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter import Entity, Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 RPM = Limit.per_minute("rpm", 60)
@@ -94,6 +94,63 @@ def test_the_tree_has_children_below_their_parents(filled: Table) -> None:
     assert (len(done.stdout.splitlines()), done.stderr) == (3, "There are more entities: raise --rows.\n")
     done = run("entity", "tree", "nobody")
     assert (done.exit_code, done.stderr) == (1, "Error: there is no entity 'nobody': check the id and --namespace\n")
+
+
+@pytest.fixture
+def deep(table: Table) -> Table:
+    """Four levels: a company, two teams, a project of both, and a key of the project and of another parent."""
+    repository = table.repository
+    repository.create_entity("acme")
+    for team in ("red", "blue"):
+        repository.create_entity(team, parent_id="acme", cascade=True)
+    repository.create_entity("project", parent_ids=["red", "blue"], cascade=True)
+    repository.create_entity("user")
+    repository.create_entity("key", parent_ids=["user", "project"], cascade=True)
+    return table
+
+
+def test_the_tree_shows_all_depths_and_an_entity_below_each_of_its_parents(deep: Table) -> None:
+    lines = [line.split("  yes")[0].split("  no")[0].rstrip() for line in run("entity", "tree").stdout.splitlines()]
+    assert lines[1:] == [
+        "acme",
+        "├─ blue",
+        "│  └─ project",
+        "│     └─ key",
+        "└─ red",
+        "   └─ project",
+        "      └─ key",
+        "user",
+        "└─ key",
+    ]
+    company, user = json_of("entity", "tree")
+    blue, red = company["children"]
+    assert blue["children"] == red["children"]
+    (project,) = red["children"]
+    assert (project["parent_ids"], project["children"]) == (["red", "blue"], user["children"])
+    assert json_of("entity", "tree", "acme") == [company]
+    assert json_of("entity", "tree", "project") == [project]
+    done = run("entity", "tree", "acme", "--rows", "3")
+    assert (len(done.stdout.splitlines()), done.stderr) == (4, "There are more entities: raise --rows.\n")
+
+
+def test_an_entity_below_several_parents_is_read_once(deep: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    get_children = SyncRepository.get_children
+
+    def counted(self: SyncRepository, parent_id: str) -> list[Entity]:
+        asked.append(parent_id)
+        return get_children(self, parent_id)
+
+    monkeypatch.setattr(SyncRepository, "get_children", counted)
+    assert len(run("entity", "tree", "acme").stdout.splitlines()) == 8
+    assert asked == ["acme", "blue", "project", "key", "red"]
+
+
+def test_the_list_shows_every_parent(deep: Table) -> None:
+    assert run("entity", "list", "--begins-with", "p").stdout.splitlines() == [
+        "ENTITY   PARENT     CASCADE  HAS     NAME",
+        "project  red, blue  yes      record  -",
+    ]
 
 
 def test_a_terminal_of_ascii_gets_a_tree_of_ascii(filled: Table) -> None:

@@ -12,11 +12,12 @@ from textual.widgets import DataTable, Static
 from support.cli.tables import Table
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.connection import Connection
-from zae_limiter_cli.live import screen
+from zae_limiter_cli.live import running
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.live.rows import Place
-from zae_limiter_cli.live.screen import Ask, Output, TopScreen, command_of
+from zae_limiter_cli.live.running import command_of
+from zae_limiter_cli.live.screen import Ask, Output, TopScreen
 from zae_limiter_cli.main import main
 
 HOUR = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -151,8 +152,8 @@ async def test_an_outage_leaves_the_rows_and_says_so(file: Path, monkeypatch: py
 
 
 def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "COMMAND_SECONDS", 0.01)
-    assert screen.run(["version"], 80) == "no answer within 0.01 s"
+    monkeypatch.setattr(running, "SECONDS", 0.01)
+    assert running.run(["version"], 80) == "no answer within 0.01 s"
 
 
 @pytest.mark.parametrize("what", ["why", "lift", "block", "usage", "changes"])

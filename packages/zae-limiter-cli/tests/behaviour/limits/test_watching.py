@@ -181,5 +181,8 @@ def test_stop_says_whom_it_has_asked_and_state_shows_it(stack: Stack) -> None:
     assert told.endswith("`zae-limiter limits watch --name my-app --namespace tenant-alpha` shows when it has\n")
     shown = stack.ok("state", "-N", "tenant-alpha")
     assert "  progress 400 of 1,000 changes\n  stop     asked for by bob\n" in shown
-    document = json.loads(stack.ok("state", "-N", "tenant-alpha", "-o", "json"))["state"]
-    assert (document["progress"], document["stop"]) == ({"done": 400, "total": 1_000, "seconds": 4.0}, "bob")
+    for command in (["state"], ["stop", "--principal", "bob"]):
+        document = json.loads(stack.ok(*command, "-N", "tenant-alpha", "-o", "json"))
+        assert document["kind"] == "state"
+        state = document["state"]
+        assert (state["progress"], state["stop"]) == ({"done": 400, "total": 1_000, "seconds": 4.0}, "bob")

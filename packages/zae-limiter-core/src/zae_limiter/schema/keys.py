@@ -178,6 +178,11 @@ def sk_parent(parent: str) -> str:
     return f"{PARENT_PREFIX}{encode(parent)}"
 
 
+def is_sk_parent(sk: str) -> bool:
+    """Return whether a sort key is that of an entity's link to a further parent."""
+    return sk.startswith(PARENT_PREFIX)
+
+
 def sk_nsid(ns: str) -> str:
     """Return the sort key of a namespace in the registry, by its id."""
     return f"{NSID_PREFIX}{ns}"

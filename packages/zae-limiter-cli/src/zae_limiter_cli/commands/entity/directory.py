@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json
-from ...data.showing import word, yes_or_no
+from ...data.showing import word, words, yes_or_no
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import (
     FetchPage,
@@ -118,11 +118,11 @@ def _with_limits_on(
 
 
 def _cells(each: "KnownEntity") -> tuple[str, ...]:
-    parent, cascade, name = "-", "-", "-"
+    parents, cascade, name = "-", "-", "-"
     if (record := each.record) is not None:
-        parent, cascade, name = word(record.parent_id), yes_or_no(record.cascade), word(record.name)
+        parents, cascade, name = words(record.parent_ids), yes_or_no(record.cascade), word(record.name)
     has = {"record": record is not None, "limits": each.has_limits, "buckets": each.has_buckets}
-    return each.entity_id, parent, cascade, ", ".join(what for what, there in has.items() if there), name
+    return each.entity_id, parents, cascade, ", ".join(what for what, there in has.items() if there), name
 
 
 def _tree_cells(indent: str, node: "Node") -> tuple[str, ...]:

@@ -85,9 +85,8 @@ def view_options(function: Function) -> Function:
     """Add ``--full``, ``--entity`` and ``--filter``, which choose what is shown; the command gets ``full``,
     ``entities`` and ``pattern``.
     """
-    by_entity = click.option(
-        "--entity", "entities", multiple=True, metavar="ENTITY_ID", help="Show this entity's items alone. Repeatable."
-    )
+    told = "Show this entity's items alone. Repeatable."
+    by_entity = click.option("--entity", "-e", "entities", multiple=True, metavar="ENTITY_ID", help=told)
     by_pattern = click.option(
         "--filter", "pattern", metavar="PATTERN", help="Show items that fit alone, such as 'resource gpt-*', '*/gpt-4'."
     )

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...options import connected, in_namespace
+from ...options import DocumentForm, connected, in_namespace
 from ...principal import principal_option
 from ...progress import reporter
+from .options import form_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -32,8 +33,9 @@ def watch(*, connection: "Connection", namespace: str) -> None:
 @click.command()
 @connected
 @in_namespace
+@form_option("text", "json")
 @principal_option
-def stop(*, connection: "Connection", namespace: str, principal: str) -> None:
+def stop(*, connection: "Connection", namespace: str, form: DocumentForm, principal: str) -> None:
     """Ask the apply under way to stop at its next checkpoint, within a second or two.
 
     What it has changed stays, and is managed. The rest is left as it is, and pending: another apply makes it.
@@ -42,12 +44,15 @@ def stop(*, connection: "Connection", namespace: str, principal: str) -> None:
 
     from ...limits.asking import as_command_errors
     from ...limits.provisioner import Provisioner
-    from ...limits.showing import refuse
+    from ...limits.showing import refuse, show_state
 
     with as_command_errors():
         request = Request("stop", namespace, principal=principal)
     answer = Provisioner(connection).ask(request)
     refuse(namespace, answer)
+    if form == "json":
+        show_state(namespace, answer, form)
+        return
     holder = answer.state.lock.owner if answer.state and answer.state.lock else "the apply"
     watch_it = f"`zae-limiter limits watch {connection.option} --namespace {namespace}`"
     click.echo(f"{namespace}: asked {holder} to stop at the next checkpoint; {watch_it} shows when it has")

@@ -51,7 +51,9 @@ def _report_left_out(answer: "Answer") -> None:
 @form_option("text", "json")
 def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> None:
     """Show the items that the last apply manages, their owner, and the apply that runs now, if any."""
-    _show(namespace, _ask(connection, "state", namespace), form)
+    from ...limits.showing import show_state
+
+    show_state(namespace, _ask(connection, "state", namespace), form)
 
 
 @click.command()
@@ -65,9 +67,11 @@ def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: Docu
 
     An apply that still runs without its lock reports that at its end, and does not write the state.
     """
+    from ...limits.showing import show_state
+
     if not yes:
         confirm(f"Release the lock {lock_id} of {namespace}? No apply may be running.")
-    _show(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
+    show_state(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
 
 
 def _ask(connection: "Connection", action: Any, namespace: str, **fields: Any) -> "Answer":
@@ -84,12 +88,3 @@ def _ask(connection: "Connection", action: Any, namespace: str, **fields: Any) -
     answer = asked(connection, reporter(quiet=False)).ask(request)
     refuse(namespace, answer)
     return answer
-
-
-def _show(namespace: str, answer: "Answer", form: DocumentForm) -> None:
-    from zae_limiter_manifest.render import as_json, as_text
-
-    if answer.state is None:
-        raise CommandError(f"{namespace}: the answer contains no state")
-    render = as_json.render_state if form == "json" else as_text.render_state
-    click.echo(render(namespace, answer.state), nl=False)

@@ -120,9 +120,13 @@ def _first(query: Query, rows: IndexRows, reader: Callable[[Item], str | None], 
     return set(islice(found, most))
 
 
-def _of_record(rows: IndexRows, item: Item) -> str:
-    """Return the entity in a row of its record. Raises ``ValueError`` for any other row."""
+def _of_record(rows: IndexRows, item: Item) -> str | None:
+    """Return the entity in a row of its record, and ``None`` for a link to a further parent: the record is there, too.
+    Raises ``ValueError`` for any other row.
+    """
     namespace_id, entity_id = keys.parse_entity_pk(item[PK])
+    if keys.is_sk_parent(key_of(item).sk):
+        return None
     if namespace_id != rows.namespace_id or key_of(item).sk != keys.sk_meta() or item[GSI4SK] != item[PK]:
         raise ValueError("not as the record of an entity")
     return check_identifier("entity_id", entity_id)

@@ -62,7 +62,7 @@ def list_ids(namespace_state: NamespaceState) -> Flow[list[str]]:
     query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_entity(ns, ""))
     found = yield from query_rows(query, rows, lambda item: _id_of(namespace_state, item))
     yield from report(rows)
-    return sorted(found)
+    return sorted(each for each in found if each is not None)
 
 
 def put_records(
@@ -292,9 +292,13 @@ def _stored(item: Item) -> StoredEntity:
     )
 
 
-def _id_of(namespace_state: NamespaceState, item: Item) -> str:
-    """Return the entity in a row of its record. Raises ``ValueError`` for any other row."""
+def _id_of(namespace_state: NamespaceState, item: Item) -> str | None:
+    """Return the entity in a row of its record, and ``None`` for a link to a further parent: the record is there, too.
+    Raises ``ValueError`` for any other row.
+    """
     _, entity_id = keys.parse_entity_pk(item[PK])
+    if keys.is_sk_parent(key_of(item).sk):
+        return None
     if key_of(item) != meta_key(namespace_state, check_identifier("entity_id", entity_id)):
         raise ValueError("not as the record of an entity")
     return entity_id
