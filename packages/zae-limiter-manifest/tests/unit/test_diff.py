@@ -136,8 +136,8 @@ def carry_out(plan: Plan, live: Mapping[Address, LiveItem]) -> dict[Address, Liv
 def test_what_is_applied_is_what_is_desired(situation: Situation) -> None:
     desired, live, managed = situation
     after = carry_out(compute_diff(desired, live, managed=managed), live)
-    held = desired.managed_set()
-    assert {at: item.decl for at, item in after.items() if at in held} == dict(desired.declared())
+    held = desired.managed_set(managed)
+    assert {at: item.decl for at, item in after.items() if at in held} == dict(desired.declared(managed))
     assert not [at for at in after if at in managed and at not in held]
 
 
@@ -147,7 +147,7 @@ def test_what_is_applied_is_what_is_desired(situation: Situation) -> None:
 def test_a_second_plan_is_empty(situation: Situation) -> None:
     desired, live, managed = situation
     after = carry_out(compute_diff(desired, live, managed=managed), live)
-    again = compute_diff(desired, after, managed=managed_after(desired.managed_set(), managed))
+    again = compute_diff(desired, after, managed=managed_after(desired.managed_set(managed), managed))
     assert (again.changes, again.forgotten) == ((), ())
 
 
@@ -158,7 +158,7 @@ def test_what_is_unmanaged_never_changes(situation: Situation) -> None:
     desired, live, managed = situation
     plan = compute_diff(desired, live, managed=managed)
     after = carry_out(plan, live)
-    others = {at: item for at, item in live.items() if at not in managed and at not in desired.managed_set()}
+    others = {at: item for at, item in live.items() if at not in managed and at not in desired.managed_set(managed)}
     assert {at: item for at, item in after.items() if at in others} == others
     assert set(plan.unmanaged) == set(others)
 
@@ -172,7 +172,7 @@ def test_an_apply_that_did_only_a_part_is_finished_by_the_next(situation: Situat
     undone = data.draw(st.sets(st.sampled_from(plan.changes))) if plan.changes else set()
     done = Plan("a", tuple(change for change in plan.changes if change not in undone))
     part = carry_out(done, live)
-    still = managed_after(desired.managed_set(), managed, [change.address for change in undone])
+    still = managed_after(desired.managed_set(managed), managed, [change.address for change in undone])
     after = carry_out(compute_diff(desired, part, managed=still), part)
     assert after == carry_out(plan, live)
 
