@@ -162,7 +162,7 @@ def _types(method: str) -> dict[str, Any]:
 _METHODS = methods()
 _lease_amounts = consumption | st.dictionaries(st.text(max_size=3), python_junk, max_size=2)
 _BLOCKS = st.lists(
-    st.builds(Call, st.sampled_from(["consume", "adjust", "settle", "release"]), _lease_amounts)
+    st.builds(Call, st.sampled_from(["consume", "adjust", "settle", "release", "would_exceed"]), _lease_amounts)
     | st.builds(Call, st.just("keep"), st.just({})),
     max_size=3,
 ).map(tuple)

@@ -96,7 +96,12 @@ def check_usage(repository: SyncRepository, name: str, resource: str, parent: st
 
 
 def check_manifest(deployed: Deployed, repository: SyncRepository, wanted: LimitsManifest, address: Address) -> None:
-    assert deployed.ask("export", "tenant-alpha").manifest == wanted
+    exported = deployed.ask("export", "tenant-alpha").manifest
+    assert exported is not None
+    assert (exported.system, exported.resources) == (wanted.system, wanted.resources)
+    assert {name: each.resources for name, each in exported.entities.items()} == {
+        name: each.resources for name, each in wanted.entities.items()
+    }
     assert drift(deployed, wanted) == []
     repository.set_limits(str(address.entity), [Limit.per_day("rpm", 7)], str(address.resource))
     assert drift(deployed, wanted) == [address]

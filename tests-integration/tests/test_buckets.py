@@ -199,7 +199,7 @@ async def test_bad_input_is_refused_before_any_request(harness: Harness, limiter
         lambda: repository.get_resource_capacity("_default_"),
         lambda: repository.reset_bucket("a", "gpt-4", principal=""),
         lambda: repository.credit_bucket("a", "gpt-4", {"rpm": 0}),
-        repository.get_usage_snapshots,
+        lambda: repository.get_buckets_at([("a", "")]),
         lambda: repository.get_usage_snapshots(entity_id="a", next="?"),
         lambda: repository.get_usage_summary(resource="gpt-4", start=DAY, end=DAY),
     ):

@@ -36,7 +36,7 @@ def test_a_few_inputs_of_each_surface_are_clean(stack: ExitStack, name: str) -> 
 
 
 def test_every_public_method_is_fed() -> None:
-    fed = {*arguments.methods(), *arguments.OPENING, "consume", "adjust", "settle", "release", "keep"}
+    fed = {*arguments.methods(), *arguments.OPENING, "consume", "adjust", "settle", "release", "would_exceed", "keep"}
     known = {name.split(".")[1] for name in public_methods()}
     properties = {
         "name",
@@ -48,6 +48,7 @@ def test_every_public_method_is_fed() -> None:
         "shadowed",
         "statuses",
         "waited",
+        "weights",
     }
     assert known - fed == properties
 

@@ -53,7 +53,7 @@ def console(
         from ..console.pages import Pages
     except ImportError as error:
         raise CommandError(
-            f"{error.name} is not installed, which the console needs: pip install 'zae-limiter-cli[console]'"
+            f"the console needs {error.name}, which is missing: install the extra `console` of zae-limiter-cli"
         ) from error
     from ..live.health import Health
     from ..live.reading import Reader
