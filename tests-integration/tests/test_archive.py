@@ -45,6 +45,9 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     server.stop()
 
 
+CHANGED = "$RESOURCE:gpt-4"  # a change of an entity's limits would ask an index for its buckets
+
+
 def kept(objects: Any) -> dict[str, dict[str, Any]]:
     """The events of the archive by id; a line each."""
     keys = [each["Key"] for each in objects.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
@@ -72,11 +75,11 @@ def test_an_audit_event_that_the_table_removes_is_kept_once(
     last_year = ManualClock(round((time.time() - A_YEAR) * 1000))
     with SyncRepository.over(store, Options(clock=last_year, read_timeout=30)) as repository:
         for capacity in (1, 2, 3):
-            repository.set_limits("user-1", [Limit.per_minute("rpm", capacity)], principal="alice")
-        before = {each.event_id: asdict(each) for each in repository.get_audit_events("user-1").events}
+            repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", capacity)], principal="alice")
+        before = {each.event_id: asdict(each) for each in repository.get_audit_events(CHANGED).events}
         store.perform(EnableTtl())
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        while repository.get_audit_events("user-1").events:
+        while repository.get_audit_events(CHANGED).events:
             assert time.monotonic() < deadline, "the table removes nothing"
             time.sleep(1)
     for _ in range(2):

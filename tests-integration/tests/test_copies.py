@@ -4,7 +4,8 @@ What never does: every refusal, usage by the stream, the command (tests of core,
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -46,9 +47,13 @@ def source(file: SyncStore, clock: ManualClock) -> SyncRateLimiter:
 
 
 @pytest.fixture
-async def store(harness: Harness) -> SyncStore:
+async def store(harness: Harness, clock: ManualClock) -> AsyncIterator[SyncStore]:
     await harness.open()  # which makes the table
-    return harness._aside
+    if harness.target.folder is None:
+        yield harness._aside
+    else:  # a file removes what has expired by the clock of its store
+        with closing(SyncSQLiteStore(harness.target.folder / harness.table_name, clock=clock)) as store:
+            yield store
 
 
 @pytest.fixture
