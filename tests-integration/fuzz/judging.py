@@ -51,11 +51,11 @@ def judging(tally: Tally, *documented: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def bounded(seconds: float = CPU_SECONDS) -> Iterator[None]:
+def bounded(seconds: float | None = None) -> Iterator[None]:
     """Raises `Unclean` for a block that takes too long or too much memory."""
     begun, before = time.process_time(), _peak_bytes(anew=True)
     yield
-    if (took := time.process_time() - begun) > seconds:
+    if (took := time.process_time() - begun) > (seconds or CPU_SECONDS):
         raise Unclean(f"it took {took:.1f} s")
     if (grown := _peak_bytes() - before) > PEAK_BYTES:
         raise Unclean(f"it took {grown // 1_000_000} MB")

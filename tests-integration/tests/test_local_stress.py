@@ -50,7 +50,7 @@ def test_a_large_apply_under_load_ends_well_although_the_server_stops_and_memory
         resource.prlimit(pid, resource.RLIMIT_AS, (MOST_VIRTUAL_BYTES, MOST_VIRTUAL_BYTES))
         with load(stack) as counts:
             told = applied(pid, tmp_path / "many.yaml", entities)
-            assert told.endswith(f"Applied: {entities} created, 0 updated, 0 deleted.\n")
+            assert told.endswith(f"Applied: {entities:,} created, 0 updated, 0 deleted.\n")
             before = counts["admitted"]
             assert eventually(lambda: counts["admitted"] > before + 20)  # callers are served as before
         assert peak_mb(pid) < MOST_MB
