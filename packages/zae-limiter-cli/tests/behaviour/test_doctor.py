@@ -250,7 +250,7 @@ def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:
         database.execute("BEGIN EXCLUSIVE")
         assert found("--store", f"sqlite:///{busy}")[1]["content"]["state"] == "unknown"
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as database:
+    with closing(sqlite3.connect(other)) as database, database:
         database.execute("CREATE TABLE t (x)")
     code, checks = found("--store", f"sqlite:///{other}")
     assert checks["content"]["state"] == "ok"

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -54,9 +55,9 @@ def _file(path: Path) -> Finding:
 def _content(path: Path) -> Finding:
     """Return whether SQLite finds the file whole. It reads all of it, and changes nothing."""
     try:
-        with sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=WAIT_SECONDS) as database:
+        url = f"file:{quote(str(path.absolute()))}?mode=ro"
+        with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS)) as database:
             (first,) = database.execute("PRAGMA quick_check(1)").fetchone()
-        database.close()
     except sqlite3.OperationalError as error:  # such as a lock that another program holds
         return Finding("content", "unknown", f"SQLite could not look: {error}", "run it again while no program writes")
     except sqlite3.DatabaseError as error:
