@@ -242,3 +242,8 @@ async def test_limits_of_a_call_settle_by_their_weights(world: World) -> None:
     async with limiter.acquire("e", "r", {"tpm": 5}, [TPM]) as lease:  # limits of the call
         await lease.settle(USAGE)
         assert lease.consumed == {"tpm": WEIGHED}
+
+
+def test_a_weight_of_six_decimals_comes_back_as_it_was() -> None:
+    limit = Limit.per_minute("tpm", 9, weights={"input": 1.298401, "output": 999_999.999999})
+    assert Limit.from_dict(limit.to_dict()) == limit

@@ -61,8 +61,8 @@ class Weights(Mapping[str, float]):
         return min(-(-counted // _PER_MILLI), MOST_TOKENS * 1000)
 
     def __getitem__(self, kind: str) -> float:
-        whole, rest = divmod(dict(self._millionths)[cast("TokenKind", kind)], _ONE)
-        return whole + rest / _ONE if rest else whole
+        millionths = dict(self._millionths)[cast("TokenKind", kind)]
+        return millionths / _ONE if millionths % _ONE else millionths // _ONE  # one division: the float's text is exact
 
     def __iter__(self) -> Iterator[str]:
         return (kind for kind, _ in self._millionths)
