@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     """Return the bucket with the limits that apply to it as they are declared, where it follows them.
 
-    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark only.
+    A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark and the
+    weights only.
     """
     limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
     declared = {limit.name: limit for limit in limits}

@@ -42,7 +42,7 @@ def list_entities(
     after = None if behind is None else keys.encode(check_identifier("next", behind))
     prefix = keys.encode(check_identifier("begins_with", begins_with)) if begins_with else ""
     rows = IndexRows(namespace_state.namespace_id)
-    records = yield from _first(_records(rows, prefix, after), rows, lambda item: _of_record(rows, item), limit + 1)
+    records = yield from _first(_records(rows, prefix, after), rows, lambda item: entity_of_row(rows, item), limit + 1)
     buckets = yield from _first(_buckets(rows, prefix, after), rows, _of_bucket, limit + 1)
     limits: set[str] = set()
     for resource in (yield from resources_with_entity_limits(namespace_state)):
@@ -120,7 +120,7 @@ def _first(query: Query, rows: IndexRows, reader: Callable[[Item], str | None], 
     return set(islice(found, most))
 
 
-def _of_record(rows: IndexRows, item: Item) -> str | None:
+def entity_of_row(rows: IndexRows, item: Item) -> str | None:
     """Return the entity in a row of its record, and ``None`` for a link to a further parent: the record is there, too.
     Raises ``ValueError`` for any other row.
     """

@@ -36,6 +36,7 @@ from ..retry import ATTEMPTS, RACE_PAUSES, RaceLost, key_of, read_all, with_retr
 from ..steps import Flow, Sleep
 from ..validation import Parents, validate_keys, validate_metadata, validate_name
 from . import audit
+from .directory import entity_of_row
 from .entities import NO_PARENTS, check_not_itself, plain
 from .lineage import meta_key
 from .managed_configs import read_many
@@ -60,7 +61,7 @@ def list_ids(namespace_state: NamespaceState) -> Flow[list[str]]:
     ns = namespace_state.namespace_id
     rows = IndexRows(ns)
     query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_entity(ns, ""))
-    found = yield from query_rows(query, rows, lambda item: _id_of(namespace_state, item))
+    found = yield from query_rows(query, rows, lambda item: entity_of_row(rows, item))
     yield from report(rows)
     return sorted(each for each in found if each is not None)
 
@@ -290,15 +291,3 @@ def _stored(item: Item) -> StoredEntity:
         optional(text, item, FINGERPRINT),
         read_child_count(item),
     )
-
-
-def _id_of(namespace_state: NamespaceState, item: Item) -> str | None:
-    """Return the entity in a row of its record, and ``None`` for a link to a further parent: the record is there, too.
-    Raises ``ValueError`` for any other row.
-    """
-    _, entity_id = keys.parse_entity_pk(item[PK])
-    if keys.is_sk_parent(key_of(item).sk):
-        return None
-    if key_of(item) != meta_key(namespace_state, check_identifier("entity_id", entity_id)):
-        raise ValueError("not as the record of an entity")
-    return entity_id
