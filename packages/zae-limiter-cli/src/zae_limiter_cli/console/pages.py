@@ -1,6 +1,5 @@
 """What the pages show, read with the commands' own rooms."""
 
-from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -11,7 +10,7 @@ from ..explanation.next_steps import next_steps
 from ..explanation.report import read_report
 from ..live.health import Health
 from ..live.reading import Reader
-from ..live.rows import LOW, VERY_LOW, Order, Place, Reading, Row, rate, rows_of
+from ..live.rows import Order, Place, Recent, Row, State, rate
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 Span = Literal["24h", "30d"]
 
-RATE_SECONDS: Final = 30
 SPANS: "Final[dict[Span, tuple[Window, int, timedelta]]]" = {
     "24h": ("hourly", 24, timedelta(hours=1)),
     "30d": ("daily", 30, timedelta(days=1)),
@@ -35,7 +33,7 @@ class Shown:
 
     row: Row
     percent: int
-    state: Literal["", "low", "out"]
+    state: State
     used: str
     refused_rate: str
 
@@ -49,17 +47,16 @@ class Pages:
         self.repository, self.options = repository, options
         self._reader, self._health, self._every = reader, health, every
         self._lock = Lock()
-        self._readings: deque[Reading] = deque(maxlen=1 + max(1, round(RATE_SECONDS / every)))
+        self._recent = Recent(every)
         self._read_at = 0.0
 
     def rows(self, order: Order, only: str, now: float) -> list[Shown]:
         """Return the rows of the last reading; read again if it is too old. ``now``: of `time.monotonic`."""
         with self._lock:
-            if not self._readings or now - self._read_at >= self._every:
-                self._readings.append(self._reader.read())
+            if not self._recent or now - self._read_at >= self._every:
+                self._recent.add(self._reader.read())
                 self._read_at = now
-            last, before = self._readings[-1], self._readings[0] if len(self._readings) > 1 else None
-        return [_shown(row) for row in rows_of(last, before, order, only)[: self._reader.most]]
+            return [_shown(row) for row in self._recent.rows(order, only, self._reader.most)]
 
     def health(self) -> str:
         """Return the line of the stack's parts."""
@@ -95,9 +92,4 @@ class Pages:
 
 def _shown(row: Row) -> Shown:
     percent = max(0, min(100, round(100 * row.left)))
-    state: Literal["", "low", "out"] = ""
-    if row.limit and row.left <= VERY_LOW:
-        state = "out"
-    elif row.refused_per_minute or (row.limit and row.left <= LOW):
-        state = "low"
-    return Shown(row, percent, state, rate(row.per_minute), rate(row.refused_per_minute))
+    return Shown(row, percent, row.state, rate(row.per_minute), rate(row.refused_per_minute))

@@ -1,5 +1,6 @@
 """The rows of `top`: what is left of each bucket, how fast it is used, who was refused and by which limit."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -8,10 +9,12 @@ if TYPE_CHECKING:
     from zae_limiter import Bucket, EntityUsage
     from zae_limiter.values.buckets import BucketLimit
 
+State = Literal["", "low", "out"]
 Order = Literal["refused", "full", "rate", "entity"]
 ORDERS: Final[tuple[Order, ...]] = ("refused", "full", "rate", "entity")
 
 MINUTE_MS: Final = 60_000
+RATE_SECONDS: Final = 30  # over which rates are measured
 LOW, VERY_LOW = 0.25, 0.05  # parts left from which a row is marked
 FULL, EMPTY, FULL_PLAIN, EMPTY_PLAIN = "█", "░", "#", "."
 
@@ -52,6 +55,32 @@ class Row:
     refused: int
     refused_per_minute: float | None
     blocked_by: str
+
+    @property
+    def state(self) -> State:
+        """``out`` if hardly a token is left, ``low`` if few are or calls are refused; else empty."""
+        if self.limit and self.left <= VERY_LOW:
+            return "out"
+        return "low" if self.refused_per_minute or (self.limit and self.left <= LOW) else ""
+
+
+class Recent:
+    """The readings of the last half minute, from which rates are computed; a look comes ``every`` so many seconds."""
+
+    def __init__(self, every: float) -> None:
+        self._readings: deque[Reading] = deque(maxlen=1 + max(1, round(RATE_SECONDS / every)))
+
+    def __bool__(self) -> bool:
+        return bool(self._readings)
+
+    def add(self, reading: Reading) -> None:
+        """Keep a new reading."""
+        self._readings.append(reading)
+
+    def rows(self, order: Order, only: str, most: int) -> list[Row]:
+        """Return the first rows of the last reading, with the rates since the oldest."""
+        before = self._readings[0] if len(self._readings) > 1 else None
+        return rows_of(self._readings[-1], before, order, only)[:most]
 
 
 def rows_of(reading: Reading, before: Reading | None, order: Order = "refused", only: str = "") -> list[Row]:

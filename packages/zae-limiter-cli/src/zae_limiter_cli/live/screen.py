@@ -4,8 +4,7 @@ A key runs the command of `zae-limiter` that does it, and shows the command (``r
 """
 
 import shlex
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -21,11 +20,11 @@ from zae_limiter_manifest.problems import printable
 from ..errors import one_line
 from .health import Health
 from .reading import Reader
-from .rows import LOW, ORDERS, VERY_LOW, Order, Place, Reading, Row, cells, heads, rows_of
+from .rows import ORDERS, Order, Place, Reading, Recent, Row, State, cells, heads
 from .running import CHANGES, command_of, run
 
 WIDE: Final = 100  # columns
-RATE_SECONDS: Final = 30  # over which rates are measured
+STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
 
 
 class Ask(ModalScreen[bool]):
@@ -106,7 +105,7 @@ class TopScreen(App[None]):
         super().__init__()
         self._reader, self._health = reader, health
         self._name, self._order, self._every, self._options = title, order, every, options
-        self._readings: deque[Reading] = deque(maxlen=1 + max(1, round(RATE_SECONDS / every)))
+        self._recent = Recent(every)
         self._only = ""
         self._problem = ""
         self._paused = False
@@ -147,23 +146,21 @@ class TopScreen(App[None]):
     def _take(self, reading: Reading | None, problem: str, health: str) -> None:
         self._problem = problem
         if reading is not None:
-            self._readings.append(reading)
+            self._recent.add(reading)
         self.query_one("#health", Static).update(Text(printable(f"{self._name}: {problem or health}"), style="bold"))
         self._show()
 
     def _show(self) -> None:
-        if not self._readings:
+        if not self._recent:
             return
         table = self.query_one("#rows", DataTable)
         wide = self.size.width >= WIDE
         chosen = self._chosen()
-        last = self._readings[-1]
-        before = self._readings[0] if len(self._readings) > 1 else None
-        self._shown = rows_of(last, before, self._order, self._only)[: self._reader.most]
+        self._shown = self._recent.rows(self._order, self._only, self._reader.most)
         table.clear(columns=True)
         table.add_columns(*heads(wide=wide))
         for row in self._shown:
-            table.add_row(*(Text(printable(cell), style=_style(row)) for cell in cells(row, wide=wide)))
+            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in cells(row, wide=wide)))
         places = [row.place for row in self._shown]
         if chosen in places:
             table.move_cursor(row=places.index(chosen), scroll=False)
@@ -235,9 +232,3 @@ class TopScreen(App[None]):
         field = self.query_one("#filter", Input)
         field.value, field.display = "", False
         self.query_one("#rows", DataTable).focus()
-
-
-def _style(row: Row) -> str:
-    if row.limit and row.left <= VERY_LOW:
-        return "bold red"
-    return "yellow" if row.refused_per_minute or (row.limit and row.left <= LOW) else ""
