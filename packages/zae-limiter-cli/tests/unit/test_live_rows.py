@@ -55,11 +55,11 @@ def test_rates_are_of_the_time_between_two_readings() -> None:
     assert (row.per_minute, row.refused, row.refused_per_minute) == (20.0, 8, 6.0)
 
 
-def test_usage_that_was_not_read_again_has_no_rate_and_a_new_hour_begins_at_nothing() -> None:
+def test_usage_that_was_not_read_again_has_no_rate_nor_has_that_since_another_hour() -> None:
     before = reading(HOUR - 30_000, usages={KEY: usage(KEY, 500)})
     assert only_row(before, before).refused_per_minute is None
     row = only_row(reading(HOUR + 60_000, usages={KEY: usage(KEY, 3)}), before)
-    assert (row.refused, row.refused_per_minute) == (3, 3.0)
+    assert (row.refused, row.refused_per_minute) == (3, None)
 
 
 def test_a_bucket_that_was_deleted_meanwhile_has_no_negative_rate() -> None:

@@ -45,9 +45,9 @@ def top(
 ) -> None:
     """Watch the buckets of a namespace: what is left, how fast it is used, who is refused, and by which limit.
 
-    Refusals are those that the aggregator has counted in this hour. Of more than --rows buckets, those with the most
-    refusals and the most use are shown. Keys: `w` why, `l` lift, `b` block, `u` usage, `d` changes, `s` sort,
-    `/` filter, `q` quit; a change asks first, and is audited.
+    Refusals are those that the aggregator has counted in this hour and the one before. Of more than --rows buckets,
+    those with the most refusals and the most use are shown. Keys: `w` why, `l` lift, `b` block, `u` usage, `d` changes,
+    `s` sort, `/` filter, `q` quit; a change asks first, and is audited.
     """
     from ..live.plain import plain_row, say_rows
     from ..live.reading import Reader
@@ -69,4 +69,4 @@ def top(
     elif found:
         say_rows(found)
     else:
-        click.echo(f"There is no bucket in namespace {namespace}, and no usage in this hour.")
+        click.echo(f"There is no bucket in namespace {namespace}, and no usage in this hour or the one before.")

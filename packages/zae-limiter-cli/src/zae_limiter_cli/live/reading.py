@@ -2,9 +2,9 @@
 
 The problem: a namespace may have more buckets than anybody can read each second. The choice: usage, which names those
 that do something, is read seldom and as a whole; the tokens of the buckets on the screen are read each time, a hundred
-with a request. The price: who has neither been admitted nor refused in this hour is shown only while there is room.
-Usage takes as many requests as it has pages, one after the other, and then rests fifty times as long as it took: at 4
-ms a request or more, that is fewer than five a second.
+with a request. The price: who has neither been admitted nor refused in this hour or the one before is shown only while
+there is room. Usage takes as many requests as it has pages, one after the other, and then rests fifty times as long as
+it took: at 4 ms a request or more, that is fewer than five a second.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ class Reader:
         self._resource = resource
         self.most = most
         self._usage: dict[Place, EntityUsage] = {}
-        self._usage_ms = self._hour_ms = 0
+        self._usage_ms = self._since_ms = 0
         self._usage_at = self._change_at = 0.0  # instants of `monotonic` for the next look
         self.change: AuditEvent | None = None
 
@@ -47,18 +47,19 @@ class Reader:
         if len(buckets) < self.most:
             buckets += self._repository.list_buckets(self._resource, limit=self.most - len(buckets)).buckets
         found = {Place(each.entity_id, each.resource): each for each in buckets}
-        return Reading(self._now_ms(), self._hour_ms, self._usage_ms, self._usage, found)
+        return Reading(self._now_ms(), self._since_ms, self._usage_ms, self._usage, found)
 
     def _read_usage(self) -> None:
-        """Read who was refused most in this hour, and who was admitted most."""
+        """Read who was refused most in this hour and the one before, and who was admitted most."""
         self._usage_ms = self._now_ms()
         hour = datetime.fromtimestamp(self._usage_ms / 1000, UTC).replace(minute=0, second=0, microsecond=0)
-        self._hour_ms = int(hour.timestamp()) * 1000
+        since = hour - RECENT
+        self._since_ms = int(since.timestamp()) * 1000
         most = [
             each
             for by in ("total_refused", "total_events")
             for each in self._repository.get_top_usage(
-                self._resource, by=by, start=hour, end=hour + timedelta(hours=1), limit=self.most
+                self._resource, by=by, start=since, end=hour + RECENT, limit=self.most
             )
         ]
         self._usage = {Place(each.entity_id, each.resource): each for each in most}

@@ -28,10 +28,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read at ``at_ms``: usage of the hour that began at ``hour_ms``, read at ``usage_ms``, and buckets."""
+    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, read at ``usage_ms``, and buckets."""
 
     at_ms: int
-    hour_ms: int
+    since_ms: int
     usage_ms: int
     usage: Mapping[Place, "EntityUsage"] = field(hash=False)
     buckets: Mapping[Place, "Bucket"] = field(hash=False)
@@ -42,7 +42,8 @@ class Row:
     """One bucket. ``limit`` is the one of which the smallest part is left; without a bucket there is none.
 
     ``left`` is that part, negative in debt. ``per_minute``: its tokens used in a minute; ``refused``: the acquires
-    refused in this hour; ``refused_per_minute``: those in a minute. A rate is ``None`` before a second reading.
+    refused in this hour and the one before; ``refused_per_minute``: those in a minute. A rate is ``None`` before a
+    second reading, and that of refusals in the first half minute of an hour.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
     """
 
@@ -132,14 +133,13 @@ def _used_per_minute(
 
 
 def _refused_per_minute(place: Place, reading: Reading, before: Reading | None) -> float | None:
-    """Return the rate between two readings of the same hour's usage; of a new hour, that since it began."""
+    """Return the rate between two readings of usage since the same hour."""
     usage = reading.usage.get(place)
-    if before is None or reading.usage_ms <= before.usage_ms:
+    if before is None or reading.usage_ms <= before.usage_ms or reading.since_ms != before.since_ms:
         return None
-    earlier = before.usage.get(place) if before.hour_ms == reading.hour_ms else None
-    since_ms = before.usage_ms if before.hour_ms == reading.hour_ms else reading.hour_ms
+    earlier = before.usage.get(place)
     more = (usage.total_refused if usage else 0) - (earlier.total_refused if earlier else 0)
-    return max(0, more) * MINUTE_MS / max(1, reading.usage_ms - since_ms)
+    return max(0, more) * MINUTE_MS / max(1, reading.usage_ms - before.usage_ms)
 
 
 def _blocked_by(usage: "EntityUsage | None") -> str:

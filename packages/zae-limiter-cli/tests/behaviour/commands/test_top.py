@@ -1,7 +1,7 @@
 """`zae-limiter top`: printed once, and on a screen that a pilot types at."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from zae_limiter_cli.live.running import command_of
 from zae_limiter_cli.live.screen import Ask, Output, TopScreen
 from zae_limiter_cli.main import main
 
-HOUR = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-
 
 def run(*args: str) -> Result:
     return CliRunner(env={"COLUMNS": "60"}).invoke(main, ["top", "-n", "my-app", "--every", "1", *args])
@@ -29,8 +27,10 @@ def run(*args: str) -> Result:
 
 @pytest.fixture
 def used(table: Table) -> Table:
-    table.used("key-1", "gpt-4", HOUR, events=3, refused=82, refused_by={("acme", "rpm"): 56})
-    table.used("key-2", "gpt-4o", HOUR, events=9, refused=0)
+    """An hour has just begun, and all calls were in the one before."""
+    before = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
+    table.used("key-1", "gpt-4", before, events=3, refused=82, refused_by={("acme", "rpm"): 56})
+    table.used("key-2", "gpt-4o", before, events=9, refused=0)
     return table
 
 
@@ -61,7 +61,7 @@ def test_without_a_terminal_it_ends_and_json_has_every_field(used: Table) -> Non
 
 
 def test_an_empty_namespace_says_so(table: Table) -> None:
-    assert run().stdout == "There is no bucket in namespace default, and no usage in this hour.\n"
+    assert run().stdout == "There is no bucket in namespace default, and no usage in this hour or the one before.\n"
 
 
 @pytest.mark.parametrize("args", [("--by", "size"), ("--every", "0"), ("--rows", "0")])
