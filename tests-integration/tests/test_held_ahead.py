@@ -37,7 +37,7 @@ async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_b
     limiter = await harness.open()
     limit = Limit.custom(LIMIT, BURST, refill_amount=RATE, refill_period=1, ahead=AHEAD)
     await limiter.set_resource_defaults(RESOURCE, [limit])
-    chance, url, begun = random.Random(1), harness.target.endpoint_url or "", time.time() + 1
+    chance, url, begun = random.Random(1), harness.target.endpoint_url or "", time.time() + max(1, PROCESSES / 4)
     paths = [tmp_path / str(number) for number in range(PROCESSES)]
     running = [start(url, harness.table_name, path, seed, begun) for seed, path in enumerate(paths)]
     try:
@@ -55,7 +55,7 @@ async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_b
     finally:
         for each in running:
             each.send_signal(signal.SIGCONT)
-            if each.wait(30) not in (0, -signal.SIGKILL):
+            if each.wait(30 + 2 * PROCESSES) not in (0, -signal.SIGKILL):
                 pytest.fail("a process failed")
     admissions = read_notes(paths)
     assert len(admissions) * TOKENS > BURST / 2

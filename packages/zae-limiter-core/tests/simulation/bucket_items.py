@@ -113,7 +113,7 @@ def _stepping(capacity: int, burst: int, refill: int, window: str) -> Rule:
 
 def limits_of(item: Item | None) -> set[str]:
     """The limits that a bucket item has."""
-    return {name[2:-3] for name in item or () if name.startswith("b_") and name.endswith("_tk")}
+    return {name[2:-3] for name in item or () if name[-3:] == "_tk" and name[:2] == "b_"}
 
 
 def limit_state_of(item: Item, name: str) -> LimitState:
