@@ -63,6 +63,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
         "'\\\\S+'": "whole",
         "'(?!\\\\$RESOURCE:)\\\\S+'": "whole",
     },
+    "zae_limiter_manifest/ordering.py": {"_BRACES": "start"},
     "zae_limiter_manifest/problems.py": {"INVISIBLE": "anywhere", "_PLAIN_KEY": "whole"},
     "zae_limiter_manifest/value_checks.py": {"_DECIMAL": "whole", "_DIGITS": "whole"},
     "zae_limiter_manifest/render/sections.py": {"_BACKTICKS": "anywhere"},

@@ -23,6 +23,7 @@ from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
+from .ordering import order
 from .overrides import LiveOverride
 from .owners import CLI, OwnerError, stack_owner, taken_from
 from .packing import next_page, pack, page, unpack
@@ -83,6 +84,7 @@ __all__ = [
     "managed_after",
     "manifest_failures",
     "next_page",
+    "order",
     "pack",
     "page",
     "plans_hash",

@@ -231,7 +231,7 @@ class RecordDecl:
     parent: str | None = field(
         default=None,
         converter=optional(in_nfc),
-        metadata=about(Name(NameKind.ENTITY), "the entity above it, which this file declares, too"),
+        metadata=about(Name(NameKind.ENTITY), "the entity above it, which the namespace's files declare, too"),
     )
     cascade: bool = field(
         default=False, metadata=about(Flag(), "`true`: an acquire of the entity also takes from its parent")

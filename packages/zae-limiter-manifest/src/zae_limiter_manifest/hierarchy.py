@@ -42,7 +42,7 @@ def _problem(name: str, parent: str, sections: Mapping[str, object], parents: Ma
     if parent == name:
         return f"an entity cannot be its own parent: {show(parent)}"
     if parent not in sections:
-        return f"{show(parent)} is no entity of this file: declare it, by `{show(parent)}: {{}}` at least"
+        return f"{show(parent)} is no entity of this manifest: declare it, by `{show(parent)}: {{}}` at least"
     if parent not in parents:
         return None
     circle = _circle(name, parents)

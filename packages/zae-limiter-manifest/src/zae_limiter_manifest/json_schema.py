@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from .limit_text import EXAMPLES, PATTERN
 from .manifest import MANIFEST
+from .merging import SHARED
 from .metadata import MOST_KEYS
 from .naming import NameKind, name_pattern, reserved_names
 from .shapes import (
@@ -36,7 +37,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a manifest, as plain values."""
     definitions = {record.title: _object(record) for record in _records(MANIFEST) if record is not MANIFEST}
-    return {"$schema": DIALECT, "title": "zae-limiter manifest", **_object(MANIFEST), "$defs": definitions}
+    whole = {"title": "zae-limiter manifest", **_object(MANIFEST), "patternProperties": {f"^{SHARED}": {}}}
+    return {"$schema": DIALECT, **whole, "$defs": definitions}
 
 
 def _records(shape: Shape) -> Iterator[Record]:

@@ -13,12 +13,11 @@ from .checks import enforce, find_problems, keys_only
 from .converter import CONVERTER
 from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, RecordDecl, ResourceDecl, SystemDecl
 from .hierarchy import find_tree_problems
+from .merging import merge, without_shared_parts
 from .naming import NameKind
-from .problems import show
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
-from .source import Reading, Source, read_source
-from .value_checks import Finding
+from .source import Reading, read_source
 
 _UNNAMED: Final = "<manifest>"
 _NOTHING_MANAGED: Final = ManagedSet()
@@ -72,7 +71,7 @@ class LimitsManifest:
     def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
         """Return the manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
         (read,) = _read_all([(name, text)])
-        return CONVERTER.structure(read.value, cls)
+        return CONVERTER.structure(read, cls)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
@@ -156,31 +155,21 @@ def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest
     """Return the manifests in files, as name and text, one for each namespace; raises `ManifestError` with all
     mistakes.
     """
-    return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in _read_all(sources))
+    return tuple(CONVERTER.structure(value, LimitsManifest) for value in _read_all(sources))
 
 
-def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Source]:
-    """Return the documents, all of them valid; raises `ManifestError` with the mistakes of all."""
+def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Mapping[str, Any]]:
+    """Return the plain values of each namespace, all of them valid; raises `ManifestError` with the mistakes of all."""
     reading = Reading()
     read = []
     for name, text in sources:
         source = read_source(text, name, reading)
-        for finding in (*find_problems(MANIFEST, source.value), *find_tree_problems(source.value)):
+        for finding in find_problems(MANIFEST, without_shared_parts(source.value)):
             source.note(finding)
         read.append(source)
-    _note_repeated_namespaces(read)
+    documents = merge(read)
+    for document in documents:
+        for finding in find_tree_problems(document.value):
+            document.note(finding)
     reading.problems.refuse()
-    return read
-
-
-def _note_repeated_namespaces(sources: Iterable[Source]) -> None:
-    places: dict[str, str] = {}
-    for source in sources:
-        namespace = source.value.get("namespace") if isinstance(source.value, Mapping) else None
-        if not isinstance(namespace, str):
-            continue
-        if namespace in places:
-            message = f"{show(namespace)} is declared in {places[namespace]} too: one file for each namespace"
-            source.note(Finding(("namespace",), message))
-        here = source.locate(Finding(("namespace",), ""))
-        places.setdefault(namespace, f"{here.file}:{here.line}")
+    return [document.value for document in documents]

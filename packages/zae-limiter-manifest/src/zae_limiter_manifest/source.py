@@ -19,9 +19,10 @@ from yaml.events import (
 )
 from yaml.reader import Reader
 
-from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
+from .nodes import Node
+from .problems import Path, Problem, Problems, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
-from .value_checks import ALREADY_CHECKED, Finding, Repeated
+from .value_checks import ALREADY_CHECKED, Finding
 
 MAX_BYTES: Final = 10_000_000
 """The largest text of a manifest, in bytes, or characters if it is decoded; 50,000 entities take about 7.5 MB."""
@@ -35,50 +36,12 @@ MAX_ALIASED_NODES: Final = 1_000_000
 _TOO_DEEP: Final = f"nested more than {MAX_DEPTH} deep"
 _TOO_MUCH: Final = "move limits that many entities share into a resource"
 
-_NOTHING: Final[dict[Any, Any]] = {}  # of all nodes without parts, which are most
 _NodeEvent = AliasEvent | ScalarEvent | CollectionStartEvent
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
-@define
-class _Node:
-    """A value, its offset, the number of nodes in it, and the offsets of its keys and parts.
-
-    A part is a node, or the offset of a scalar: a large manifest is mostly scalars. A list has no keys.
-    """
-
-    value: object
-    at: int
-    size: int = 1
-    keys: dict[object, int] = _NOTHING
-    parts: dict[object, "_Node | int"] = _NOTHING
-
-    def add(self, key: object, key_at: int | None, part: "_Node") -> None:
-        if not self.parts:
-            self.parts = {}
-        self.size += part.size
-        self.parts[key] = part if part.parts else part.at
-        if key_at is not None:
-            if not self.keys:
-                self.keys = {}
-            self.keys[key] = key_at
-
-    def add_again(self, key: object, key_at: int, part: "_Node", before: object) -> Repeated:
-        """Add a value of a repeated key, and return all its values; the key keeps its first place."""
-        values = before if isinstance(before, Repeated) else Repeated([before])
-        several = self.parts[key]
-        if isinstance(several, int) or several.value is not values:
-            first, several = several, _Node(values, self.keys[key])
-            several.keys, several.parts = {Occurrence(0): self.keys[key]}, {Occurrence(0): first}
-            self.parts[key] = several
-        several.add(Occurrence(len(values.values)), key_at, part)
-        values.values.append(part.value)
-        self.size += part.size
-        return values
-
-
 class _Text:
-    """A text that converts offsets to lines and columns, from 1."""
+    """A text that converts offsets to lines and columns."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -89,8 +52,18 @@ class _Text:
         return [0, *(found.end() for found in _LINE_BREAK.finditer(self.text))]
 
     def problem(self, at: int, path: Path, message: str) -> Problem:
-        line = bisect_right(self._starts, at)
-        return Problem(self.file, line, at - self._starts[line - 1] + 1, format_path(path), message)
+        line, column = self.place(at)
+        return Problem(self.file, line + 1, column + 1, format_path(path), message)
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return the line and the column of an offset, from 0."""
+        line = bisect_right(self._starts, at) - 1
+        return line, at - self._starts[line]
+
+    def lines(self) -> list[str]:
+        """Return the lines, each with its end."""
+        ends = [*self._starts[1:], len(self.text)]
+        return [self.text[start:end] for start, end in zip(self._starts, ends, strict=True) if start < end]
 
 
 @define
@@ -108,14 +81,23 @@ class Source:
     """One document: its plain value, `ALREADY_CHECKED` where reading stopped."""
 
     value: object
+    root: Node
     _reading: Reading
     _text: _Text
-    _root: _Node
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The problems of this document, and of those read before it."""
         return self._reading.problems.listed()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the text, each with its end."""
+        return self._text.lines()
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return the line and the column of an offset, from 0."""
+        return self._text.place(at)
 
     def note(self, finding: Finding) -> None:
         """Add the finding to the problems; among those kept, a mistake that aliases repeat is one."""
@@ -128,8 +110,8 @@ class Source:
         return self._text.problem(self._offset(finding), finding.path, str(finding.message))
 
     def _offset(self, finding: Finding) -> int:
-        node: _Node | int = self._root
-        key_at = self._root.at
+        node: Node | int = self.root
+        key_at = self.root.at
         for key in finding.path:
             if isinstance(node, int) or key not in node.parts:
                 break
@@ -159,14 +141,14 @@ def _unread(file: str, reading: Reading) -> Source:
     together = "" if reading.bytes_left == MAX_BYTES else ", together with the files before it"
     message = f"is larger than {MAX_BYTES // 1_000_000} MB{together}: {_TOO_MUCH}"
     reading.problems.note(lambda: Problem(file, None, None, format_path(()), message))
-    return Source(ALREADY_CHECKED, reading, _Text("", file), _Node(ALREADY_CHECKED, 0))
+    return Source(ALREADY_CHECKED, Node(ALREADY_CHECKED, 0), reading, _Text("", file))
 
 
 def _undecodable(error: UnicodeDecodeError, file: str, reading: Reading) -> Source:
     before = _Text(error.object[: error.start].decode("utf-8"), file)
     message = f"not UTF-8 text: the byte 0x{error.object[error.start]:02x}"
     reading.problems.note(lambda: before.problem(len(before.text), (), message))
-    return Source(ALREADY_CHECKED, reading, before, _Node(ALREADY_CHECKED, 0))
+    return Source(ALREADY_CHECKED, Node(ALREADY_CHECKED, 0), reading, before)
 
 
 class _Stopped(Exception):
@@ -179,7 +161,7 @@ class _Reader:
     def __init__(self, text: _Text, reading: Reading) -> None:
         self._text = text
         self._reading = reading
-        self._anchors: dict[str, _Node | None] = {}  # None: still being read
+        self._anchors: dict[str, Node | None] = {}  # None: still being read
         self._path: list[object] = []
         self._depth = 0  # differs from the path's: keys nest, too
 
@@ -187,10 +169,10 @@ class _Reader:
         try:
             root = self._read()
         except _Stopped:
-            root = _Node(ALREADY_CHECKED, 0)
-        return Source(root.value, self._reading, self._text, root)
+            root = Node(ALREADY_CHECKED, 0)
+        return Source(root.value, root, self._reading, self._text)
 
-    def _read(self) -> _Node:
+    def _read(self) -> Node:
         if match := Reader.NON_PRINTABLE.search(self._text.text):
             self._stop(match.start(), f"not valid YAML: the character U+{ord(match[0]):04X}")
         # libyaml, if it is installed: ten times as fast, with the same events.
@@ -204,8 +186,8 @@ class _Reader:
                 self._stop(at, _TOO_DEEP)
             self._stop(at, f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}")
 
-    def _read_document(self) -> _Node:
-        root: _Node | None = None
+    def _read_document(self) -> Node:
+        root: Node | None = None
         for event in self._events:
             if not isinstance(event, DocumentStartEvent):
                 continue
@@ -215,12 +197,12 @@ class _Reader:
             root = self._read_root(next(self._events))
         return root or self._stop(0, "is empty")
 
-    def _read_root(self, event: _NodeEvent) -> _Node:
+    def _read_root(self, event: _NodeEvent) -> Node:
         if isinstance(event, ScalarEvent):  # it may be any file's, and is not shown
             self._stop(_at(event), f"must be a map, not {describe('', shown=False)}")
         return self._read_node(event)
 
-    def _read_node(self, event: _NodeEvent) -> _Node:
+    def _read_node(self, event: _NodeEvent) -> Node:
         self._reading.nodes_left -= 1
         if self._reading.nodes_left < 0:
             self._stop(_at(event), f"has more than {MAX_NODES:,} keys and values: {_TOO_MUCH}")
@@ -234,10 +216,10 @@ class _Reader:
         node = self._anchors[event.anchor] = self._read_unnamed(event)
         return node
 
-    def _read_unnamed(self, event: ScalarEvent | CollectionStartEvent) -> _Node:
+    def _read_unnamed(self, event: ScalarEvent | CollectionStartEvent) -> Node:
         return self._read_scalar(event) if isinstance(event, ScalarEvent) else self._read_collection(event)
 
-    def _read_alias(self, event: AliasEvent) -> _Node:
+    def _read_alias(self, event: AliasEvent) -> Node:
         if event.anchor not in self._anchors:
             return self._skip(_at(event), f"the alias {show(event.anchor)} has no anchor above it")
         node = self._anchors[event.anchor]
@@ -248,13 +230,13 @@ class _Reader:
             self._stop(_at(event), f"aliases repeat more than {MAX_ALIASED_NODES} values")
         return node
 
-    def _read_scalar(self, event: ScalarEvent) -> _Node:
+    def _read_scalar(self, event: ScalarEvent) -> Node:
         try:
-            return _Node(read_scalar(event), _at(event))
+            return Node(read_scalar(event), _at(event))
         except ScalarError as error:
             return self._skip(_at(event), str(error))
 
-    def _read_collection(self, event: CollectionStartEvent) -> _Node:
+    def _read_collection(self, event: CollectionStartEvent) -> Node:
         at = _at(event)
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -265,19 +247,22 @@ class _Reader:
             return self._skip(at, f"the tag {show(event.tag)} is not supported")
         return node
 
-    def _read_list(self, at: int) -> _Node:
+    def _read_list(self, at: int) -> Node:
         items: list[object] = []
-        node = _Node(items, at)
+        node = Node(items, at)
         while not isinstance(event := next(self._events), SequenceEndEvent):
             part = self._read_part(len(items), event)
             node.add(len(items), None, part)
             items.append(part.value)
         return node
 
-    def _read_map(self, at: int) -> _Node:
+    def _read_map(self, at: int) -> Node:
         entries: dict[object, object] = {}
-        node = _Node(entries, at)
+        node, shared = Node(entries, at), []
         while not isinstance(event := next(self._events), MappingEndEvent):
+            if isinstance(event, ScalarEvent) and is_merge_key(event):
+                shared += self._read_merged(event)
+                continue
             key = self._read_key(event)
             part = self._read_part("?" if key is ALREADY_CHECKED else key, next(self._events))
             if key in entries:
@@ -286,7 +271,20 @@ class _Reader:
             elif key is not ALREADY_CHECKED:
                 node.add(key, _at(event), part)
                 entries[key] = part.value
+        for each in shared:
+            node.merge(each)
         return node
+
+    def _read_merged(self, event: ScalarEvent) -> list[Node]:
+        """Return the maps of a merge key: the map that has it gets all of their keys that are not its own."""
+        self._read_node(event)
+        part = self._read_part(event.value, next(self._events))
+        maps = part.value if isinstance(part.value, list) else [part.value]
+        if not all(isinstance(each, dict) or each is ALREADY_CHECKED for each in maps):
+            self._note(
+                _at(event), "a merge key takes a map, or a list of maps: alias the map to be shared", event.value
+            )
+        return part.maps()
 
     def _duplicate_key(self, key: object, first_at: int) -> str:
         return f"duplicate key {show(key)}, first in line {self._text.problem(first_at, (), '').line}"
@@ -297,12 +295,9 @@ class _Reader:
         if isinstance(key, dict | list):
             self._note(_at(event), f"a key must be a string, not {describe(key)}")
             return ALREADY_CHECKED
-        if isinstance(event, ScalarEvent) and is_merge_key(event):
-            self._note(_at(event), "merge keys are not supported: repeat the keys, or alias a whole value")
-            return ALREADY_CHECKED
         return key
 
-    def _read_part(self, key: object, event: _NodeEvent) -> _Node:
+    def _read_part(self, key: object, event: _NodeEvent) -> Node:
         self._path.append(key)
         node = self._read_node(event)
         self._path.pop()
@@ -315,9 +310,9 @@ class _Reader:
 
         self._reading.problems.note(make)
 
-    def _skip(self, at: int, message: str) -> _Node:
+    def _skip(self, at: int, message: str) -> Node:
         self._note(at, message)
-        return _Node(ALREADY_CHECKED, at)
+        return Node(ALREADY_CHECKED, at)
 
     def _stop(self, at: int, message: str) -> NoReturn:
         self._note(at, message)

@@ -20,7 +20,7 @@ resources:
   gpt-4: {limits: {a: {capacity: 1}}}
   a b: !!set {a}
   7: {limits: {a: {capacity: 0b_}}}
-  <<: {}
+  <<: 7
 entities:
   "user 1": {}
   user-2: {resources: {}}
@@ -50,7 +50,7 @@ FOUND = """\
 16:8: resources["a b"]: the tag "tag:yaml.org,2002:set" is not supported
 17:3: resources[7]: a key must be a string, not the integer 7: put it in quotes
 17:30: resources[7].limits.a.capacity: cannot be read as int: "0b_"
-18:3: resources: merge keys are not supported: repeat the keys, or alias a whole value
+18:3: resources["<<"]: a merge key takes a map, or a list of maps: alias the map to be shared
 20:3: entities["user 1"]: "user 1" must be 1 to 256 printable characters without white space, at most 512 bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded
 21:23: entities.user-2.resources: must not be empty
 22:11: entities.user-3: must be a map, not a list

@@ -96,9 +96,9 @@ def test_a_hash_tells_trees_apart() -> None:
     [
         (
             "  a: {parent: b}",
-            '3:15: entities.a.parent: "b" is no entity of this file: declare it, by `"b": {}` at least',
+            '3:15: entities.a.parent: "b" is no entity of this manifest: declare it, by `"b": {}` at least',
         ),
-        ("  a: {parents: [b]}", '3:17: entities.a.parents[0]: "b" is no entity of this file'),
+        ("  a: {parents: [b]}", '3:17: entities.a.parents[0]: "b" is no entity of this manifest'),
         ("  a: {parent: a}", '3:15: entities.a.parent: an entity cannot be its own parent: "a"'),
         ("  a: {parent: b}\n  b: {parent: a}", '3:15: entities.a.parent: goes in a circle: "a" -> "b" -> "a"'),
         ("  a: {parent: b}\n  b: {parent: a}", '4:15: entities.b.parent: goes in a circle: "b" -> "a" -> "b"'),
@@ -175,7 +175,7 @@ def test_a_stack_has_the_tree_in_its_own_spelling() -> None:
             StackProperties.from_dict(properties)
     properties["Entities"]["acme"] = {}
     properties["Entities"]["key-1"]["Parent"] = "nobody"
-    with pytest.raises(ManifestError, match=r'entities.key-1.parent: "nobody" is no entity of this file'):
+    with pytest.raises(ManifestError, match=r'entities.key-1.parent: "nobody" is no entity of this manifest'):
         StackProperties.from_dict(properties)
 
 

@@ -52,8 +52,8 @@ def test_an_aliased_value_is_located_where_it_is_written_and_its_key_where_it_is
         ("a: 1\nb: 2\na: 3\n", 'f:3:1: a: duplicate key "a", first in line 1'),
         ("a: {b: 1, b: 2}\n", 'f:1:11: a.b: duplicate key "b", first in line 1'),
         (
-            "a: 1\n<<: {b: 1}\n",
-            "f:2:1: (document): merge keys are not supported: repeat the keys, or alias a whole value",
+            "a: 1\n<<: [{b: 1}, 2]\n",
+            'f:2:1: ["<<"]: a merge key takes a map, or a list of maps: alias the map to be shared',
         ),
         ("? [a]\n: 1\n", "f:1:3: (document): a key must be a string, not a list"),
         ("? {a: b}\n: 1\n", "f:1:3: (document): a key must be a string, not a map"),
@@ -157,3 +157,32 @@ def test_values_of_repeated_keys_explode_no_better_than_others(first: str) -> No
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
     assert read_source("\ufeffa: 1", "f").value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 1\n<<: {a: 2, b: 3}\n", {"a": 1, "b": 3}),
+        ("<<: {a: 2, b: 3}\na: 1\n", {"a": 1, "b": 3}),
+        ("x: &x {a: 1}\ny: {<<: *x}\nz: {<<: {}, b: 2}\n", {"x": {"a": 1}, "y": {"a": 1}, "z": {"b": 2}}),
+        ("<<: [{a: 1}, {}, {a: 2, b: 2}]\n", {"a": 1, "b": 2}),
+        ("<<: {<<: {a: 1}, b: 2}\n", {"a": 1, "b": 2}),
+        ("<<: []\n", {}),
+        ('"<<": 1\n', {"<<": 1}),
+    ],
+)
+def test_a_merge_key_adds_the_keys_that_a_map_does_not_have(text: str, value: object) -> None:
+    source = read_source(text, "f")
+    assert (source.value, source.problems) == (value, ())
+    assert source.value == yaml.safe_load(text)
+
+
+def test_a_merged_value_is_located_where_it_is_written() -> None:
+    source = read_source("x: &x\n  b: {c: 1}\ny:\n  <<: *x\n", "f")
+    assert source.locate(Finding(("y", "b", "c"), "m")).line == 2
+
+
+def test_merge_keys_repeat_no_more_values_than_aliases_do() -> None:
+    many = "".join(f"a{number}: 1\n  " for number in range(1000))
+    text = f"x: &x\n  {many}\nl:\n" + "  - {<<: *x}\n" * 1_100
+    assert "aliases repeat more than" in read_source(text, "f").problems[-1].message

@@ -15,6 +15,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "diff": Entry("limits.plan:diff", "Show drift between files and the live table."),
     "cfn-template": Entry("limits.offline:cfn_template", "Print a CloudFormation template with the limits."),
     "validate": Entry("limits.offline:validate", "Check files, without a request."),
+    "fmt": Entry("limits.fmt:fmt", "Put files in order, comments and all."),
     "export": Entry("limits.state:export", "Print live limits as a manifest."),
     "schema": Entry("limits.offline:schema", "Print the JSON Schema of a manifest, for editors."),
     "state": Entry("limits.state:state", "Show managed items, owner, serial, lock, last apply."),
@@ -31,7 +32,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @connection_options
 @debug_option
 def limits() -> None:
-    """Keep the limits of namespaces in files: one YAML file for each namespace.
+    """Keep the limits of namespaces in YAML files.
 
     apply, rollback, stop and unlock invoke the stack's provisioner. The others invoke its planner, which only reads.
     You need no permission but lambda:InvokeFunction on these two. With --store there is no stack: this process does
