@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from museum.stage import Stage
 from zae_limiter import Options, Repository, SyncRepository
 from zae_limiter.stores import MemoryStore, MemoryTable, SyncMemoryStore
 from zae_limiter.testing import ManualClock
-
-from museum.stage import Stage
 
 
 def in_memory(clock: ManualClock) -> Stage:

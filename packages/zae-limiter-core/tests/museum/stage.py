@@ -1,7 +1,7 @@
 """Where the scenes are played: one store, a clock that the test moves, and processes that have only these in common."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
@@ -43,15 +43,6 @@ class Stage:
     def go_to(self, instant: datetime) -> None:
         """Move the clock on to an instant."""
         self.clock.advance(ms=round(instant.timestamp() * 1000) - self.clock.now_ms())
-
-    def first(self, passes: Callable[[datetime], bool], *, since: datetime, step: timedelta, steps: int) -> datetime:
-        """Return the first instant of these steps at which a call passes; raise ``AssertionError`` if none does."""
-        for number in range(1, steps + 1):
-            instant = since + number * step
-            self.go_to(instant)
-            if passes(instant):
-                return instant
-        raise AssertionError(f"nothing passed in {steps} steps of {step} since {since}")
 
 
 def passes(limiter: SyncRateLimiter, entity: str, consume: Mapping[str, int], **options: Any) -> bool:

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-import pytest
-
 from museum.exhibits import shows
 from museum.stage import Stage, admitted, passes
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, TokenUsage
@@ -55,7 +53,8 @@ def test_a_call_that_one_limit_refuses_takes_nothing_of_the_other(stage: Stage) 
 
 
 @shows(
-    "https://github.com/BerriAI/litellm/issues/18728", "[Bug]: Rate limiter incorrectly counts cached tokens toward TPM limits"
+    "https://github.com/BerriAI/litellm/issues/18728",
+    "[Bug]: Rate limiter incorrectly counts cached tokens toward TPM limits",
 )
 def test_cached_tokens_count_for_what_they_are_worth(stage: Stage) -> None:
     usage = {"prompt_tokens": 9_000, "completion_tokens": 1_000, "prompt_tokens_details": {"cached_tokens": 8_000}}

@@ -73,7 +73,9 @@ def test_ten_threads_at_once_get_the_five_requests_of_the_second(stage: Stage) -
         assert sum(each.result() for each in [threads.submit(counted_in_the_log_phase) for _ in range(10)]) == 10
 
 
-@shows("https://github.com/envoyproxy/ai-gateway/issues/680", "Question regarding rate limiting for concurrent requests")
+@shows(
+    "https://github.com/envoyproxy/ai-gateway/issues/680", "Question regarding rate limiting for concurrent requests"
+)
 async def test_tokens_are_taken_before_the_answer_tells_how_many(stage: Stage) -> None:
     limiter = await stage.loop(Limit.per_minute("tpm", 1000))
     used = 350 * await admitted_at_once(5, lambda: answered(limiter, "user", {"tpm": 400}, {"tpm": 350}))

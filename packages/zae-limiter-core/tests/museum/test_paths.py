@@ -1,5 +1,7 @@
 """Limits of several: a key, its user, its team, and everybody together."""
 
+import pytest
+
 from museum.exhibits import shows
 from museum.stage import Stage, admitted, passes
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter
@@ -10,7 +12,8 @@ ONE = {"cents": 1}
 def path(limiter: SyncRateLimiter, budgets: dict[str, int], parents: dict[str, list[str]]) -> None:
     """Store who is above whom, and the budget of each."""
     for entity, budget in budgets.items():
-        limiter.create_entity(entity, parent_ids=parents.get(entity, []), cascade=True)
+        above = parents.get(entity, [])
+        limiter.create_entity(entity, parent_ids=above, cascade=bool(above))
         limiter.set_limits(entity, [Limit.total("cents", budget)])
 
 
@@ -45,11 +48,9 @@ def test_the_strictest_limit_wins_whatever_stands_beside_it(stage: Stage) -> Non
     limiter = stage.process()
     path(limiter, {"organisation": 100, "user": 3_000}, {"user": ["organisation"]})
     assert admitted(7, lambda: passes(limiter, "user", {"cents": 100})) == 1
-    try:
-        with limiter.acquire("user", "gpt-4", {"cents": 100}):
-            pass
-    except RateLimitExceeded as refusal:
-        assert refusal.refused_by == "organisation"
+    with pytest.raises(RateLimitExceeded) as refused, limiter.acquire("user", "gpt-4", {"cents": 100}):
+        pass
+    assert refused.value.refused_by == "organisation"
 
     left = {"user": 3_000, "organisation": 100}
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from museum.exhibits import shows
 
 WORKERS = 3
@@ -30,9 +32,8 @@ def admitted_by_workers(path: str) -> int:
     return sum(int(worker.communicate(timeout=60)[0]) for worker in workers)
 
 
-@shows(
-    "https://github.com/laurentS/slowapi/issues/226", "Rate Limit NOT working with multiple workers using memory"
-)
+@pytest.mark.slow
+@shows("https://github.com/laurentS/slowapi/issues/226", "Rate Limit NOT working with multiple workers using memory")
 def test_workers_of_one_server_share_a_file(tmp_path: Path) -> None:
     assert admitted_by_workers(str(tmp_path / "limits.db")) == 5
     assert admitted_by_workers("") == 5 * WORKERS  # each has a store in its own memory
