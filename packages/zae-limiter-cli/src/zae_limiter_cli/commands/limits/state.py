@@ -45,10 +45,12 @@ def _report_left_out(answer: "Answer") -> None:
     """Name on standard error what the manifest leaves out: overrides, and places in the tree."""
     for override in answer.plan.overrides if answer.plan else ():
         click.echo(f"left out: {override.address}, an override until {override.until}", err=True)
-    for address in answer.plan.unmanaged if answer.plan else ():
-        click.echo(
-            f"left out: {address}, who has several parents or is below two levels: no file can have it", err=True
-        )
+    displaced = answer.plan.unmanaged if answer.plan else ()
+    for address in displaced[:_NAMED]:
+        why = "who has several parents or is below two levels: no file can have it"
+        click.echo(f"left out: {address}, {why}", err=True)
+    if len(displaced) > _NAMED:
+        click.echo(f"left out: {len(displaced) - _NAMED} more such entities", err=True)
 
 
 @click.command()
