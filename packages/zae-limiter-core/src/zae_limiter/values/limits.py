@@ -205,8 +205,7 @@ class Limit(NamedLimits):
 
     @classmethod
     def parse(cls, text: str) -> "Limit":
-        """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k ahead 1s``; ``str`` gives it,
-        if the limit has a rate and no weights.
+        """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k ahead 1s``; ``str`` gives it.
 
         An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
         ``day``, or a number of them (``90s``). Raises ``ValidationError``.
