@@ -117,8 +117,7 @@ integration-sdk:
 
 # Published failures of limiters as scenes, which docs/museum.md lists: in memory, on a file of SQLite, some on an emulator of DynamoDB
 museum *args:
-    uv run pytest -q packages/zae-limiter-core/tests/museum {{args}}
-    uv run pytest -q tests-integration/tests/test_museum.py --one-emulator {{args}}
+    uv run pytest -q packages/zae-limiter-core/tests/museum tests-integration/tests/test_museum.py --one-emulator {{args}}
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
 simulate *args:
