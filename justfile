@@ -115,6 +115,10 @@ integration-sdk:
     uv run pytest -q --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
+# Published failures of limiters as scenes, which docs/museum.md lists: in memory, on a file of SQLite, some on an emulator of DynamoDB
+museum *args:
+    uv run pytest -q packages/zae-limiter-core/tests/museum tests-integration/tests/test_museum.py --one-emulator {{args}}
+
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
 simulate *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {{args}}

@@ -1,7 +1,7 @@
 """Sessions of pytest in the environments of the workspace; words that follow are options of pytest.
 
 sessions.py alone [NAME …]            each package's tests with only its own dependencies and extras
-sessions.py fast [OPTION …]           the unit tests of all packages without the slow ones
+sessions.py fast [OPTION …]           the unit tests of all packages and the museum, without the slow ones
 sessions.py pythons WHICH OPTION …    `all` tests, or the `fast` ones, on each Python that is promised and here
 sessions.py examples [NAME …]         the projects of `examples`, each in an environment of its own
 """
@@ -15,6 +15,8 @@ from shell import NO_TESTS, code_of, heading, output, packages_of, run
 
 # A session for each group: importing the handler of a Lambda sets up logging for the whole process.
 GROUPS: Final = (("core", "manifest"), ("provisioner", "aggregator"), ("cli",))
+
+MUSEUM: Final = "packages/zae-limiter-core/tests/museum"  # scenes over public doors, and quick ones
 
 # What another Python may change: event loops, threads, signals, connections, inspection
 OF_INTERPRETERS: Final = (
@@ -53,6 +55,7 @@ def _parallel(group: tuple[str, ...]) -> list[str]:
         "--dist",
         "loadfile",
         *(f"packages/zae-limiter-{name}/tests/unit" for name in group),
+        *([MUSEUM] if "core" in group else []),
     ]
 
 

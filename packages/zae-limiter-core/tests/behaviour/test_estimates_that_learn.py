@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.core.worlds import World
-from zae_limiter import Estimate, Limit, RateLimiter, ValidationError
+from zae_limiter import Estimate, Limit, RateLimiter, RateLimitExceeded, ValidationError
 from zae_limiter.flows.process.settled_amounts import KEYS, LEAST, SLOT_MS, SettledAmounts
 from zae_limiter.values.estimates import EstimateKey
 
@@ -162,3 +162,48 @@ def test_a_part_of_a_token_counts_as_one_and_a_corrected_clock_forgets_the_futur
     assert settled.quantile(KEY, 0.5, 100 * SLOT_MS) == 1
     assert settled.quantile(KEY, 0.99, 100 * SLOT_MS) is None  # too few to leave one out
     assert settled.quantile(KEY, 0.5, 90 * SLOT_MS) is None
+
+
+async def test_it_is_never_more_than_the_limit_can_hold(world: World) -> None:
+    limiter, _ = await world.process()
+    small, large = [Limit.per_day("tpm", 5000)], [TPM]
+    for _ in range(LEAST):
+        async with limiter.acquire("large", "r", {"tpm": estimate(limiter)}, large) as lease:
+            await lease.settle(tpm=6000)
+    assert estimate(limiter).amount("tpm") > 5000
+    assert await limiter.is_available("small", "r", {"tpm": estimate(limiter)}, small)
+    assert (await limiter.explain("small", "r", {"tpm": estimate(limiter)}, small)).passes
+    async with limiter.acquire("small", "r", {"tpm": estimate(limiter)}, small) as lease:
+        assert lease.consumed == {"tpm": 5000}
+        await lease.settle(tpm=500)
+    assert await limiter.available("small", "r", small) == {"tpm": 4500}
+    with pytest.raises(RateLimitExceeded) as refused:
+        async with limiter.acquire("small", "r", {"tpm": estimate(limiter)}, small):
+            pass
+    assert refused.value.retry_after_seconds == pytest.approx(86_400 / 10, rel=0.01)
+    with pytest.raises(RateLimitExceeded, match="can never pass"):
+        async with limiter.acquire("small", "r", {"tpm": 5001}, small):  # an amount that the caller names
+            pass
+
+
+async def test_it_fits_every_limit_of_its_path_and_passes_none_that_blocks(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPM])
+    await limiter.create_entity("team")
+    await limiter.create_entity("key", parent_id="team", cascade=True)
+    await limiter.set_limits("team", [Limit.per_day("tpm", 700)])
+    for _ in range(2):  # with what the process knows, too
+        async with limiter.acquire("key", "r", {"tpm": estimate(limiter)}) as lease:
+            assert lease.consumed == {"tpm": 700}
+            await lease.settle(tpm=0)
+    assert (await limiter.explain("key", "r", {"tpm": estimate(limiter)})).passes
+    await limiter.set_limits("team", [Limit.per_day("tpm", 0)])
+    with pytest.raises(RateLimitExceeded):
+        async with limiter.acquire("key", "r", {"tpm": estimate(limiter)}):
+            pass
+
+
+@pytest.mark.parametrize("limit", [Limit.per_month("tpm", 600, carry_over=300), Limit.total("tpm", 600, burst=900)])
+async def test_what_may_be_carried_over_or_credited_is_not_waited_for(world: World, limit: Limit) -> None:
+    limiter, _ = await world.process(default_limits=[limit])
+    async with limiter.acquire("e", "r", {"tpm": estimate(limiter)}) as lease:
+        assert lease.consumed == {"tpm": 600}

@@ -24,7 +24,7 @@ def write_order(changes: Sequence[Change]) -> list[Change]:
 
 
 def refuse_orphans(plan: Plan, live: Mapping[Address, LiveItem]) -> None:
-    """Raise `Refused` if an entity that goes, or gets a parent, keeps children that the plan leaves where they are."""
+    """Raise `Refused` if an entity that goes, or gets another parent, keeps children that the plan leaves there."""
     leaving = Counter(
         parent
         for change in plan.changes
@@ -33,7 +33,7 @@ def refuse_orphans(plan: Plan, live: Mapping[Address, LiveItem]) -> None:
     kept = {
         str(change.address): live[change.address].children - leaving[str(change.address.entity)]
         for change in plan.changes
-        if change.address.is_record and change.before is not None and (change.after is None or _parent(change.after))
+        if change.address.is_record and change.before is not None and _is_unseated(change)
     }
     stuck = [f"{entity} ({count})" for entity, count in kept.items() if count > 0]
     if stuck:
@@ -43,6 +43,11 @@ def refuse_orphans(plan: Plan, live: Mapping[Address, LiveItem]) -> None:
             "declare it without a parent, or declare its children elsewhere, or remove them by hand"
         )
         raise Refused("has_children", message)
+
+
+def _is_unseated(change: Change) -> bool:
+    """Return whether an entity goes, or gets another parent than it has."""
+    return change.after is None or _parent(change.after) not in (None, _parent(change.before))
 
 
 def _phase(change: Change, left: set[str | None]) -> int:

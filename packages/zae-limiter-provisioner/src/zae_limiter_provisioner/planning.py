@@ -8,12 +8,14 @@ from zae_limiter import ProvisionerState, SyncRepository
 from zae_limiter.maintenance import peek_state, run
 from zae_limiter_manifest import (
     CLI,
+    Address,
     Answer,
     LimitsManifest,
     LockReport,
     OwnerError,
     Plan,
     ProgressReport,
+    RecordDecl,
     StateReport,
     compute_diff,
     taken_from,
@@ -63,11 +65,17 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
 
 
 def answer_export(repository: SyncRepository) -> Answer:
-    """Return all live limits, as a manifest; the overrides in force are beside it, in the plan."""
+    """Return all live limits, as a manifest. Beside it, in the plan, are the overrides in force, and as unmanaged the
+    entities whose place in the tree no manifest can have: several parents, or a parent that has a parent.
+    """
     live = LiveState.everywhere(repository)
-    manifest = LimitsManifest.of(repository.name, {address: item.decl for address, item in live.items.items()})
+    records = {at.entity: item.decl.parent for at, item in live.items.items() if isinstance(item.decl, RecordDecl)}
+    kept = {entity for entity, parent in records.items() if parent is None or records.get(parent, parent) is None}
+    declared = {at: item.decl for at, item in live.items.items() if not at.is_record or at.entity in kept}
+    left_out = tuple(Address(None, each) for each in repository.list_entity_ids() if each not in kept)
+    manifest = LimitsManifest.of(repository.name, declared)
     plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
-    return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
+    return Answer("planned", evolve(plan, overrides=tuple(live.overrides), unmanaged=left_out), manifest=manifest)
 
 
 def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:

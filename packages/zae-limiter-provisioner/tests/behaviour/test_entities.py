@@ -267,3 +267,23 @@ def test_any_tree_follows_any_other(wanted: list[LimitsManifest]) -> None:
         assert dict(world.live().declared()) == dict(each.declared(known))
         assert world.ask("plan", each).plan.changes == ()  # type: ignore[union-attr]
         assert world.ask("plan", load(dump(world.live()))).plan.changes == ()  # type: ignore[union-attr]
+
+
+def test_what_no_manifest_can_have_is_left_out_of_an_export_and_left_alone_by_its_apply() -> None:
+    world = World()
+    repository = world.repository()
+    repository.create_entity("org")
+    repository.create_entity("team", parent_id="org", cascade=True)
+    repository.create_entity("key", parent_id="team", cascade=True)  # below two levels
+    repository.create_entity("both", parent_ids=["org", "team"])
+    repository.create_entity("below-both", parent_id="both")
+    exported = world.ask("export")
+    assert exported.manifest == manifest(entities={"org": {}, "team": {"parent": "org", "cascade": True}})
+    assert exported.plan
+    assert {str(each.entity) for each in exported.plan.unmanaged} == {"key", "both", "below-both"}
+    world.apply(load(dump(exported.manifest)))  # team has children, and keeps the parent that it has
+    parents = {each: repository.get_entity(each).parent_ids for each in ("team", "key", "both", "below-both")}  # type: ignore[union-attr]
+    assert parents == {"team": ("org",), "key": ("team",), "both": ("org", "team"), "below-both": ("both",)}
+    assert world.ask("plan", exported.manifest).plan.changes == ()  # type: ignore[union-attr]
+    (failure,) = world.ask("plan", manifest(entities={"org": {}, "x": {}, "team": {"parent": "x"}})).errors
+    assert failure.code == "has_children"

@@ -53,6 +53,9 @@ def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterato
         yield _Step("End the override.", "entity delete-override", entity_id, where_set)
     elif limit.blocked and stored:
         yield _Step(f"Give {entity_id} 60 {name} a minute for an hour.", "lift", entity_id, [*on, "-l", f"{name}:60"])
+    elif _comes_at_once(limit):
+        more = max(1, (limit.requested or 1) - limit.available)
+        yield _Step(f"Give {entity_id} {more} {name} now.", "bucket credit", entity_id, [*on, "-t", f"{name}:{more}"])
     elif stored and (factor := _factor(limit)) <= LARGEST_FACTOR:
         yield _Step(
             f"Give {entity_id} {factor} times its limits for an hour.", "lift", entity_id, [*on, "--by", str(factor)]
@@ -69,6 +72,11 @@ def _views(report: Report) -> Iterator[_Step]:
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
     subject = of.get(bucket.source, ["--entity", bucket.entity_id])
     yield _Step("See all changes of the limits that decide.", "audit list", None, subject)
+
+
+def _comes_at_once(limit: "LimitExplanation") -> bool:
+    """Return whether a larger limit would give no token before the next window, if there is one; a credit does."""
+    return limit.limit.kind != "token_bucket" and (limit.requested or 1) <= limit.limit.usable_burst
 
 
 def _factor(limit: "LimitExplanation") -> int:

@@ -139,6 +139,21 @@ def test_an_amount_above_the_burst_never_passes_and_the_lift_makes_it_pass(table
     assert document(*asked)["passes"]
 
 
+@pytest.mark.parametrize("limit", [Limit.per_month("usd", 30), Limit.total("usd", 30)])
+def test_a_limit_whose_tokens_come_at_once_gets_a_credit_and_no_lift(table: Table, limit: Limit) -> None:
+    table.repository.set_resource_defaults("gpt-4", [limit])
+    assert passes(table, usd=28)
+    assert not passes(table, usd=10)
+    asked = ("key-1", "-r", "gpt-4", "-c", "usd:10")
+    [credit, *others] = steps(*asked)
+    assert credit.startswith("zae-limiter bucket credit key-1 -r gpt-4 -t usd:8")
+    assert not any(" lift " in other for other in others)
+    paste(credit)
+    assert document("why", *asked)["passes"]
+    [lift, *_] = steps("key-1", "-r", "gpt-4", "-c", "usd:60")  # it does not fit into the bucket
+    assert "--by 2" in lift
+
+
 def test_a_parent_that_is_not_asked_is_named_unless_the_call_cascades(table: Table) -> None:
     table.repository.create_entity("acme-corp")
     table.repository.create_entity("key-1", parent_id="acme-corp")

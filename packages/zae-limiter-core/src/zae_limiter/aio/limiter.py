@@ -120,7 +120,8 @@ class RateLimiter(LimitMethods, EntityMethods):
 
         It learns from the leases that took such an estimate of this ``resource`` and ``model``, by limit, and were
         settled; in this process, without a request. It is ``default`` until there were 20 of them (more for a quantile
-        above 0.95), and never above ``most``. Each acquire works it out anew. Raises ``ValidationError``.
+        above 0.95), and never above ``most``, nor above what a new bucket of its limit has. Each acquire works it out
+        anew. Raises ``ValidationError``.
         """
         state = self.namespace_state
         return Estimate(

@@ -22,7 +22,7 @@ from .claims import Claim, Grant, Seen, config_of, no_limits, no_such_limit
 from .create_path import create_path
 from .outage import grant_without_store
 from .path import Path, parents_to_ask
-from .requests import AcquireRequest
+from .requests import AcquireRequest, fit_estimates
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
@@ -117,7 +117,7 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
     if resolved is None or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return None
     claim = _claim(namespace_state, request, cached, resolved)
-    if claim.config.limits and request.amounts.keys() <= claim.config.by_name.keys():
+    if request.learns is None and claim.config.limits and request.amounts.keys() <= claim.config.by_name.keys():
         return [claim]
     return _with_amounts(request, [claim])
 
@@ -165,6 +165,8 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     """Return each claim with the amounts of its own limits. Raises ``ValidationError`` for an amount without a
     limit.
     """
+    if request.learns:
+        fit_estimates(request, [limit for claim in claims for limit in claim.config.enforced.values()])
     for claim in claims:
         if not claim.config.limits:
             raise no_limits(claim.cached.id)

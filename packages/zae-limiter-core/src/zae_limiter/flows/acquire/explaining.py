@@ -27,7 +27,7 @@ from ..steps import Flow
 from .claims import config_of, no_limits, no_such_limit
 from .inspection import parts_of
 from .path import Path, parents_to_ask
-from .requests import AcquireRequest
+from .requests import AcquireRequest, fit_estimates
 
 Found = Mapping[Key, Item]
 
@@ -47,6 +47,9 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     buckets = [BucketId(namespace_state.namespace_id, each, request.resource) for each in path.order]
     drawn = [_drawn(request, bucket, found, _held(namespace_state, bucket, now), now) for bucket in buckets]
     _check(request, drawn)
+    if request.learns:
+        fit_estimates(request, [limit for each in drawn for limit in each.config.enforced.values()])
+        drawn = [each._replace(amounts={name: request.amounts[name] for name in each.amounts}) for each in drawn]
     return Explanation(
         request.entity_id,
         request.resource,

@@ -5,7 +5,7 @@ same names, types and defaults, and each option reaches its check.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
@@ -29,7 +29,7 @@ class AcquireOptions(TypedDict, total=False):
     max_wait: float
 
 
-@dataclass(slots=True)  # only `rereads` and `learns` change; not frozen, which would slow down every acquire
+@dataclass(slots=True)  # only `rereads`, `learns` and estimates change; not frozen, which would slow down every acquire
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
@@ -100,6 +100,17 @@ def validate_request(
 
 def _estimated(consume: Mapping[str, int | Estimate]) -> dict[str, int]:
     return {name: each.amount(name) if isinstance(each, Estimate) else each for name, each in consume.items()}
+
+
+def fit_estimates(request: AcquireRequest, limits: Iterable[Limit]) -> None:
+    """Lower each estimate to what a new bucket has of each of these limits: it may have been learnt from calls with
+    larger ones, and is refused for a time, never for ever. A limit that blocks everything goes on doing so.
+    """
+    fitting = dict(request.amounts)
+    for limit in limits:
+        if limit.name in (request.learns or ()) and limit.initial_milli:
+            fitting[limit.name] = min(fitting[limit.name], limit.initial_milli)
+    request.amounts = fitting
 
 
 def validate_max_wait(seconds: object) -> float:

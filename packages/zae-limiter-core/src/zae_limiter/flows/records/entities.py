@@ -155,7 +155,8 @@ def update_entity(
             return (), before
         after = replace(after, version=before.version + 1)
         if after.cascade and after.parent_id is None:
-            raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
+            problem = "needs a parent_id to cascade to: with its last parent, take cascade from it, too (cascade=False)"
+            raise ValidationError("cascade", after.cascade, problem)
         writes = _update(namespace_state, item, after, cause)
         if parents is not None and after.parent_ids != before.parent_ids:
             writes = yield from _move(records, writes, before, parents)
