@@ -158,14 +158,14 @@ class BucketRequest(Waiter):
     def give_back(self, *, events: int) -> "BucketRequest":
         """Return the request that gives back the amounts taken, and mark this one as returned."""
         self.returned = True
-        slots = {hold.limit for hold in (holds := self.holds)}
-        given = {name: amount for name, amount in self.taken.items() if amount and name not in slots}
+        holds = {hold.limit: hold for hold in self.holds}
+        given = {name: amount for name, amount in self.taken.items() if amount and name not in holds}
         back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
         if not_taken := self.not_taken:
             back.count_only = {name: -amount for name, amount in not_taken.items()}
             back.shadows = -1 if events else 0
         if holds:
-            back.frees = [Freeing(hold, hold.milli) for hold in holds]
+            back.frees = [Freeing(hold, hold.milli) for hold in holds.values()]
         return back
 
     @property
