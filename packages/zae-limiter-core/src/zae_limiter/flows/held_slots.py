@@ -15,25 +15,29 @@ class SlotHold:
     """Slots of one limit that one request took, in millitokens, and the epoch of their last renewal.
 
     ``epoch`` is ``None`` if the answer to a renewal was lost: nobody knows which count they are in, so both are left to
-    expire. ``lost``: the holder renewed too late, and others may have the slots.
+    expire. From ``until_ms`` on, unless they are renewed, others may have the slots.
     """
 
-    __slots__ = ("due_ms", "epoch", "limit", "lost", "milli")
+    __slots__ = ("due_ms", "epoch", "limit", "milli", "until_ms")
 
     def __init__(self, limit: str, milli: int, slots: Slots) -> None:
         self.limit = limit
         self.milli = milli
-        self.lost = False
         self.renewed(slots)
 
     def renewed(self, slots: Slots) -> None:
         """Note that a write counted the slots in the current epoch: they are due in the middle of the next one."""
         self.epoch: int | None = slots.epoch
         self.due_ms = slots.began_ms + slots.expires_ms * 3 // 2
+        self.until_ms = slots.began_ms + slots.expires_ms * 2
 
     def lose(self) -> None:
         """Note that the slots are lost."""
-        self.lost, self.milli = True, 0
+        self.until_ms = self.milli = 0
+
+    def is_lost(self, now_ms: int) -> bool:
+        """Return whether others may have the slots."""
+        return now_ms >= self.until_ms and (self.milli > 0 or not self.until_ms)
 
 
 class Freeing:

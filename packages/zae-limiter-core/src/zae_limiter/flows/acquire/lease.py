@@ -224,7 +224,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         for claim in grant.claims
         for bucket_request in _corrections(namespace_state, claim, corrections)
     ]
-    made += free_at_end(grant.claims, made) if grant.has_slots else ()
+    made += free_at_end(grant.claims, made, namespace_state.now()) if grant.has_slots else ()
     error: StoreError | None
     try:
         yield from queue([bucket_request for _, bucket_request in made])

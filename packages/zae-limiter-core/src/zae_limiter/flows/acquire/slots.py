@@ -34,11 +34,12 @@ def holds_of(claim: Claim) -> Iterator[SlotHold]:
     return (hold for request in claim.requests if request.admitted for hold in request.holds)
 
 
-def lost_slots(grant: Grant) -> tuple[str, ...]:
+def lost_slots(grant: Grant, now_ms: int) -> tuple[str, ...]:
     """Return the limits of which the lease has lost slots, sorted."""
     if not grant.has_slots:
         return ()
-    return tuple(sorted({hold.limit for claim in grant.claims for hold in holds_of(claim) if hold.lost}))
+    holds = (hold for claim in grant.claims for hold in holds_of(claim))
+    return tuple(sorted({hold.limit for hold in holds if hold.is_lost(now_ms)}))
 
 
 def slot_names(grant: Grant, names: Iterable[str]) -> list[str]:
@@ -59,11 +60,14 @@ def refuse_slots(grant: Grant, field: str, names: Iterable[str]) -> None:
 
 
 def free_at_end(
-    claims: Sequence[Claim], made: Sequence[tuple[Claim, BucketRequest]]
+    claims: Sequence[Claim], made: Sequence[tuple[Claim, BucketRequest]], now_ms: int
 ) -> list[tuple[Claim, BucketRequest]]:
     """Let the corrections of a lease, or requests of their own, free its slots; return the requests of their own."""
     new: list[tuple[Claim, BucketRequest]] = []
     for claim in claims:
+        for hold in holds_of(claim):
+            if hold.is_lost(now_ms):
+                hold.lose()
         frees = [Freeing(hold, hold.milli) for hold in holds_of(claim) if hold.milli]
         if frees:
             found = (request for of, request in made if of is claim and request.queue is claim.cached.queue)

@@ -55,9 +55,12 @@ def _renew(renewal: SlotRenewal, state: BucketState | None, now_ms: int) -> bool
     renewal.moves, changes, anew = [], dict[str, SlotChange](), dict[str, int]()
     for hold in renewal.held.holds():
         slots = slots_of(state, hold.limit)
-        if hold.epoch is None and slots is not None:
+        if slots is None or hold.is_lost(now_ms):
+            hold.lose()
+            continue
+        if hold.epoch is None:
             anew[hold.limit] = anew.get(hold.limit, 0) + hold.milli
-        elif slots is None or hold.epoch is None or not _is_counted(hold.epoch, slots, now_ms):
+        elif not _is_counted(hold.epoch, slots, now_ms):
             hold.lose()
             continue
         elif hold.epoch == slots.epoch_at(now_ms):
