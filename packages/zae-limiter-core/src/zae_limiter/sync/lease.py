@@ -135,7 +135,7 @@ class SyncLease:
 
         Others may have them by now, beside the block that goes on.
         """
-        return lost_slots(self._grant)
+        return lost_slots(self._grant, self._namespace_state.now())
 
     @property
     def degraded(self) -> bool:
