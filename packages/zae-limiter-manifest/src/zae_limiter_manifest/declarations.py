@@ -143,7 +143,7 @@ class LimitDecl:
         kw_only=True,
         metadata=about(
             Integer(MAX_EXPIRES, least=0),
-            "of `kind: concurrent`: the seconds, 60 by default, after which slots of a lost holder are on their way back",
+            "of `kind: concurrent`: the seconds, by default 60, after which slots of a lost holder begin to come back",
         ),
     )
 
@@ -161,10 +161,10 @@ class LimitDecl:
 
     def __attrs_post_init__(self) -> None:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
-        if self.kind == "concurrent" and self.weights is None:
-            del values[WEIGHTS]
         if self.weights is None or isinstance(self.weights, WeightsDecl):
             values[WEIGHTS] = ALREADY_CHECKED
+        if self.kind == "concurrent" and self.weights is None:
+            del values[WEIGHTS]
         enforce(LIMIT, values, "LimitDecl")
 
     @property

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-EXAMPLES: Final = ["100/min", "10k/min burst 20k", "1_000/day", "5 concurrent"]
+EXAMPLES: Final = ["100/min", "10k/min burst 20k", "1_000/day"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
 PATTERN: Final = r"^\s*[0-9][^\s/]*(\s*/\s*[0-9]*[A-Za-z]|\s+concurrent(\s|$))"
 """What every text begins with, as a regular expression of JSON Schema."""
@@ -51,7 +51,8 @@ def read_limit(text: str) -> Fields:
     """Return the fields of a limit that its text gives; those that it leaves out have the defaults of a limit.
 
     `capacity`, `refill_amount` and `refill_period` (seconds) are always there, `burst`, `ahead` (seconds) and `shadow`
-    where the text has them. Slots have `capacity`, `kind` and perhaps `expires` (seconds) and `shadow`. Raises `ValueError`, whose message says what is wrong, and gives examples.
+    where the text has them. Slots have `capacity`, `kind`, and `expires` (seconds) and `shadow` where the text has
+    them. Raises `ValueError`, whose message says what is wrong, and gives examples.
     """
     try:
         if len(text) > _LONGEST:
