@@ -1,4 +1,4 @@
-"""What lives here: processes that hold slots, some stopped for longer than these last, some killed, against their notes.
+"""What lives here: processes that hold slots, some stopped for longer than they last, some killed.
 What never does: what a write does to the slots (core's tests), histories in simulated time (core's tests).
 """
 

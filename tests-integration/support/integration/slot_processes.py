@@ -20,8 +20,8 @@ def start(place: str, table: str, notes: Path, seed: int) -> subprocess.Popen[by
 
 
 def read_notes(paths: Iterable[Path]) -> tuple[int, int, int]:
-    """Return the number of leases, of those that were told that their slot is lost, and the most slots that were held at
-    the same time.
+    """Return the number of leases, of those that were told that their slot is lost, and the most slots that were held
+    at the same time.
 
     A holder that has its slot at two instants has it all the time between them.
     """

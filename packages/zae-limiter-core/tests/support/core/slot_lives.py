@@ -69,13 +69,14 @@ class Life:
         how = self.world.chance.random()
         if how < 0.2:
             grant.close()
-            return self._play(lease.roll_back(self.state, grant))
+            self._play(lease.roll_back(self.state, grant))
+            return
         if how < 0.4 and grant.consumed["parallel"] >= 1000:
             self._play(free(lease.release(grant, {"parallel": 1})))
         elif how < 0.7:
             lease.adjust(grant, "adjust", {"rps": 1})
         grant.close()
-        return self._play(lease.correct(self.state, grant))
+        self._play(lease.correct(self.state, grant))
 
     def renew(self) -> None:
         """Send the renewals that are due."""
