@@ -202,7 +202,7 @@ async def tokens_of_kinds(api_case: ApiCase) -> None:
 
 async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     unused = api_case.limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited", "weights"):
+    for name in ("consumed", "corrected", "degraded", "lost_slots", "shadowed", "statuses", "waited", "weights"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     with pytest.warns(ResourceWarning, match="nobody entered it"):
