@@ -1,15 +1,19 @@
 """Slots by the limiter, in both variants: taken at the begin of a lease, free at its end, lost with a lost holder."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from support.core.worlds import World, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import Unreachable
-from zae_limiter.operations.values import Get, Key
+from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.schema import keys
+from zae_limiter.schema.items import BucketId
 
 SLOTS = Limit.concurrent("parallel", 2, expires=60)
 LIMITS = [Limit.per_minute("rpm", 100), SLOTS]
@@ -192,6 +196,71 @@ async def test_a_reset_leaves_slots_with_their_holders(world: World) -> None:
         assert await limiter.repository.reset_bucket("e", "r")
         assert await free_slots(limiter) == 1
     assert await free_slots(limiter) == 2
+
+
+async def test_slots_of_a_block_that_outlives_its_repository_expire(world: World) -> None:
+    limiter = await opened(world)
+    other = (await world.process()).limiter
+    lease = limiter.acquire("e", "r", {"parallel": 2})
+    await lease.__aenter__()
+    await limiter.repository.close()
+    await lease.__aexit__(None, None, None)
+    assert await free_slots(other) == 0
+    world.clock.advance(seconds=120)
+    assert await free_slots(other) == 2
+
+
+async def test_a_cancelled_caller_leaves_no_slot_taken(world: World) -> None:
+    if world.variant == "sync":
+        return
+    limiter = await opened(world)
+
+    async def body() -> None:
+        async with limiter.acquire("e", "r", {"parallel": 2}):
+            await asyncio.sleep(60)
+
+    for pause in (0, 0, 0.05):
+        task = asyncio.ensure_future(body())
+        await asyncio.sleep(pause)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(0.01)
+    async with limiter.acquire("e", "r", {"parallel": 2}):
+        assert await free_slots(limiter) == 0
+
+
+async def test_slots_go_with_limits_that_are_held_ahead(world: World) -> None:
+    limiter = await opened(world, [Limit.per_minute("rpm", 6000, ahead=1.0), SLOTS])
+    for _ in range(10):
+        await take(limiter, "e", "r", rpm=1)
+    async with limiter.acquire("e", "r", ONE):
+        assert await free_slots(limiter) == 1
+    assert await free_slots(limiter) == 2
+
+
+async def test_a_bucket_of_several_shards_has_its_slots_whole(world: World) -> None:
+    process = await world.process()
+    limiter = process.limiter
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 100)])
+    await take(limiter, "e", "r", rpm=1)
+    state = limiter.repository.namespace_state
+    play(split_shard(state, BucketId(limiter.repository.namespace_id, "e", "r")), _performing(world))
+    await limiter.set_resource_defaults("r", LIMITS)
+    await limiter.repository.tell_live_buckets("r")
+    async with limiter.acquire("e", "r", {"rpm": 80, "parallel": 1}), limiter.acquire("e", "r", ONE):
+        await refused(limiter, **ONE)
+    assert await free_slots(limiter) == 2
+
+
+async def test_a_bucket_with_slots_does_not_split(world: World) -> None:
+    limiter = await opened(world)
+    await take(limiter, "e", "r", **ONE)
+    state, bucket = limiter.repository.namespace_state, BucketId(limiter.repository.namespace_id, "e", "r")
+    assert play(split_shard(state, bucket), _performing(world)) == 0
+
+
+def _performing(world: World) -> Callable[[Any], Any]:
+    return lambda step: world.table.execute(step) if isinstance(step, Operation) else None
 
 
 async def test_shadow_slots_refuse_nobody_and_are_freed(world: World) -> None:

@@ -189,10 +189,10 @@ class SyncLease:
         try:
             self._run(correct(self._namespace_state, grant))
         except InfrastructureError as problem:
-            if error is None:
+            if error is None and grant.corrections:
                 raise
             grant.lost = problem
-            log.warning("corrections were not written; the block's own error goes on", exc_info=True)
+            log.warning("the end of a block was not written: slots come back when they expire", exc_info=True)
 
     def _roll_back(self, grant: Grant) -> None:
         try:

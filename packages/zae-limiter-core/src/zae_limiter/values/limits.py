@@ -26,6 +26,7 @@ ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
+_NO_RATE: Final = ("calendar", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
     "kind": "token_bucket",
     "ahead": 0.0,
@@ -113,7 +114,7 @@ class Limit(NamedLimits):
         if self.kind == "concurrent" and type(self.expires) is int and self.expires == 0:
             object.__setattr__(self, "expires", EXPIRES)
         check_slots(self.kind, {each.name: getattr(self, each.name) for each in fields(Limit)})
-        if self.kind != "token_bucket":
+        if self.kind in _NO_RATE:
             self._check_no_rate()
 
     def _check_no_rate(self) -> None:
@@ -249,7 +250,7 @@ class Limit(NamedLimits):
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for ``from_dict``; those seldom used only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
-        if self.kind != "token_bucket":
+        if self.kind in _NO_RATE:
             del plain["refill_period"]
         found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
         return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
