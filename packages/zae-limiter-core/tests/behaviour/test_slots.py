@@ -210,10 +210,8 @@ async def test_slots_of_a_block_that_outlives_its_repository_expire(world: World
     assert await free_slots(other) == 2
 
 
-async def test_a_cancelled_caller_leaves_no_slot_taken(world: World) -> None:
-    if world.variant == "sync":
-        return
-    limiter = await opened(world)
+async def test_a_cancelled_caller_leaves_no_slot_taken(async_world: World) -> None:
+    limiter = await opened(async_world)
 
     async def body() -> None:
         async with limiter.acquire("e", "r", {"parallel": 2}):
