@@ -30,7 +30,7 @@ PLACES: Mapping[str, Place] = {
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
 LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
-    ("_LIMIT", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "'[0-9._]+m'"), "whole"
+    ("_LIMIT", "_SLOTS", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "'[0-9._]+m'"), "whole"
 )
 # All that there are, and where a text has to fit. A new one is added here, and its time is tested from then on.
 LISTED: Mapping[str, Mapping[str, Place]] = {

@@ -200,9 +200,27 @@ async def tokens_of_kinds(api_case: ApiCase) -> None:
         limiter.estimate("model", default=50, most=8)
 
 
+async def slots(api_case: ApiCase) -> None:
+    limiter, two = api_case.limiter, {"rpm": 1, "parallel": 2}
+    limits = [RPM, Limit.concurrent("parallel", 2, expires=60)]
+    await limiter.set_resource_defaults("slots", limits)
+    async with limiter.acquire("e", "slots", two) as lease:
+        await lease.adjust(rpm=2)
+        assert await limiter.available("e", "slots") == {"rpm": 59, "parallel": 0}
+        with pytest.raises(RateLimitExceeded, match="1 parallel requested, 0 available; retry in 1"):
+            await limiter.acquire("e", "slots", {"rpm": 1, "parallel": 1}).__aenter__()
+        await lease.release(parallel=1)
+        assert (lease.lost_slots, await limiter.available("e", "slots")) == ((), {"rpm": 59, "parallel": 1})
+        api_case.clock.advance(120)
+        assert (lease.lost_slots, await limiter.available("e", "slots")) == (("parallel",), {"rpm": 60, "parallel": 2})
+        async with limiter.acquire("e", "slots", two):
+            pass
+    assert await limiter.available("e", "slots") == {"rpm": 57, "parallel": 2}
+
+
 async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     unused = api_case.limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited", "weights"):
+    for name in ("consumed", "corrected", "degraded", "lost_slots", "shadowed", "statuses", "waited", "weights"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     with pytest.warns(ResourceWarning, match="nobody entered it"):
@@ -325,6 +343,7 @@ API_CASES = (
     audit_and_usage,
     acquires,
     leases,
+    slots,
     leases_that_nobody_enters,
     opening,
 )

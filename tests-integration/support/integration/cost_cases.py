@@ -69,6 +69,7 @@ ACQUIRES = [
     Case("acquire", "a shadow limit would have refused", at.take_in_shadow, (at.shadow_beside, at.take)),
     Case("acquire", "shadow limits alone", at.take, (at.only_shadow, at.take)),
     Case("acquire", "shadow limits alone, which would have refused", at.take_in_shadow, (at.only_shadow, at.take)),
+    Case("acquire", "admitted with a slot, and the end of its block", at.take_slot, (at.with_slots, at.take_slot)),
     Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
     Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
     *(
@@ -270,6 +271,7 @@ FREE: Final = {  # methods that ask nothing
     "Lease.entity_id",
     "Lease.settle",  # the end of the block writes, as for an adjust
     "Lease.corrected",
+    "Lease.lost_slots",
     "Lease.shadowed",
     "Lease.statuses",
     "Lease.waited",

@@ -76,6 +76,7 @@ def called(method: str, *args: Any, **kwargs: Any) -> Step:
 resource_limits = called("set_resource_defaults", MODEL, LIMITS)
 shadow_beside = called("set_resource_defaults", MODEL, [*LIMITS[:2], replace(LIMITS[2], shadow=True)])
 only_shadow = called("set_resource_defaults", MODEL, [replace(limit, shadow=True) for limit in LIMITS])
+with_slots = called("set_resource_defaults", MODEL, [*LIMITS[:2], Limit.concurrent("parallel", 5)])
 own_limits = called("set_limits", KEY, LIMITS, MODEL)
 
 
@@ -255,6 +256,12 @@ async def take_in_vain(it: Place) -> None:
 async def take_in_shadow(it: Place) -> None:
     """An acquire that is admitted, although a shadow limit would have refused it."""
     await take(it, rpm=1, tpd=10_000_001)
+
+
+async def take_slot(it: Place) -> None:
+    """An acquire of a slot and of rates, and the end of its block, which has a correction."""
+    async with it.limiter.acquire(KEY, MODEL, {"rpm": 1, "tpm": 500, "parallel": 1}) as lease:
+        await lease.adjust(tpm=123)
 
 
 async def fail(it: Place) -> None:

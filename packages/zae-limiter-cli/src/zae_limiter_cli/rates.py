@@ -22,6 +22,8 @@ def _of_calendar(limit: "Limit") -> str:
     """Return what comes when a window begins: ``250/calendar month from day 15 (UTC)``; ``never`` of a total."""
     if limit.kind == "total":
         return "never"
+    if limit.has_slots:
+        return f"when freed (lost after {limit.expires} s)"
     first = "" if limit.starts_on == 1 else f" from day {limit.starts_on}"
     window = f"'{limit.window}'" if " " in limit.window else f"calendar {limit.window}"
     return f"{limit.refill_amount:,}/{window}{first} ({limit.timezone})"

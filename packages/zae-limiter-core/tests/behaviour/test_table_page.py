@@ -226,7 +226,7 @@ async def _write_what_overrides_need(world: World) -> None:
 async def _write_what_windows_need(world: World) -> None:
     limiter, _ = await world.process()
     until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
-    usd = [Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15)]
+    usd = [Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15), Limit.concurrent("tpm", 5)]
     await limiter.repository.set_system_defaults(usd)
     await limiter.repository.set_resource_defaults("gpt-4", usd)
     await limiter.set_limits("monthly", usd, "gpt-4")

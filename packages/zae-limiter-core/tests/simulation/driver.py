@@ -13,7 +13,20 @@ from zae_limiter.flows.acquire.create_path import PathRequest
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState
-from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Remind, Settled, Sleep, Step, Wait, Wake
+from zae_limiter.flows.steps import (
+    Enqueue,
+    Flow,
+    Log,
+    Parallel,
+    Post,
+    Remind,
+    Settled,
+    Sleep,
+    Sleeper,
+    Step,
+    Wait,
+    Wake,
+)
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Operation, Put, Update
 from zae_limiter.values.resolution import Config
@@ -323,7 +336,7 @@ class Driver:
                 self._enter(request, self._accounts[waiter])
 
 
-def _wake(waiters: Sequence[Waiter]) -> None:
+def _wake(waiters: Sequence[Sleeper]) -> None:
     for waiter in waiters:
         if waiter.waker is not None:
             waker, waiter.waker = waiter.waker, None

@@ -33,7 +33,7 @@ def _words(limit: LimitDecl) -> Iterator[str]:
         yield json.dumps([limit.kind, *(getattr(limit, name) for name in _OF_CALENDAR)])
     for name in LIMIT_FIELDS:
         value = getattr(limit, name)
-        if name in _OF_CALENDAR or name == "kind":
+        if name in _OF_CALENDAR or name == "kind" or (name == "expires" and not value):
             continue
         if type(value) is int:
             yield str(value)

@@ -52,7 +52,7 @@ def _kept(before: LimitDecl, after: LimitDecl) -> Iterator[tuple[int, int]]:
 
 def _rate(limit: LimitDecl) -> tuple[int, int] | None:
     """Return how many tokens come in how many seconds: of a total none; None for the windows of a cron expression."""
-    if limit.kind == "total" or not limit.capacity:
+    if limit.kind in ("total", "concurrent") or not limit.capacity:
         return 0, 1
     seconds = LENGTHS.get(limit.window) if limit.window else limit.refill_period
     return (limit.refill_amount, seconds) if seconds else None

@@ -40,6 +40,8 @@ OnUnavailable = Literal["allow", "block", "share"]
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 MAX_AHEAD_SECONDS: Final = 3600
+MAX_EXPIRES: Final = 86_400
+EXPIRES: Final = 60
 MAX_LIMITS: Final = 32  # of one bucket
 LONGEST_NAME: Final = 256
 
@@ -118,7 +120,9 @@ class LimitDecl:
     kind: str = field(
         kw_only=True,
         metadata=about(
-            Choice(KINDS), "how tokens come back; by default evenly, or by the `window`. Those of a `total` never do"
+            Choice(KINDS),
+            "how tokens come back; by default evenly, or by the `window`. Those of a `total` never do, `concurrent` "
+            "ones when the lease ends that holds them",
         ),
     )
 
@@ -135,6 +139,18 @@ class LimitDecl:
         ),
     )
 
+    expires: int = field(
+        kw_only=True,
+        metadata=about(
+            Integer(MAX_EXPIRES, least=0),
+            "of `kind: concurrent`: the seconds, by default 60, after which slots of a lost holder begin to come back",
+        ),
+    )
+
+    @expires.default
+    def _expires_if_concurrent(self) -> int:
+        return EXPIRES if self.kind == "concurrent" else 0
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -147,6 +163,8 @@ class LimitDecl:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
         if self.weights is None or isinstance(self.weights, WeightsDecl):
             values[WEIGHTS] = ALREADY_CHECKED
+        if self.kind == "concurrent" and self.weights is None:
+            del values[WEIGHTS]
         enforce(LIMIT, values, "LimitDecl")
 
     @property
@@ -154,7 +172,7 @@ class LimitDecl:
         """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit of
         another kind than a token bucket, or with weights: it has no such text.
         """
-        if self.kind != "token_bucket" or self.weights is not None:
+        if self.kind not in ("token_bucket", "concurrent") or self.weights is not None:
             return None
         return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from .problems import show
 
 UTC: Final = "UTC"
-KINDS: Final = ("token_bucket", "calendar", "total")
+KINDS: Final = ("token_bucket", "calendar", "total", "concurrent")
 WINDOWS: Final = ("minute", "hour", "day", "week", "month")
 LAST_START: Final = {"week": 7, "month": 31}
 
@@ -79,8 +79,26 @@ def _conflicts(said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         for name, default in (("refillperiod", 60), ("ahead", 0)):
             if name in said and str(said[name]) not in (str(default), f"{default}.0"):
                 yield name, f"means nothing beside `kind: {kind}`: leave it out"
-    if kind == "total" and str(said.get("refillamount")) not in ("None", str(said.get("capacity")), "1"):
-        yield "refillamount", "means nothing beside `kind: total`: leave it out"
+    if kind in ("total", "concurrent") and str(said.get("refillamount")) not in (
+        "None",
+        str(said.get("capacity")),
+        "1",
+    ):
+        yield "refillamount", f"means nothing beside `kind: {kind}`: leave it out"
+    yield from _of_slots(said, kind)
+
+
+def _of_slots(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, str]]:
+    if kind != "concurrent":
+        if str(said.get("expires")) not in ("None", "0"):
+            yield "expires", "is for slots: add `kind: concurrent`, or leave it out"
+        return
+    if str(said.get("expires")) == "0":
+        yield "expires", "must be at least 1 second beside `kind: concurrent`"
+    if str(said.get("burst")) not in ("None", str(said.get("capacity"))):
+        yield "burst", "must be the capacity beside `kind: concurrent`: leave it out"
+    if said.get("weights"):
+        yield "weights", "mean nothing beside `kind: concurrent`: leave them out"
 
 
 def _of_window(said: Mapping[str, object], window: object) -> Iterator[tuple[str, str]]:

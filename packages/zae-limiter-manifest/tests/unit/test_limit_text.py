@@ -102,5 +102,5 @@ def test_the_schema_admits_every_text() -> None:
         plain = {"namespace": "a", "system": {"limits": {"rpm": text}}}
         assert LimitsManifest.from_dict(plain)
         validator.validate(plain)
-    for text in ("", "100", "burst 5", "5 concurrent"):
+    for text in ("", "100", "burst 5", "5 parallel"):
         assert not validator.is_valid({"namespace": "a", "system": {"limits": {"rpm": text}}})

@@ -100,7 +100,7 @@ def test_the_schema_has_their_keys() -> None:
     _, whole = json_schema()["$defs"]["LimitDecl"]["anyOf"]
     properties = whole["properties"]
     assert {"kind", "window", "timezone", "starts_on"} <= properties.keys()
-    assert properties["kind"]["enum"] == ["token_bucket", "calendar", "total"]
+    assert properties["kind"]["enum"] == ["token_bucket", "calendar", "total", "concurrent"]
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def _given(limit: LimitDecl) -> tuple[int, str]:
     if not limit.capacity:
         return 0, "at all"
     if not _fits_in_a_day(limit):
-        return limit.capacity, "in all" if limit.kind == "total" else "in each window"
+        return limit.capacity, "in all" if limit.kind in ("total", "concurrent") else "in each window"
     if _is_hourly(limit):
         return limit.refill_amount * HOUR // _seconds(limit), "an hour"
     return limit.refill_amount * DAY // _seconds(limit), "in 24 h"

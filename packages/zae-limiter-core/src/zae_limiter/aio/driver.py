@@ -32,7 +32,7 @@ from ..runtime.jitter import jittered
 from ..runtime.tasks import background_task, discard, running_loop
 from .guarded_store import GuardedStore
 from .reminders import Reminders
-from .waiters import log_losses, settle, wake_up
+from .waiters import log_losses, settle, sleep, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Driver:
             while True:
                 try:
                     if isinstance(step, Wait):
-                        await self._wait(step.seconds)
+                        await self._wait(step)
                         answer, until = None, _after(budget)
                     elif until is None:
                         answer = await self._perform(step, waiters)
@@ -168,9 +168,9 @@ class Driver:
                 raise
             raise BudgetSpent from error
 
-    async def _wait(self, seconds: float) -> None:
+    async def _wait(self, step: Wait) -> None:
         """Wait outside the budget of a run. Raises ``RepositoryClosedError``."""
-        await self._sleep(seconds)
+        await sleep(step, self._sleep)
         self._enter_loop()
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ..flows.bucket_queue import Waiter, fail, loss
+from ..flows.steps import Sleeper, Wait
 from ..operations.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,22 @@ def log_losses(batch: Sequence[Waiter]) -> None:
             log.warning(lost)
 
 
-def wake_up(batch: Sequence[Waiter]) -> None:
+async def sleep(step: Wait, sleep_async: Callable[[float], Awaitable[None]]) -> None:
+    """Sleep as long as the step says, or until its sleeper is woken."""
+    if step.sleeper is None:
+        return await sleep_async(step.seconds)
+    woken = asyncio.get_running_loop().create_future()
+    sleeping = asyncio.ensure_future(sleep_async(step.seconds))
+    step.sleeper.waker = woken
+    try:
+        await asyncio.wait((sleeping, woken), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        step.sleeper.waker = None
+        sleeping.cancel()
+    return None
+
+
+def wake_up(batch: Sequence[Sleeper]) -> None:
     """Wake the callers that wait for these waiters."""
     for waiter in batch:
         waker: asyncio.Future[None] | None = waiter.waker

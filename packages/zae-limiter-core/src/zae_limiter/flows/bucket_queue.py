@@ -11,6 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import NOTHING, sums
 from ..schema.items import BucketState
 from ..values.resolution import Config
+from .held_slots import Freeing, HeldSlots, SlotChange, SlotHold
 from .hold import Hold, Purpose
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
@@ -76,7 +77,8 @@ class BucketRequest(Waiter):
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
     ``insists``: its limits were read again more than once, so that it goes by the bucket's if these are newer still.
-    ``elsewhere``: after the run, the amounts that go back to shards split off since.
+    ``elsewhere``: after the run, the amounts that go back to shards split off since. ``frees``: slots that come back,
+    of which a run finds ``freed`` and ``slot_changes``. ``keeps_count``: they still count as consumed.
     """
 
     returned = False
@@ -86,6 +88,11 @@ class BucketRequest(Waiter):
     count_only: Mapping[str, int] = NOTHING
     shadows = 0
     elsewhere: "Sequence[ShardReturn]" = ()
+    frees: Sequence[Freeing] = ()
+    freed: Mapping[str, int] = NOTHING
+    slot_changes: Mapping[str, SlotChange] = NOTHING
+    keeps_count = False
+    _holds: Sequence[SlotHold] | None = None
 
     def __init__(
         self,
@@ -151,16 +158,31 @@ class BucketRequest(Waiter):
     def give_back(self, *, events: int) -> "BucketRequest":
         """Return the request that gives back the amounts taken, and mark this one as returned."""
         self.returned = True
-        given = {name: amount for name, amount in self.taken.items() if amount}
+        holds = {hold.limit: hold for hold in self.holds}
+        given = {name: amount for name, amount in self.taken.items() if amount and name not in holds}
         back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
         if not_taken := self.not_taken:
             back.count_only = {name: -amount for name, amount in not_taken.items()}
             back.shadows = -1 if events else 0
+        if holds:
+            back.frees = [Freeing(hold, hold.milli) for hold in holds.values()]
         return back
+
+    @property
+    def holds(self) -> Sequence[SlotHold]:
+        """The slots that it took, if it was admitted; empty for limits without slots."""
+        state = None if self.outcome is None else self.outcome.state
+        if state is None or not state.slots:
+            return ()
+        if self._holds is None:
+            taken = {name: amount for name, amount in self.taken.items() if amount and name in state.slots}
+            slots = ((name, state.shard_limits[name].slots) for name in taken)
+            self._holds = [SlotHold(name, taken[name], each) for name, each in slots if each is not None]
+        return self._holds
 
     def is_served_by_hold(self) -> bool:
         hold = self.queue.hold
-        if hold is None or self.turn or self.shadows or self.count_only:
+        if hold is None or self.turn or self.shadows or self.count_only or self.frees:
             return False
         if self.config is not None and self.config.limits != hold.limits:
             return False
@@ -178,6 +200,7 @@ class BucketRequest(Waiter):
         given = sums(self.given, other.given)
         both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
         both.count_only, both.shadows = sums(self.count_only, other.count_only), self.shadows + other.shadows
+        both.frees = (*self.frees, *other.frees)
         return both
 
     @property
@@ -210,7 +233,7 @@ class BucketRequest(Waiter):
     @property
     def corrected(self) -> set[str]:
         """The limits of its corrections."""
-        return {*self.given, *self.unchecked, *self.count_only}
+        return {*self.given, *self.unchecked, *self.count_only, *(each.hold.limit for each in self.frees)}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
@@ -236,6 +259,19 @@ class Renewal(BucketRequest):
     def droppable(self) -> bool:  # type: ignore[override]
         """Whether it may leave the queue: what only takes tokens may."""
         return self.renews
+
+
+class SlotRenewal(BucketRequest):
+    """A request that renews the slots which this process holds: ``moves``."""
+
+    def __init__(self, queue: "BucketQueue", config: Config | None, held: HeldSlots) -> None:
+        super().__init__(queue, config=config)
+        self.held = held
+        self.moves: list[tuple[SlotHold, int]] = []
+
+    @property
+    def corrected(self) -> set[str]:
+        return {hold.limit for hold in self.held.holds()}
 
 
 class ShardReturn(NamedTuple):

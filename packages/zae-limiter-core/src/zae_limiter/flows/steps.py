@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from ..operations.errors import StoreError
 from ..operations.values import Operation
@@ -12,6 +12,12 @@ from .bucket_queue import Waiter
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class Sleeper(Protocol):
+    """Whom a driver can wake, by its ``waker``."""
+
+    waker: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +29,13 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for ``seconds``, holding nothing; the run's time budget restarts afterwards. Answer: ``None``."""
+    """Wait for ``seconds``, holding nothing; the run's time budget restarts afterwards. Answer: ``None``.
+
+    ``sleeper``: who waits, if a ``Wake`` may end it sooner.
+    """
 
     seconds: float
+    sleeper: Sleeper | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +73,9 @@ class DroppedRows(Log):
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Wake the callers of these settled waiters while the run goes on. Answer: ``None``."""
+    """Wake the callers of these settled waiters, and these sleepers, while the run goes on. Answer: ``None``."""
 
-    waiters: Sequence[Waiter]
+    waiters: Sequence[Sleeper]
 
 
 class Settled(NamedTuple):

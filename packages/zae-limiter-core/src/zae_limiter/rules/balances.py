@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ..values.limits import Limit
 from .registry import rule_of
 from .rule import Rule
+from .slots import Lost, Slots
 
 
 def share(whole: int, shard: int, shards: int) -> int:
@@ -21,12 +22,20 @@ def share(whole: int, shard: int, shards: int) -> int:
     return (whole + shard) // shards
 
 
+def limit_share(limit: Limit, whole: int, shard: int, shards: int) -> int:
+    """Return the share that a shard has of the ``whole`` of a limit. Slots are not divided: shard 0 has them all."""
+    if limit.has_slots:
+        return 0 if shard else whole
+    return share(whole, shard, shards)
+
+
 @dataclass(frozen=True, slots=True)
 class ShardLimit:
     """One limit on one shard of a bucket, with the anchor of its balance.
 
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit. ``mark`` is what the
-    whole limit had minted up to the anchor, if whoever set it stored that.
+    whole limit had minted up to the anchor, if whoever set it stored that. ``slots`` are those of a limit that has
+    some: their balance is of now, whatever the anchor.
     """
 
     limit: Limit
@@ -34,13 +43,19 @@ class ShardLimit:
     shard: int = 0
     shards: int = 1
     mark: int | None = None
+    slots: Slots | None = None
     rule: Rule = field(init=False, repr=False, compare=False)
     ceiling_milli: int = field(init=False)
     minted_at_anchor: int = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rule", rule_of(self.limit))
-        object.__setattr__(self, "ceiling_milli", share(self.limit.ceiling_milli, self.shard, self.shards))
+        rule = rule_of(self.limit) if self.slots is None else Lost(self.slots, self.shards)
+        object.__setattr__(self, "rule", rule)
+        ceiling = limit_share(self.limit, self.limit.ceiling_milli, self.shard, self.shards)
+        object.__setattr__(self, "ceiling_milli", ceiling)
+        if self.slots is not None:
+            object.__setattr__(self, "minted_at_anchor", 0)
+            return
         whole = self.rule.minted(self.anchor_ms) if self.mark is None else self.mark
         object.__setattr__(self, "minted_at_anchor", share(whole, self.shard, self.shards))
 
@@ -51,6 +66,10 @@ class ShardLimit:
     def minted_since_anchor(self, now_ms: int) -> int:
         """Return the millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
         return (self.rule.minted(now_ms) + self.shard) // self.shards - self.minted_at_anchor
+
+    def moved_by_anchor(self, at_ms: int) -> int:
+        """Return what the balance changes by if ``at_ms`` becomes the anchor: slots do not depend on it."""
+        return 0 if self.slots is not None else self.minted_since_anchor(at_ms)
 
 
 def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:

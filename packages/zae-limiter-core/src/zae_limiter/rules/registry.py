@@ -6,6 +6,7 @@ from typing import Final
 from ..values.limits import MILLI, Kind, Limit
 from .calendar import calendar_of
 from .rule import FOREVER_MS, Rule
+from .slots import Concurrent
 from .token_bucket import TokenBucket
 from .total import Total
 
@@ -13,6 +14,7 @@ RULES: Final[dict[Kind, Callable[[Limit], Rule]]] = {
     "token_bucket": lambda limit: TokenBucket(limit.refill_amount, limit.refill_period),
     "calendar": lambda limit: calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on),
     "total": lambda _: Total(),
+    "concurrent": lambda limit: Concurrent(limit.expires),
 }
 
 

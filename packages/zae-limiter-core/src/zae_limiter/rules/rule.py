@@ -1,6 +1,6 @@
 """What every rule answers, and the instant that never comes."""
 
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 FOREVER_MS: Final = 1 << 200
 """The instant, in epoch milliseconds, at which what never comes is reached; as a time, longer than any other."""
@@ -13,6 +13,9 @@ class Rule(Protocol):
     """
 
     __slots__ = ()
+
+    ask_again_ms: ClassVar[int] = FOREVER_MS
+    """The longest time that a refused caller is told to wait."""
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``, which never fall."""

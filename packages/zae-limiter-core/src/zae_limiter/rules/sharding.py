@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..values.limits import MILLI, Limit
-from .balances import ShardLimit, reached_at, refill_bucket, share
+from .balances import ShardLimit, limit_share, reached_at, refill_bucket
 from .rule import FOREVER_MS
 
 NEVER: Final = math.inf
@@ -61,7 +61,8 @@ class Halves(NamedTuple):
 def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int) -> Halves:
     """Return the tokens of one limit at a split at ``at_ms``; the new half gets at most its ceiling."""
     available = refill_bucket(shard_limit, tokens_milli, at_ms)
-    most = share(shard_limit.limit.ceiling_milli, shard_limit.shard + shard_limit.shards, 2 * shard_limit.shards)
+    limit, other = shard_limit.limit, shard_limit.shard + shard_limit.shards
+    most = limit_share(limit, limit.ceiling_milli, other, 2 * shard_limit.shards)
     if available >= shard_limit.ceiling_milli:
         return Halves(available, most, full=True)
     if available < 0:
@@ -84,7 +85,7 @@ def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part
 
 def new_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
     """Return a limit on a shard of a new bucket, as of ``at_ms``: at its ceiling, unless its kind begins with less."""
-    return Part(ShardLimit(limit, at_ms, shard, shards), share(limit.initial_milli, shard, shards))
+    return Part(ShardLimit(limit, at_ms, shard, shards), limit_share(limit, limit.initial_milli, shard, shards))
 
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
@@ -131,6 +132,9 @@ def _seconds_until(parts: Sequence[Part], wanted_milli: int, now_ms: int, holds:
     """Return the seconds to the first millisecond at which the shards have what is wanted; ``holds`` tests an
     instant.
     """
+    most_ms = parts[0].shard_limit.rule.ask_again_ms
+    if most_ms < FOREVER_MS:
+        return most_ms / 1000
     if len(parts) == 1:
         enough = reached_at(*parts[0], wanted_milli)
         return NEVER if enough >= FOREVER_MS else (enough - now_ms) / 1000

@@ -123,6 +123,10 @@ LimitField = Literal[
     "tokens",
     "consumed",
     "minted",
+    "epoch",
+    "epoch_began",
+    "held_even",
+    "held_odd",
     "capacity",
     "burst",
     "refill_amount",
@@ -134,12 +138,17 @@ LimitField = Literal[
     "timezone",
     "starts_on",
     "weights",
+    "expires",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
     "consumed": "tc",
     "minted": "mt",
+    "epoch": "ep",
+    "epoch_began": "eb",
+    "held_even": "he",
+    "held_odd": "ho",
     "capacity": "cp",
     "burst": "bx",
     "refill_amount": "ra",
@@ -151,9 +160,13 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "timezone": "tz",
     "starts_on": "so",
     "weights": "wt",
+    "expires": "ex",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
-_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed", "minted"))  # the fields of a bucket beside the rule
+_OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
+_OF_STATE: Final = frozenset[LimitField](
+    ("tokens", "consumed", "minted", *_OF_SLOTS)
+)  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
 _OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead", "weights"))  # the fields of a config that no bucket has
 
@@ -162,11 +175,17 @@ class BucketAttributes(NamedTuple):
     """The attributes of one limit in a bucket item: amounts in millitokens, the period in milliseconds.
 
     ``minted`` is what the whole limit had minted up to the anchor, by the time zones of the process that set it.
+    Concurrent slots have the number of their ``epoch``, the instant at which it began, and the slots that are held in
+    even and in odd epochs.
     """
 
     tokens: str
     consumed: str
     minted: str
+    epoch: str
+    epoch_began: str
+    held_even: str
+    held_odd: str
     capacity: str
     burst: str
     refill_amount: str
@@ -175,11 +194,17 @@ class BucketAttributes(NamedTuple):
     window: str
     timezone: str
     starts_on: str
+    expires: str
+
+    @property
+    def slots(self) -> Sequence[str]:
+        """The attributes of concurrent slots beside their tokens."""
+        return self[3:7]
 
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[3:]
+        return self[7:]
 
 
 class LimitAttributes(NamedTuple):
@@ -198,6 +223,7 @@ class LimitAttributes(NamedTuple):
     timezone: str
     starts_on: str
     weights: str
+    expires: str
 
 
 class LimitAttribute(NamedTuple):

@@ -1,15 +1,16 @@
 """The item of a bucket shard: made of values, and read back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum, inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from ..rules.balances import ShardLimit, reached_at, refill_bucket
+from ..rules.balances import ShardLimit, limit_share, reached_at, refill_bucket
 from ..rules.registry import rule_of
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
+from ..rules.slots import Slots
 from ..values.limits import MILLI, Limit
 from . import keys
 from .attributes import (
@@ -62,14 +63,16 @@ class BucketState(NamedTuple):
     """A bucket item as it was seen, and its shape: rule, ceiling and attributes of each limit.
 
     ``fill_ms``: the time in which the slowest limit fills from empty. ``numbers`` picks those of an item that change.
+    ``slots`` names the limits that have slots, whose ``ShardLimit`` is of this item alone.
     """
 
     item: Item
-    shard_limits: Mapping[str, ShardLimit]
+    shard_limits: dict[str, ShardLimit]
     ceilings: Mapping[str, int]
     limit_states: tuple[LimitState, ...]
     fill_ms: int
     numbers: Callable[[Item], tuple[int, ...]]
+    slots: frozenset[str] = frozenset()
 
     @property
     def id(self) -> "BucketId":
@@ -102,7 +105,8 @@ class BucketState(NamedTuple):
         """
         if not self.is_ahead(now_ms):
             return self
-        forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in self.limit_states}
+        rest = (each for each in self.limit_states if each.name not in self.slots)
+        forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in rest}
         anchored = anchor_attributes(self.limits, now_ms)
         return read_bucket({**self.item, **forgotten, **anchored})
 
@@ -152,11 +156,13 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
-            old, shard_limits, ceilings, limit_states, fill_ms, numbers = before
+            old, shard_limits, ceilings, limit_states, fill_ms, numbers, slots = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
                 if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
                     raise ValueError("its numbers have no sum")
-                return BucketState(item, shard_limits, ceilings, limit_states, fill_ms, numbers)
+                if slots:
+                    shard_limits = shard_limits | {name: _with_slots(shard_limits[name], item) for name in slots}
+                return BucketState(item, shard_limits, ceilings, limit_states, fill_ms, numbers, slots)
         return _read_anew(item)
     except UNREADABLE as error:
         raise unreadable(item, error) from error
@@ -168,8 +174,18 @@ def _read_anew(item: Item) -> BucketState:
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
     fill_ms = max((each.rule.longest_ms(each.ceiling_milli) for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
-    changing = (attribute for each in states for attribute in (each.tokens, each.consumed))
-    return BucketState(item, shard_limits, ceilings, states, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
+    slots = frozenset(name for name, each in shard_limits.items() if each.slots is not None)
+    changing = [attribute for each in states for attribute in (each.tokens, each.consumed)]
+    changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
+    numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)
+    return BucketState(item, shard_limits, ceilings, states, fill_ms, numbers, slots)
+
+
+def _with_slots(shard_limit: ShardLimit, item: Item) -> ShardLimit:
+    """Return the limit of an item that has slots, with the slots as they are held now."""
+    limit = shard_limit.limit
+    epoch, began_ms, even, odd = (number(item, attribute) for attribute in bucket_attributes(limit.name).slots)
+    return replace(shard_limit, slots=Slots(epoch, began_ms, even, odd, limit.expires * MILLI))
 
 
 def _check(item: Item) -> None:
@@ -210,12 +226,13 @@ def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     """Return the ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
     rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in _limits(item))
-    return {
+    found = {
         rule.name: ShardLimit(
             rule, item[ANCHOR], shard, item[SHARD_COUNT], item.get(bucket_attributes(rule.name).minted)
         )
         for rule in rules
     }
+    return {name: _with_slots(each, item) if each.limit.has_slots else each for name, each in found.items()}
 
 
 def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:
@@ -266,9 +283,18 @@ def bucket_item(
     for limit, tokens, consumed in balances:
         at = bucket_attributes(limit.name)
         item |= {at.tokens: tokens, at.consumed: consumed, **rule_attributes(limit)}
+        if limit.has_slots:
+            held = limit_share(limit, limit.ceiling_milli, bucket.shard, shard_count) - tokens
+            item |= slot_attributes(limit, anchor_ms, held)
     if expires_at is not None:
         item[TTL] = expires_at
     return item
+
+
+def slot_attributes(limit: Limit, now_ms: int, held: int) -> Item:
+    """Return the attributes of slots in a new bucket, or of a limit that is new to it: its first epoch begins."""
+    even, odd = (0, held) if now_ms % 2 else (held, 0)
+    return dict(zip(bucket_attributes(limit.name).slots, (now_ms, now_ms, even, odd), strict=True))
 
 
 def rule_attributes(limit: Limit) -> Item:

@@ -29,6 +29,7 @@ from ..flows.steps import (
     Remind,
     Settled,
     Sleep,
+    Sleeper,
     Step,
     Wait,
     Wake,
@@ -42,7 +43,7 @@ from ..runtime.jitter import jittered
 from ..runtime.reminders import Reminders
 from .flow_run import FlowRun
 from .guarded_store import THREAD_NAME, GuardedStore
-from .waiters import settle, wake_up
+from .waiters import settle, sleep, wake_up
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -153,7 +154,7 @@ class SyncDriver:
         if isinstance(step, Enqueue):
             return self._settle_one(step.waiter, run)
         if isinstance(step, Wait):
-            return self._begin_after(step.seconds, run)
+            return self._begin_after(step, run)
         if isinstance(step, Operation):
             return self._ask(step, run)
         if isinstance(step, Sleep):
@@ -188,9 +189,9 @@ class SyncDriver:
         if run.is_over:
             raise BudgetSpent
 
-    def _begin_after(self, seconds: float, run: FlowRun) -> None:
+    def _begin_after(self, step: Wait, run: FlowRun) -> None:
         """Wait outside the budget of the run. Raises ``RepositoryClosedError``."""
-        self._sleep(seconds)
+        sleep(step, self._sleep, self._lock)
         if self._closed:
             raise RepositoryClosedError
         run.begin_again()
@@ -374,7 +375,7 @@ class SyncDriver:
             unwanted = [waiter for waiter in batch if waiter.unwanted]
         self._unwind(unwanted, [])
 
-    def _wake(self, waiters: Sequence[Waiter]) -> None:
+    def _wake(self, waiters: Sequence[Sleeper]) -> None:
         with self._lock:
             wake_up(waiters)
 

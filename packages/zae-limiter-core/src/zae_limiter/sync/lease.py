@@ -23,6 +23,7 @@ from ..flows.acquire.lease import (
     would_exceed,
 )
 from ..flows.acquire.requests import AcquireRequest
+from ..flows.acquire.slots import free, lost_slots
 from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState
@@ -75,8 +76,9 @@ class SyncLease:
         adjust(self._grant, "adjust", amounts)
 
     def release(self, /, **amounts: int) -> None:
-        """Give tokens back at the end of the block. Raises the errors of ``adjust``."""
-        release(self._grant, amounts)
+        """Give tokens back at the end of the block; free slots at once. Raises the errors of ``adjust``."""
+        if slots := release(self._grant, amounts):
+            self._run(free(slots))
 
     def settle(self, usage: TokenUsage | None = None, /, **amounts: int) -> None:
         """Set what was really used; the end of the block writes the difference.
@@ -128,6 +130,14 @@ class SyncLease:
         return self._grant.waited
 
     @property
+    def lost_slots(self) -> tuple[str, ...]:
+        """The limits of which the lease has lost slots, because this process could not renew them in time.
+
+        Others may have them by now, beside the block that goes on.
+        """
+        return lost_slots(self._grant, self._namespace_state.now())
+
+    @property
     def degraded(self) -> bool:
         """Whether the store was unavailable, so that this call is not counted, or later by ``share``."""
         return self._grant.unavailable is not None
@@ -172,17 +182,17 @@ class SyncLease:
             return  # a forked child has its parent's block, but not the tokens
         if error is not None and grant.rollback:
             self._roll_back(grant)
-        elif grant.corrections:
+        elif grant.corrections or grant.has_slots:
             self._correct(grant, error)
 
     def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
             self._run(correct(self._namespace_state, grant))
         except InfrastructureError as problem:
-            if error is None:
+            if error is None and grant.corrections:
                 raise
             grant.lost = problem
-            log.warning("corrections were not written; the block's own error goes on", exc_info=True)
+            log.warning("the end of a block was not written: slots come back when they expire", exc_info=True)
 
     def _roll_back(self, grant: Grant) -> None:
         try:

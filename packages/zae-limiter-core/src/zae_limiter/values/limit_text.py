@@ -7,7 +7,7 @@ A text is a rate, then words, each once, in any order:
 The rate is what comes back: an amount of tokens in a period. The capacity is that amount unless the text has another,
 the burst is the capacity. So every token bucket has a text, and only one that `write_limit` gives.
 Core and manifest know nothing of each other, so both have this file, byte for byte: edit both. Another kind of limit
-(a calendar window, a number of concurrent calls) adds its own text to `read_limit` and `write_limit`.
+(a calendar window) adds its own text to `read_limit` and `write_limit`.
 """
 
 import re
@@ -16,13 +16,15 @@ from typing import Any, Final, TypeAlias
 
 EXAMPLES: Final = ["100/min", "10k/min burst 20k", "1_000/day"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
-PATTERN: Final = r"^\s*[0-9][^\s/]*\s*/\s*[0-9]*[A-Za-z]"
+PATTERN: Final = r"^\s*[0-9][^\s/]*(\s*/\s*[0-9]*[A-Za-z]|\s+concurrent(\s|$))"
 """What every text begins with, as a regular expression of JSON Schema."""
 
 Fields: TypeAlias = dict[str, Any]
 
 _LONGEST: Final = 200
+_EXPIRES: Final = 60  # seconds of slots, unless the text says otherwise
 _LIMIT: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)((?:\s+[^\s/]+)*)")
+_SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent((?:\s+[^\s/]+)*)")
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kKMG]?)")
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
@@ -49,16 +51,24 @@ def read_limit(text: str) -> Fields:
     """Return the fields of a limit that its text gives; those that it leaves out have the defaults of a limit.
 
     `capacity`, `refill_amount` and `refill_period` (seconds) are always there, `burst`, `ahead` (seconds) and `shadow`
-    where the text has them. Raises `ValueError`, whose message says what is wrong, and gives examples.
+    where the text has them. Slots have `capacity`, `kind`, and `expires` (seconds) and `shadow` where the text has
+    them. Raises `ValueError`, whose message says what is wrong, and gives examples.
     """
     try:
         if len(text) > _LONGEST:
             raise ValueError(f"a limit has at most {_LONGEST} characters")
+        if slots := _SLOTS.fullmatch(text.strip()):
+            words = _read_words(slots[2], _OF_SLOTS)
+            return {"capacity": _read_amount(slots[1]), "kind": "concurrent", **words}
         found = _LIMIT.fullmatch(text.strip())
         if found is None:
-            raise ValueError("a limit begins with an amount and a period")
+            raise ValueError("a limit begins with an amount and a period, or is an amount that is concurrent")
         amount = _read_amount(found[1])
-        fields = {"refill_amount": amount or 1, "refill_period": _read_period(found[2]), **_read_words(found[3])}
+        fields = {
+            "refill_amount": amount or 1,
+            "refill_period": _read_period(found[2]),
+            **_read_words(found[3], _VALUES),
+        }
         if amount == 0 and fields.get("capacity"):
             raise ValueError("0 tokens come back, which blocks: leave the capacity out")
     except ValueError as error:
@@ -69,6 +79,10 @@ def read_limit(text: str) -> Fields:
 def write_limit(fields: Mapping[str, Any]) -> str:
     """Return the text of a limit with all these fields, such that `read_limit` gives a limit that is equal to it."""
     capacity, amount = fields["capacity"], fields["refill_amount"]
+    if fields.get("kind") == "concurrent":
+        words = [write_amount(capacity), "concurrent"]
+        words += [] if fields["expires"] == _EXPIRES else [f"expires {fields['expires']}s"]
+        return " ".join([*words, "shadow"] if fields["shadow"] else words)
     blocks = capacity == 0 and amount == 1
     words = [write_rate(0 if blocks else amount, fields["refill_period"])]
     if capacity != amount and not blocks:
@@ -106,7 +120,7 @@ def write_time(seconds: float) -> str:
     return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
 
 
-def _read_words(text: str) -> Fields:
+def _read_words(text: str, values: "_Words") -> Fields:
     fields: Fields = {}
     words = iter(text.split())
     for word in words:
@@ -114,13 +128,13 @@ def _read_words(text: str) -> Fields:
             raise ValueError(f"it has `{word}` twice")
         if word == "shadow":
             fields[word] = True
-        elif word in _VALUES:
+        elif word in values:
             value = next(words, None)
             if value is None:
-                raise ValueError(f"`{word}` needs a value, such as {_VALUES[word][1]}")
-            fields[word] = _VALUES[word][0](value)
+                raise ValueError(f"`{word}` needs a value, such as {values[word][1]}")
+            fields[word] = values[word][0](value)
         else:
-            raise ValueError(f"`{word}` is no word of a limit: there are {', '.join(_VALUES)} and shadow")
+            raise ValueError(f"`{word}` is no word of a limit: there are {', '.join(values)} and shadow")
     return fields
 
 
@@ -157,8 +171,11 @@ def _read_time(text: str) -> float:
     return milliseconds / 1000 if found[3] == "s" else int(found[1]) / 1000
 
 
-_VALUES: Final[Mapping[str, tuple[Callable[[str], int | float], str]]] = {
+_Words: TypeAlias = Mapping[str, tuple[Callable[[str], int | float], str]]
+
+_VALUES: Final[_Words] = {
     "capacity": (_read_amount, "capacity 1k"),
     "burst": (_read_amount, "burst 20k"),
     "ahead": (_read_time, "ahead 1s"),
 }
+_OF_SLOTS: Final[_Words] = {"expires": (_read_period, "expires 60s")}

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Generic, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, get_args
 
-from ..exceptions import InfrastructureError, ValidationError
+from ..exceptions import ValidationError
 from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import NamedLimits
 from .naming import check_limit_name
+from .slots import EXPIRES, check_slots
 from .token_usage import TokenUsage
 from .weights import NO_WEIGHTS, Weights
 from .windows import UTC, check_window
@@ -19,14 +20,13 @@ MAX_AHEAD: Final = 3600
 REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
-P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
-
 OnUnavailable = Literal["block", "allow", "share"]
-Kind = Literal["token_bucket", "calendar", "total"]  # how tokens come back: ``rules`` has one for each
+Kind = Literal["token_bucket", "calendar", "total", "concurrent"]  # how tokens come back: ``rules`` has one for each
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
+_NO_RATE: Final = ("calendar", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
     "kind": "token_bucket",
     "ahead": 0.0,
@@ -34,6 +34,7 @@ _SELDOM: Final[Mapping[str, object]] = {
     "timezone": UTC,
     "starts_on": 1,
     "weights": NO_WEIGHTS,
+    "expires": 0,
 }
 
 
@@ -73,6 +74,8 @@ class Limit(NamedLimits):
     weights: Mapping[str, float] = field(default=NO_WEIGHTS, hash=False)  # limits are hashed often
     """How many tokens of the limit a token of each kind counts for (``TokenUsage``); empty for a limit that
     ``lease.settle(usage)`` leaves alone."""
+    expires: int = 0
+    """Of concurrent slots: whole seconds after which the slot of a lost holder is on its way back."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -95,7 +98,7 @@ class Limit(NamedLimits):
             self._check_ahead()
         if self.weights is not NO_WEIGHTS:
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
-        if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1):
+        if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on, self.expires) != ("", UTC, 1, 0):
             self._check_kind()
 
     def _check_kind(self) -> None:
@@ -108,12 +111,15 @@ class Limit(NamedLimits):
                         f"belongs to a calendar limit, this is a {self.kind}: add kind='calendar', or leave it out"
                     )
                     raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
-        if self.kind in ("calendar", "total"):
+        if self.kind == "concurrent" and type(self.expires) is int and self.expires == 0:
+            object.__setattr__(self, "expires", EXPIRES)
+        check_slots(self.kind, {each.name: getattr(self, each.name) for each in fields(Limit)})
+        if self.kind in _NO_RATE:
             self._check_no_rate()
 
     def _check_no_rate(self) -> None:
         unused: dict[str, object] = {"refill_period": REFILL_PERIOD, "ahead": 0.0}
-        if self.kind == "total":
+        if self.kind in ("total", "concurrent"):
             unused["refill_amount"] = self.capacity or 1
         for each, default in unused.items():
             if getattr(self, each) != default:
@@ -129,6 +135,11 @@ class Limit(NamedLimits):
             problem = f"takes what comes in that time off the burst, {self.burst}, and has to leave one token: at most "
             most = (self.burst - 1) * self.refill_period * MILLI // self.refill_amount
             raise ValidationError(field, seconds, f"{problem}{most / 1000:g} s, or a larger burst")
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether it bounds what is held at the same time, instead of what is consumed."""
+        return self.kind == "concurrent"
 
     @property
     def blocks(self) -> bool:
@@ -182,6 +193,7 @@ class Limit(NamedLimits):
         timezone: str = UTC,
         starts_on: int = 1,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        expires: int = 0,
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -201,6 +213,7 @@ class Limit(NamedLimits):
             timezone=timezone,
             starts_on=starts_on,
             weights=weights,
+            expires=expires,
         )
 
     @classmethod
@@ -226,7 +239,7 @@ class Limit(NamedLimits):
 
         ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
         """
-        if self.kind != _SELDOM["kind"] or self.weights:
+        if self.kind not in ("token_bucket", "concurrent") or self.weights:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
@@ -237,7 +250,7 @@ class Limit(NamedLimits):
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for ``from_dict``; those seldom used only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
-        if self.kind in ("calendar", "total"):
+        if self.kind in _NO_RATE:
             del plain["refill_period"]
         found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
         return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
@@ -333,15 +346,3 @@ def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> N
         raise ValidationError(field, value, "must be a whole number")
     if not at_least <= value <= at_most:
         raise ValidationError(field, value, f"must be from {at_least} to {at_most}")
-
-
-@dataclass(frozen=True, slots=True)
-class BulkResult(Generic[P]):
-    """The places, as ``(entity_id, resource)``, that were changed as asked, and those that were not, with the
-    reason.
-    """
-
-    done: tuple[P, ...]
-    """The places that are as they were asked to be."""
-    failed: Mapping[P, InfrastructureError] = field(hash=False)
-    """The error of each other place."""

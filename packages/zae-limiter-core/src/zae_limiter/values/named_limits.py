@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ..exceptions import ValidationError
+from .slots import check_expires
 from .weights import NO_WEIGHTS
 from .windows import SECONDS, UTC
 
@@ -32,6 +33,7 @@ class _Custom(Protocol):
         window: str = "",
         timezone: str = UTC,
         starts_on: int = 1,
+        expires: int = 0,
     ) -> "Limit": ...
 
 
@@ -251,6 +253,16 @@ class NamedLimits:
         A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity.
         """
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, kind="total")
+
+    @classmethod
+    def concurrent(cls: type[_Custom], name: str, capacity: int, *, expires: int = 60, shadow: bool = False) -> "Limit":
+        """Return a limit of ``capacity`` slots: an acquire takes some, and the end of its lease frees them.
+
+        A long block renews its slots. Those of a holder that is gone come back between ``expires`` seconds and twice
+        that after it took or renewed them last.
+        """
+        check_expires(name, expires)
+        return cls.custom(name, capacity, shadow=shadow, kind="concurrent", expires=expires)
 
 
 def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:  # noqa: FBT001

@@ -202,6 +202,10 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_tk",
         "b_rpm_tc",
         "b_rpm_mt",
+        "b_rpm_ep",
+        "b_rpm_eb",
+        "b_rpm_he",
+        "b_rpm_ho",
         "b_rpm_cp",
         "b_rpm_bx",
         "b_rpm_ra",
@@ -210,6 +214,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_wn",
         "b_rpm_tz",
         "b_rpm_so",
+        "b_rpm_ex",
     )
     assert attributes.limit_attributes("rpm") == (
         "l_rpm_cp",
@@ -223,6 +228,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_tz",
         "l_rpm_so",
         "l_rpm_wt",
+        "l_rpm_ex",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 

@@ -24,6 +24,7 @@ from .outage import grant_without_store
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest, fit_estimates
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
+from .slots import keep_slots
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
 
@@ -53,16 +54,20 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 else:
                     yield from queue([bucket_request])
                 if bucket_request.admitted:
-                    return Grant(request, claims)
+                    grant = Grant(request, claims)
+                    if bucket_request.holds:
+                        yield from keep_slots(namespace_state, grant, claims)
+                    return grant
                 yield from try_other_shards(namespace_state, claims)
             else:
                 yield from _take_with_others(namespace_state, request, claims)
             if (yield from _conclude(namespace_state, request, claims)):
-                return Grant(request, claims)
+                grant = Grant(request, claims)
+                yield from keep_slots(namespace_state, grant, claims)
+                return grant
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
-        if isinstance(error, BudgetSpent) and _has_answered(request, claims or ()):
-            raise NotYet from error
+        _raise_if_answered(request, claims or (), error)
         return (yield from grant_without_store(namespace_state, request, error, claims or ()))
 
 
@@ -70,11 +75,14 @@ class NotYet(Exception):
     """The store answered, but the attempt of a waiting caller ran out of time: others were before it."""
 
 
-def _has_answered(request: AcquireRequest, claims: Sequence[Claim]) -> bool:
-    """Return whether an answer has shown one of the buckets since the attempt of a caller that may wait began."""
-    return request.since_ms > 0 and any(
-        each.seen_at_ms > request.since_ms for claim in claims for each in (claim.cached, claim.target)
-    )
+def _raise_if_answered(request: AcquireRequest, claims: Sequence[Claim], error: StoreError) -> None:
+    """Raise ``NotYet`` if the time is over, but an answer has shown one of the buckets since the attempt of a caller
+    that may wait began.
+    """
+    if isinstance(error, BudgetSpent) and request.since_ms > 0:
+        seen = (each.seen_at_ms for claim in claims for each in (claim.cached, claim.target))
+        if any(seen_at_ms > request.since_ms for seen_at_ms in seen):
+            raise NotYet from error
 
 
 def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
@@ -153,7 +161,7 @@ def _claim(
     stale: bool = False,
 ) -> Claim:
     config = config_of(request, resolved, namespace_state.now)
-    target = choose_shard(namespace_state, cached)
+    target = choose_shard(namespace_state, cached, request.amounts)
     if config.declared and config.ahead:
         hold_ahead(namespace_state, cached, target)
     claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)

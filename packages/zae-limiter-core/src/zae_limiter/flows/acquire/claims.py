@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
-from ...operations.values import NOTHING
+from ...operations.values import NOTHING, sums
 from ...schema.items import BucketId, BucketState
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
@@ -77,6 +77,15 @@ class Claim:
             bucket_request.outcome.verdict for bucket_request in self.last if bucket_request.outcome is not None
         }
         return "refused" in verdicts and verdicts <= {"refused", "admitted"}
+
+    @property
+    def not_taken(self) -> Mapping[str, int]:
+        """The amounts of shadow limits that were only counted; their corrections are only counted, too."""
+        not_taken: dict[str, int] = {}
+        for bucket_request in self.requests:
+            if bucket_request.admitted:
+                not_taken = sums(not_taken, bucket_request.not_taken)
+        return not_taken
 
     @property
     def is_split(self) -> bool:
@@ -157,8 +166,8 @@ class Grant:
     ``unavailable``: the error that left the amounts ``uncounted``; those of them that this process took from its shares
     are ``shared``. ``waited``: seconds before the tokens were there.
     ``corrections`` wait for the end of the block; ``settled`` names the limits whose real amounts are known; ``lost``:
-    why the end was not written. A change holds the ``lock`` and checks first whether the grant is ``open``: the block
-    may end in another thread.
+    why the end was not written. ``has_slots``: it took slots, which the end frees. A change holds the ``lock`` and
+    checks first whether the grant is ``open``: the block may end in another thread.
     """
 
     open = True
@@ -168,6 +177,7 @@ class Grant:
     uncounted: Mapping[str, int] = NOTHING
     shared: Mapping[str, int] = NOTHING
     settled: frozenset[str] = frozenset()
+    has_slots = False
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request

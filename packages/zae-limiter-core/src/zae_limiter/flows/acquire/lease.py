@@ -1,6 +1,6 @@
 """A lease: consume more in its block; at the end of the block write corrections, or give everything back."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from .counting import count_refusal
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .settling import exceeded, learn, weigh
 from .shard_selection import balance_of, try_other_shards
+from .slots import first_problem, free_at_end, keep_slots, refuse_slots, slot_names, take_back
 from .statuses import Owed, statuses_after
 
 
@@ -55,6 +56,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
 def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
     """Record corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
     milli = checked(grant, field, amounts, signed=True)
+    refuse_slots(grant, field, milli)
     with grant.lock:
         check_open(grant)
         for name, amount in milli.items():
@@ -88,13 +90,20 @@ def would_exceed(
 
 def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
     milli = checked(grant, field, amounts)
+    refuse_slots(grant, field, milli)
     return milli if usage is None else weigh(grant, field, usage, beside=milli) | milli
 
 
-def release(grant: Grant, amounts: Mapping[str, int]) -> None:
-    """Record a give-back for the end of the block. Raises the errors of ``adjust``."""
-    checked(grant, "release", amounts)
-    adjust(grant, "release", {name: -amount for name, amount in amounts.items()})
+def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
+    """Record a give-back for the end of the block; return the requests that free slots now. Raises the errors of
+    ``adjust``.
+    """
+    milli = checked(grant, "release", amounts)
+    slots = slot_names(grant, milli)
+    adjust(grant, "release", {name: -amount for name, amount in amounts.items() if name not in slots})
+    with grant.lock:
+        check_open(grant)
+        return take_back(grant, {name: milli[name] for name in slots})
 
 
 def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
@@ -131,6 +140,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
         yield from try_other_shards(namespace_state, more)
         bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
         if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
+            yield from keep_slots(namespace_state, grant, more)
             return None
         yield from give_back_all(bucket_requests, uncounted=True)
         check_open(grant)
@@ -214,6 +224,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         for claim in grant.claims
         for bucket_request in _corrections(namespace_state, claim, corrections)
     ]
+    made += free_at_end(grant.claims, made, namespace_state.now()) if grant.has_slots else ()
     error: StoreError | None
     try:
         yield from queue([bucket_request for _, bucket_request in made])
@@ -223,7 +234,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
             if not bucket_request.only_returns and _is_outdated(bucket_request)
         ]
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
-        error = _first_error(bucket_request for _, bucket_request in made)
+        error = yield from first_problem([bucket_request for _, bucket_request in made])
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
@@ -258,7 +269,7 @@ def _to_write(grant: Grant) -> dict[str, int]:
 
 def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
     """Return the requests of the corrections, one per shard."""
-    taken, not_taken = _taken(claim), _not_taken(claim)
+    taken, not_taken = _taken(claim), claim.not_taken
     first, counted = next(iter(taken)), dict[str, int]()
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
@@ -284,16 +295,6 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     now, limit = namespace_state.now(), claim.config.by_name[name]
     states = namespace_state.repaired_states(claim.cached, now)
     return bool(states) and balance_of(limit, states, now) <= 0
-
-
-def _not_taken(claim: Claim) -> dict[str, int]:
-    """Return the amounts of shadow limits that were only counted; their corrections are only counted, too."""
-    not_taken: dict[str, int] = {}
-    for bucket_request in claim.requests:
-        if bucket_request.admitted:
-            for name, amount in bucket_request.not_taken.items():
-                not_taken[name] = not_taken.get(name, 0) + amount
-    return not_taken
 
 
 def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
@@ -343,8 +344,3 @@ def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
             before = taken.get(place, {})
             taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.taken.items()}}
     return taken or {_Place(claim.target.queue, 0): {}}
-
-
-def _first_error(bucket_requests: Iterable[BucketRequest]) -> StoreError | None:
-    outcomes = (bucket_request.outcome for bucket_request in bucket_requests)
-    return next((outcome.error for outcome in outcomes if outcome is not None and outcome.error is not None), None)

@@ -197,7 +197,7 @@ def _begin(namespace_state: NamespaceState, claim: Claim, name: str, now_ms: int
     """Return the share of one limit, by the last looks of this process at the shards of the bucket."""
     limit, shards = claim.config.by_name[name], _shards(namespace_state, claim.cached)
     part, tokens = 0, -namespace_state.shares.owed_to(shards, name)
-    for shard in shards:
+    for shard in shards if not limit.has_slots else ():  # nobody counts slots without the store
         if (state := shard.state) is not None and name in state.shard_limits:
             of_shard = shard.part(name, now_ms)
             part += of_shard

@@ -6,6 +6,7 @@
 from collections.abc import Mapping, Sequence
 
 from ...operations.errors import StoreError
+from ...operations.values import NOTHING
 from ...rules.balances import refill_bucket
 from ...rules.sharding import Amounts, allocate, calculate_balance
 from ...schema.items import BucketState
@@ -21,9 +22,13 @@ ELSEWHERE = 2
 ROUNDS = 4
 
 
-def choose_shard(namespace_state: NamespaceState, home: CachedBucket) -> CachedBucket:
-    """Return the shard that an acquire asks first, chosen at random."""
+def choose_shard(
+    namespace_state: NamespaceState, home: CachedBucket, amounts: Mapping[str, int] = NOTHING
+) -> CachedBucket:
+    """Return the shard that an acquire asks first, chosen at random; shard 0 if it needs slots, which are all there."""
     count = home.shard_count
+    if count > 1 and home.state is not None and not home.state.slots.isdisjoint(amounts):
+        return home
     return home if count == 1 else shard_of(namespace_state, home, namespace_state.pick(count))
 
 

@@ -22,6 +22,7 @@ from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
 from ...rules.registry import due_ms, minting_ms
 from ...rules.rule import FOREVER_MS
+from ...rules.slots import ASK_AGAIN_MS
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -118,7 +119,7 @@ def _wait_for_turn(
         pause_ms = min(caller.pause_ms(max(wait_ms, ripens_ms)), left_ms, caller.look_ms)
         caller.turn.due_ms = namespace_state.now() + math.ceil(pause_ms)
         try:
-            yield Wait(pause_ms / 1000)
+            yield Wait(pause_ms / 1000, caller.turn if caller.waits_for_slots else None)
         except BudgetSpent:  # of the attempt before, which was refused at its very end
             raise caller.too_late(refusal, max(wait_ms, A_BIT_MS)) from None
         caller.slept_ms, refused_ms = caller.slept_ms + pause_ms, 0
@@ -146,6 +147,12 @@ class _Caller:
     def joined(self) -> bool:
         """Whether it has a place."""
         return bool(self._lines)
+
+    @property
+    def waits_for_slots(self) -> bool:
+        """Whether it is short of slots, which come back at any time."""
+        limits = {} if self._short is None else self._short.config.by_name
+        return self._short is not None and any(limits[name].has_slots for name in self._short.checked)
 
     @property
     def look_ms(self) -> int:
@@ -276,7 +283,10 @@ class _Caller:
             limit = claim.config.by_name[name]
             needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
             short = needed - count(claim, name, states, now_ms)
-            longest = max(longest, due_ms(limit, short, now_ms))
+            if limit.has_slots and short > 0:  # a release of another process shows when this one asks again
+                longest = max(longest, claim.cached.seen_at_ms + ASK_AGAIN_MS - now_ms)
+            else:
+                longest = max(longest, due_ms(limit, short, now_ms))
         return longest
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:

@@ -27,7 +27,7 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
 def _anchored(state: BucketState, now_ms: int) -> Update:
     draft = UpdateDraft()
     draft.equals[ANCHOR] = state.anchor_ms
-    for name in state.shard_limits:
+    for name in state.shard_limits.keys() - state.slots:
         tokens = bucket_attributes(name).tokens
         if state.tokens_milli(name) > 0:
             draft.take_at_ceiling(tokens, least=0, balance=0)

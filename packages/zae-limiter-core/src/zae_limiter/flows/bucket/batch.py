@@ -18,6 +18,7 @@ from ...schema.attributes import ACQUIRES, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..blocks import Draw
 from ..bucket_queue import BucketRequest
+from ..held_slots import SlotChange
 
 TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 
@@ -28,12 +29,12 @@ class Batch:
     ``refused``: the earlier refusals that its write counts, by attribute. ``tried``: the part of ``unchecked`` that
     shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
     limits would have refused, with what those limits had left. Such an amount is in ``count_only``. ``draw``: what the
-    write does for what this process holds of the bucket.
+    write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held.
     """
 
     __slots__ = (
         *("carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
-        *("shadows", "short", "shadow_short", "tried", "unchecked"),
+        *("shadows", "short", "shadow_short", "slots", "tried", "unchecked"),
     )
 
     def __init__(self, elsewhere: Mapping[str, int] = NOTHING) -> None:
@@ -48,6 +49,7 @@ class Batch:
         self.events = 0
         self.refused: Mapping[str, int] = NOTHING
         self.draw: Draw | None = None
+        self.slots: dict[str, SlotChange] = {}
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
 
@@ -60,6 +62,17 @@ class Batch:
         self.events += request.events
         self.shadows += request.shadows
         self.carried.append(request)
+
+    def change_slots(self, request: BucketRequest) -> None:
+        """Add the slots that a request frees and renews."""
+        _add(self.given, request.freed)
+        if request.keeps_count:
+            _add(self.count_only, request.freed)
+        for name, change in request.slot_changes.items():
+            total = self.slots.setdefault(name, SlotChange())
+            total.moved += change.moved
+            for epoch, freed in change.freed.items():
+                total.freed[epoch] = total.freed.get(epoch, 0) + freed
 
     def attempt(self, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> None:
         """Take the amounts of shadow limits that are there, or on other shards; count the others."""
@@ -120,14 +133,14 @@ class Batch:
 
         What was held ahead comes back under the rule alone by which it was taken.
         """
-        if self.draw is not None and self.draw.back:
+        if (self.draw is not None and self.draw.back) or any(change.moved for change in self.slots.values()):
             return False
         return not self.checked and not self.unchecked and not any(request.is_acquire for request in self.carried)
 
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0; then nothing is written."""
-        if self.draw is not None or any(self.checked.values()):
+        if self.draw is not None or self.slots or any(self.checked.values()):
             return False
         alone = [request.count_only or request.shadow_amounts for request in self.carried]  # their sum may be 0
         return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *alone))
@@ -149,6 +162,8 @@ def fit_batch(
             _add(batch.given, request.given)
             _add(batch.unchecked, request.unchecked)
             _add(batch.count_only, request.count_only)
+            if request.slot_changes:
+                batch.change_slots(request)
     blocked = False
     for request in requests:
         if not (blocked and request.turn) and _fits(request.checked, batch, headroom, ceilings):

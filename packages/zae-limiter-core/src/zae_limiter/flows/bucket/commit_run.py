@@ -5,7 +5,7 @@ This module decides and learns; ``batch`` chooses the requests that fit, ``write
 
 from collections.abc import Mapping, Sequence
 
-from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
+from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
@@ -20,6 +20,7 @@ from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
+from .slots import settle_holds
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WritePlan
 
@@ -34,9 +35,7 @@ class CommitRun:
     config: Config | None = None
     slack: frozenset[str] = frozenset()
     seen = False
-    lost = 0
-    reshapes_lost = 0
-    now_ms = 0
+    lost = reshapes_lost = now_ms = 0
 
     def __init__(
         self, namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
@@ -95,6 +94,7 @@ class CommitRun:
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
         self._settle_outdated()
+        self.settle(settle_holds(self.pending, self.cached.state, self.now_ms), "admitted")
         if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:
@@ -153,8 +153,8 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
-        if decision is not None and isinstance(error, ConditionFailed | NotApplied):
-            put_back(self.namespace_state, self.cached, decision.batch)
+        if decision is not None:
+            put_back(self.namespace_state, self.cached, decision.batch, error)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()

@@ -5,12 +5,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from ...operations.errors import ConditionFailed, NotApplied, StoreError
 from ...values.resolution import Config
 from ..blocks import Shard
 from ..bucket_queue import Renewal
 from ..hold import Purpose
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .batch import Batch
+from .slots import doubted, renewed
 from .write_plans import ConsumeWrite, WritePlan
 
 
@@ -59,13 +61,17 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
 
 
 def drawn(cached: CachedBucket, batch: Batch, now_ms: int) -> None:
-    """Keep what the batch took ahead: its write was applied."""
+    """Keep what the batch took ahead, and the slots that it renewed: its write was applied."""
+    renewed(batch, cached.state)
     if cached.queue.hold is not None:
         cached.queue.hold.written(batch.draw, cached.state, now_ms)
 
 
-def put_back(namespace_state: NamespaceState, cached: CachedBucket, batch: Batch) -> None:
-    """Leave to the next write what this one was to count, which was not applied."""
+def put_back(namespace_state: NamespaceState, cached: CachedBucket, batch: Batch, error: StoreError) -> None:
+    """Leave to the next write what this one was to count, if the error says that it was not applied."""
+    if not isinstance(error, ConditionFailed | NotApplied):
+        doubted(batch)
+        return
     if batch.refused:
         namespace_state.refusals.put_back(cached, batch.refused)
     if batch.draw is not None and cached.queue.hold is not None:

@@ -15,17 +15,21 @@ in their order; ``commit_run`` decides, drivers wait.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from ...operations.errors import StoreError
 from ...operations.values import Item
+from ...values.limits import MILLI
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, Renewal
+from ..bucket_queue import BucketRequest, Outcome, Renewal, SlotRenewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
-from ..steps import Flow, Remind, call
+from ..steps import Flow, Remind, Wake, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
 from .prolonging import prolong
+
+RENEWS_AGAIN: Final = 0.2  # seconds after a renewal that failed
 
 
 def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -33,7 +37,8 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
     state, now_ms = cached.state, namespace_state.now()
     write = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
     if write is None:
-        return (yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS))
+        yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS)
+        return (yield from _follow_slots(namespace_state, cached, requests))
     failure: StoreError | None = None
     try:
         answer: Item = yield write  # as `call` does, without its cost: every warm acquire comes by here
@@ -70,6 +75,21 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     if answered and not run.cached.uncontended:
         yield from prolong(run.namespace_state, run.cached, run.config, run.now_ms)
     yield from _remind(run.namespace_state, run.cached, run.config)
+
+
+def _follow_slots(
+    namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
+) -> Flow[None]:
+    """Wake as many callers that wait for slots as slots came back, in their order, and arrange the next renewal."""
+    freed = sum(sum(request.freed.values()) for request in requests if request.freed and request.admitted)
+    if freed and cached.line:
+        yield Wake(cached.line.sleeping(namespace_state.now(), most=freed // MILLI))
+    for request in requests:
+        if isinstance(request, SlotRenewal):
+            pause = 0.0 if request.admitted else RENEWS_AGAIN
+            seconds = request.held.next(namespace_state.now(), at_least=pause)
+            if seconds is not None:
+                yield Remind(SlotRenewal(cached.queue, request.config, request.held), seconds)
 
 
 def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Flow[None]:

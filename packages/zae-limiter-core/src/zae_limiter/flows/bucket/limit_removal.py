@@ -121,12 +121,12 @@ def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) 
     add, least = {WRITES: ONE_WRITE}, {}
     gone: list[str] = []
     for name, shard_limit in state.shard_limits.items():
-        at, minted = bucket_attributes(name), shard_limit.minted_since_anchor(at_ms)
+        at, moved = bucket_attributes(name), shard_limit.moved_by_anchor(at_ms)
         if name in names:
-            least[at.tokens] = shard_limit.ceiling_milli - minted
+            least[at.tokens] = shard_limit.ceiling_milli - shard_limit.minted_since_anchor(at_ms)
             gone += [attribute for attribute in at if attribute in state.item]
-        elif minted:
-            add[at.tokens] = minted
+        elif moved:
+            add[at.tokens] = moved
     when = Conditions(equals={ANCHOR: state.anchor_ms}, at_least=least)
     kept = (limit for limit in state.limits if limit.name not in names)
     anchored = anchor_attributes(kept, at_ms)

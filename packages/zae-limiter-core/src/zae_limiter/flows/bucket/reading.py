@@ -6,7 +6,7 @@ from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
-from ...rules.balances import refill_bucket, share
+from ...rules.balances import limit_share, refill_bucket
 from ...schema import keys
 from ...schema.attributes import (
     PK,
@@ -167,7 +167,9 @@ class _Sum:
 def _add(sums: dict[str, _Sum], state: BucketState, now_ms: int) -> None:
     for name, shard_limit in state.shard_limits.items():
         total = sums.setdefault(name, _Sum())
-        total.capacity += share(shard_limit.limit.capacity * MILLI, shard_limit.shard, shard_limit.shards)
+        total.capacity += limit_share(
+            shard_limit.limit, shard_limit.limit.capacity * MILLI, shard_limit.shard, shard_limit.shards
+        )
         total.available += balance(state, name, now_ms)
         total.entities += shard_limit.shard == 0
 

@@ -26,7 +26,7 @@ def reanchored(state: BucketState, at_ms: int) -> Update:
     """
     add = {WRITES: ONE_WRITE}
     for name, shard_limit in state.shard_limits.items():
-        add[bucket_attributes(name).tokens] = shard_limit.minted_since_anchor(at_ms)
+        add[bucket_attributes(name).tokens] = shard_limit.moved_by_anchor(at_ms)
     key = Key(state.item[PK], state.item[SK])
     return Update(
         key, add=add, set=anchor_attributes(state.limits, at_ms), when=Conditions(equals={ANCHOR: state.anchor_ms})

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact, Update
-from ...rules.balances import share
+from ...rules.balances import limit_share, share
 from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
@@ -58,7 +58,7 @@ def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int
 
 def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
     """Split a shard that is written too often. After a failure, the next window that shows it tries again."""
-    if cached.state is None or cached.state.shard_count >= MAX_SHARDS:
+    if cached.state is None or cached.state.shard_count >= MAX_SHARDS or cached.state.slots:
         return
     try:
         yield from _split_in_order(namespace_state, cached, cached.state.shard_count)
@@ -124,6 +124,8 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
     states = yield from _read_ancestry(namespace_state, cached)
     home, state = states.get(0), states.get(cached.id.shard)
     if home is None or state is None or state.shard_count >= MAX_SHARDS or among not in {None, state.shard_count}:
+        return 0
+    if home.slots:  # each acquire of a slot writes to shard 0: more shards would not relieve it
         return 0
     written: set[int] = set()
     if state.id.shard and home.shard_count <= state.shard_count:
@@ -200,6 +202,8 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
 def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """Draft the split of one limit of the shard, and return the tokens that the other half begins with."""
     attribute, shard_limit, tokens = bucket_attributes(name).tokens, state.shard_limits[name], state.tokens_milli(name)
+    if shard_limit.limit.has_slots:
+        return 0  # all of them stay on shard 0
     half, minted = halve(shard_limit, tokens, anchor_ms), shard_limit.minted_since_anchor(anchor_ms)
     full = shard_limit.ceiling_milli - minted
     if half.full:
@@ -228,7 +232,10 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
     """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well."""
     count = home.shard_count
-    tokens = {name: share(each.limit.initial_milli, shard, count) for name, each in home.shard_limits.items()}
+    tokens = {
+        name: limit_share(each.limit, each.limit.initial_milli, shard, count)
+        for name, each in home.shard_limits.items()
+    }
     item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
     try:
         yield from call(Put(item, Conditions(absent=(PK,))))

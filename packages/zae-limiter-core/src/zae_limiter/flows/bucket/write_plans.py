@@ -8,15 +8,23 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Get, Put, Update
-from ...rules.balances import ShardLimit, share
+from ...rules.balances import ShardLimit, limit_share
 from ...rules.registry import minting_ms
 from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes
+from ...schema.items import (
+    BucketState,
+    LimitBalance,
+    anchor_attributes,
+    bucket_item,
+    rule_attributes,
+    slot_attributes,
+)
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket
 from .batch import Batch, UpdateDraft
+from .slots import draft_slots
 
 SLACK_DIVISOR = 20
 DEMAND_FOR_ADD = 0.4
@@ -87,7 +95,10 @@ class ConsumeWrite:
         draft.equals[SHARD_COUNT] = self.state.shard_count
         for name in batch.limits():
             at, net = bucket_attributes(name), batch.net(name)
-            draft.count(at.tokens, -net)
+            if name in self.state.slots:
+                draft_slots(draft, self.state.shard_limits[name], batch, self.now_ms)
+            else:
+                draft.count(at.tokens, -net)
             draft.count(at.consumed, net + batch.count_only.get(name, 0))
         draft.count_write(batch)
         return draft.update(self.cached.key)
@@ -96,6 +107,9 @@ class ConsumeWrite:
         """Draft one limit, below its ceiling or at it; leave alone a limit that takes no part."""
         at, net, checked = bucket_attributes(limit), batch.net(limit), batch.checked.get(limit)
         draft.count(at.consumed, net + batch.count_only.get(limit, 0))
+        if limit in self.state.slots:
+            draft_slots(draft, self.state.shard_limits[limit], batch, self.now_ms)
+            return
         if checked is None and limit not in batch.unchecked:
             draft.count(at.tokens, -net)
             return
@@ -153,21 +167,30 @@ class ReshapeWrite:
         self.multiplier = multiplier
         self.config = config
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
-        self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in state.shard_limits.items()}
+        kept = {name: each for name, each in state.shard_limits.items() if not self._becomes_slots(each.limit)}
+        self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in kept.items()}
         new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
-        begun = {name: self._share(config.by_name[name].initial_milli) for name in new}
+        begun = {name: self._share(config.by_name[name], config.by_name[name].initial_milli) for name in new}
         self.headroom = {name: balance.headroom for name, balance in self.anchored.items()} | begun
         self.ceilings = {name: balance.ceiling for name, balance in self.anchored.items()} | new
 
     def _ceiling(self, limit: Limit) -> int:
-        return self._share(limit.ceiling_milli)
+        return self._share(limit, limit.ceiling_milli)
 
-    def _share(self, whole_milli: int) -> int:
-        return share(whole_milli, self.cached.id.shard, self.state.shard_count)
+    def _share(self, limit: Limit, whole_milli: int) -> int:
+        return limit_share(limit, whole_milli, self.cached.id.shard, self.state.shard_count)
+
+    def _becomes_slots(self, limit: Limit) -> bool:
+        """Return whether a limit of the bucket is of another kind, and gets slots: they begin as new."""
+        return not limit.has_slots and self.config.by_name.get(limit.name, limit).has_slots
 
     def _anchored(self, shard_limit: ShardLimit) -> AnchoredBalance:
         name = shard_limit.limit.name
         ruled = self.config.by_name.get(name, shard_limit.limit)
+        if ruled.has_slots:  # all holders keep their slots, whatever their number becomes
+            ceiling = self._ceiling(ruled)
+            gained = shard_limit.minted_since_anchor(self.now_ms) + ceiling - shard_limit.ceiling_milli
+            return AnchoredBalance(self.state.tokens_milli(name), gained, ceiling)
         ceiling = min(shard_limit.ceiling_milli, self._ceiling(ruled))
         return AnchoredBalance(self.state.tokens_milli(name), shard_limit.minted_since_anchor(self.anchor_ms), ceiling)
 
@@ -194,7 +217,11 @@ class ReshapeWrite:
     def _take(self, draft: UpdateDraft, name: str, balance: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
         draft.count(at.consumed, net + batch.count_only.get(name, 0))
-        if balance.headroom < balance.ceiling:
+        ruled = self.config.by_name.get(name)
+        if name in self.state.slots and (ruled is None or ruled.has_slots):
+            old = self.state.shard_limits[name]
+            draft_slots(draft, old, batch, self.now_ms, new=ruled or old.limit)
+        elif balance.headroom < balance.ceiling:
             least = None if checked is None else checked - batch.given.get(name, 0) - balance.minted
             draft.take_below(at.tokens, least=least, most=balance.ceiling - balance.minted, change=balance.minted - net)
         else:
@@ -202,10 +229,16 @@ class ReshapeWrite:
 
     def _rule(self, draft: UpdateDraft, limit: Limit, batch: Batch) -> None:
         at, shard_limit = bucket_attributes(limit.name), self.state.shard_limits.get(limit.name)
+        net = batch.net(limit.name)
         if shard_limit is None:
             draft.absent += (at.tokens,)
-            draft.set[at.tokens] = self.headroom[limit.name] - batch.net(limit.name)
-            draft.set[at.consumed] = batch.net(limit.name) + batch.count_only.get(limit.name, 0)
+            draft.set[at.consumed] = net + batch.count_only.get(limit.name, 0)
+        if limit.name not in self.anchored:
+            draft.set[at.tokens] = self.headroom[limit.name] - net
+            if limit.has_slots:
+                draft.set |= slot_attributes(limit, self.now_ms, net)
+        elif not limit.has_slots and limit.name in self.state.slots:
+            draft.remove += tuple(at.slots)
         if shard_limit is None or shard_limit.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)

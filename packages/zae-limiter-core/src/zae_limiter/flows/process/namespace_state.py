@@ -18,6 +18,7 @@ from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucke
 from ...values.limits import Limit, OnUnavailable
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest
+from ..held_slots import HeldSlots
 from ..hold import Hold
 from .config_cache import ConfigCache
 from .consumption import Consumption, is_void, window_end
@@ -61,7 +62,8 @@ class CachedBucket:
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
     bucket. ``refused_since_ms``: since when the refusals in its last write had been pending. ``first_ms``: since when
-    every answer has shown a bucket; ``window_ends_ms``: the end of the window of ``consumption``.
+    every answer has shown a bucket; ``window_ends_ms``: the end of the window of ``consumption``. ``held_slots``: those
+    that leases of this process hold.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class CachedBucket:
         "creating",
         "first_ms",
         "follows_until_ms",
+        "held_slots",
         "id",
         "key",
         "known",
@@ -98,6 +101,7 @@ class CachedBucket:
         self.seen_at_ms = 0
         self._flow: dict[str, tuple[float, float]] = {}
         self.parent_link: dict[str, Any] = {CASCADE: False}
+        self.held_slots: HeldSlots | None = None
         self.queue: BucketQueue
         self.loading: BucketQueue
         self.line = WaitingLine()

@@ -17,7 +17,8 @@ the pauses of a caller.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from ...runtime import forks
 from ..bucket_queue import BucketRequest
@@ -36,7 +37,7 @@ class Turn:
     ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need.
     """
 
-    __slots__ = ("awake", "due_ms", "number", "parts", "requests")
+    __slots__ = ("awake", "due_ms", "number", "parts", "requests", "waker")
 
     def __init__(self, number: int, now_ms: int) -> None:
         self.number = number
@@ -44,6 +45,7 @@ class Turn:
         self.requests: dict[WaitingLine, Sequence[BucketRequest]] = {}
         self.due_ms = now_ms
         self.parts = 1.0
+        self.waker: Any = None  # of the driver, while the caller may be woken
 
     def wake(self, now_ms: int) -> None:
         """Note that the turn has come: its caller acquires."""
@@ -164,6 +166,11 @@ class WaitingLine:
                 own, other = (bisect_left(places, number, key=_number_of) for number in (turn.number, each.number))
                 return Blocker(None if each.awake else each.due_ms, max(1, own - other))
         return None
+
+    def sleeping(self, now_ms: int, *, most: int) -> list[Turn]:
+        """Return the first ``most`` callers that sleep: what they wait for is there earlier than it was due."""
+        turns = (place.turn for place in self._places(now_ms) if place.turn in self._amounts)
+        return list(islice((turn for turn in turns if not turn.awake), most))
 
     def up_to(self, turn: Turn, now_ms: int) -> dict[str, int]:
         """Return the amounts of this caller and of all before it that are not served. The last seen state has the

@@ -41,7 +41,7 @@ def reset_bucket(namespace_state: NamespaceState, entity_id: str, resource: str,
 
     def writes(states: Sequence[BucketState]) -> Sequence[Write]:
         now = namespace_state.now()
-        full = {name: limit.burst for name, limit in _limits_of(states).items()}
+        full = {name: limit.burst for name, limit in _limits_of(states).items() if not limit.has_slots}
         audit_put = _event(namespace_state, cause, "bucket_reset", states, {"available": full})
         return [*(_filled(state, now) for state in states), audit_put]
 
@@ -63,6 +63,9 @@ def credit_bucket(
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is no limit of the bucket, which has: {', '.join(sorted(limits))}")
         for name in credit:
+            if limits[name].has_slots:
+                problem = "has slots, which come back from their holders: raise its capacity for more of them"
+                raise ValidationError("tokens", name, problem)
             if limits[name].blocks:
                 problem = (
                     "has a capacity of 0 and holds no tokens: raise it, which the next acquire brings to the bucket"
@@ -112,6 +115,8 @@ def _filled(state: BucketState, now_ms: int) -> Update:
     anchor_ms = max(now_ms, state.anchor_ms + 1)
     full = anchor_attributes(state.limits, anchor_ms)
     for name, shard_limit in state.shard_limits.items():  # as new at ``now_ms``, even if the anchor has to be later
+        if shard_limit.limit.has_slots:
+            continue  # they are with their holders, and come back with these
         initial = share(shard_limit.limit.initial_milli, shard_limit.shard, shard_limit.shards)
         full[bucket_attributes(name).tokens] = initial + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
     return Update(

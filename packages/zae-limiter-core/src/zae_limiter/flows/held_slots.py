@@ -1,0 +1,110 @@
+"""The slots that leases of this process hold, as plain data: what a lease frees, and what has to be renewed when.
+
+A hold changes only in a run of its bucket's queue, of which there is one at a time. So a release and a renewal never
+count on what the other one is just changing. ``bucket.slots`` has the writes, ``rules.slots`` the idea.
+"""
+
+from collections.abc import Iterable, Sequence
+from threading import Lock
+
+from ..rules.slots import Slots
+from ..runtime import forks
+
+
+class SlotHold:
+    """Slots of one limit that one request took, in millitokens, and the epoch of their last renewal.
+
+    ``epoch`` is ``None`` if the answer to a renewal was lost: nobody knows which count they are in, so both are left to
+    expire. From ``until_ms`` on, unless they are renewed, others may have the slots.
+    """
+
+    __slots__ = ("due_ms", "epoch", "limit", "milli", "until_ms")
+
+    def __init__(self, limit: str, milli: int, slots: Slots) -> None:
+        self.limit = limit
+        self.milli = milli
+        self.renewed(slots)
+
+    def renewed(self, slots: Slots) -> None:
+        """Note that a write counted the slots in the current epoch: they are due in the middle of the next one."""
+        self.epoch: int | None = slots.epoch
+        self.due_ms = slots.began_ms + slots.expires_ms * 3 // 2
+        self.until_ms = slots.began_ms + slots.expires_ms * 2
+
+    def lose(self) -> None:
+        """Note that the slots are lost."""
+        self.until_ms = self.milli = 0
+
+    def is_lost(self, now_ms: int) -> bool:
+        """Return whether others may have the slots."""
+        return now_ms >= self.until_ms and (self.milli > 0 or not self.until_ms)
+
+
+class Freeing:
+    """Slots that a lease gives back. ``detach`` takes them from their hold, so that nobody renews them any more."""
+
+    __slots__ = ("epoch", "hold", "is_detached", "milli")
+
+    def __init__(self, hold: SlotHold, milli: int) -> None:
+        self.hold = hold
+        self.milli = milli
+        self.is_detached = False
+        self.epoch: int | None = None
+
+    def detach(self) -> None:
+        """Take the slots from their hold, once."""
+        if not self.is_detached:
+            self.is_detached, self.epoch = True, self.hold.epoch
+            self.milli = min(self.milli, self.hold.milli)
+            self.hold.milli -= self.milli
+
+
+class HeldSlots:
+    """The holds of this process on one bucket, and whether a renewal is on its way. A forked child has none."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._generation = forks.generation
+        self._lock = Lock()
+        self._holds: dict[SlotHold, None] = {}
+        self._reminded = False
+
+    def add(self, holds: Iterable[SlotHold], now_ms: int) -> float | None:
+        """Add holds; return the seconds after which a renewal is due, ``None`` if one is on its way."""
+        if self._generation != forks.generation:
+            self._begin()
+        with self._lock:
+            self._holds |= dict.fromkeys(holds)
+            return None if self._reminded else self._remind(now_ms)
+
+    def next(self, now_ms: int, *, at_least: float = 0.0) -> float | None:
+        """Return the seconds after which the next renewal is due, after one has ended; ``None`` if nothing is held."""
+        with self._lock:
+            return self._remind(now_ms, at_least)
+
+    def _remind(self, now_ms: int, at_least: float = 0.0) -> float | None:
+        self._holds = {hold: None for hold in self._holds if hold.milli}
+        due_ms = min((hold.due_ms for hold in self._holds), default=None)
+        self._reminded = due_ms is not None
+        return None if due_ms is None else max(at_least, (due_ms - now_ms) / 1000)
+
+    def holds(self) -> Sequence[SlotHold]:
+        """Return the holds that still have slots."""
+        if self._generation != forks.generation:
+            self._begin()
+        with self._lock:
+            return [hold for hold in self._holds if hold.milli]
+
+
+class SlotChange:
+    """What a batch changes of the slots of one limit, in millitokens: ``freed`` by epoch, and ``moved`` to the current
+    epoch by renewals.
+    """
+
+    __slots__ = ("freed", "moved")
+
+    def __init__(self) -> None:
+        self.freed: dict[int, int] = {}
+        self.moved = 0

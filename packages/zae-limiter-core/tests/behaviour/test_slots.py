@@ -1,0 +1,319 @@
+"""Slots by the limiter, in both variants: taken at the begin of a lease, free at its end, lost with a lost holder."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.core.worlds import World, take
+from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.steps import play
+from zae_limiter.operations.errors import Unreachable
+from zae_limiter.operations.values import Get, Key, Operation
+from zae_limiter.schema import keys
+from zae_limiter.schema.items import BucketId
+
+SLOTS = Limit.concurrent("parallel", 2, expires=60)
+LIMITS = [Limit.per_minute("rpm", 100), SLOTS]
+ONE = {"rpm": 1, "parallel": 1}
+
+
+async def opened(world: World, limits: list[Limit] = LIMITS, **options: Any) -> RateLimiter:
+    limiter = (await world.process(**options)).limiter
+    await limiter.set_resource_defaults("r", limits)
+    return limiter
+
+
+async def free_slots(limiter: RateLimiter) -> int:
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    return next(each.available for each in bucket.limits if each.limit.name == "parallel")
+
+
+async def refused(limiter: RateLimiter, **consume: int) -> RateLimitExceeded:
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take(limiter, "e", "r", **consume)
+    return caught.value
+
+
+async def test_a_slot_is_held_until_the_end_of_the_block(world: World) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", ONE) as first:
+        assert {each.limit_name: each.available for each in first.statuses} == {"rpm": 99, "parallel": 1}
+        async with limiter.acquire("e", "r", ONE):
+            error = await refused(limiter, **ONE)
+            assert (error.primary_violation.limit_name, error.retry_after_seconds) == ("parallel", 1.0)
+        assert await free_slots(limiter) == 1
+    assert await free_slots(limiter) == 2
+
+
+async def test_a_call_is_two_writes_whatever_it_settles(world: World) -> None:
+    process = await world.process()
+    limiter = process.limiter
+    await limiter.set_resource_defaults("r", LIMITS)
+    await take(limiter, "e", "r", **ONE)
+    process.wire.sent()
+    async with limiter.acquire("e", "r", ONE) as lease:
+        await lease.adjust(rpm=3)
+    assert process.wire.sent() == ["Update", "Update"]
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert {each.limit.name: each.consumed for each in bucket.limits} == {"rpm": 5, "parallel": 2}
+
+
+async def test_a_block_that_raises_frees_its_slots(world: World) -> None:
+    limiter = await opened(world)
+    with pytest.raises(ZeroDivisionError):
+        async with limiter.acquire("e", "r", {"rpm": 1, "parallel": 2}):
+            _ = 1 / 0
+    assert await free_slots(limiter) == 2
+
+
+async def test_rates_that_are_short_take_no_slot(world: World) -> None:
+    limiter = await opened(world)
+    await refused(limiter, rpm=101, parallel=1)
+    await refused(limiter, rpm=1, parallel=3)
+    await take(limiter, "e", "r", rpm=100)
+    assert await free_slots(limiter) == 2
+
+
+async def test_a_slot_of_the_parent_comes_back_if_the_own_bucket_refuses(world: World) -> None:
+    limiter = await opened(world)
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await limiter.set_limits("p", [Limit.concurrent("parallel", 1)], resource="r")
+    async with limiter.acquire("e", "r", ONE):
+        error = await refused(limiter, **ONE)
+        assert error.primary_violation.entity_id == "p"
+        assert await free_slots(limiter) == 1
+    async with limiter.acquire("e", "r", ONE):
+        pass
+
+
+async def test_release_frees_a_slot_at_once(world: World) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", {"parallel": 2}) as lease:
+        await lease.release(parallel=1)
+        assert await free_slots(limiter) == 1
+        assert lease.consumed == {"parallel": 1}
+        with pytest.raises(ValidationError, match="the lease holds 1"):
+            await lease.release(parallel=2)
+        await lease.consume(parallel=1)
+        assert await free_slots(limiter) == 0
+    assert await free_slots(limiter) == 2
+
+
+async def test_slots_are_not_corrected(world: World) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", ONE) as lease:
+        for correct in (lease.adjust, lease.settle):
+            with pytest.raises(ValidationError, match="has slots, which are not corrected"):
+                await correct(parallel=1)
+    with pytest.raises(ValidationError, match="has slots, which come back from their holders"):
+        await limiter.repository.credit_bucket("e", "r", {"parallel": 1})
+
+
+async def test_the_slots_of_a_lost_holder_come_back_between_expires_and_twice_that(world: World) -> None:
+    lost = await opened(world)
+    other = (await world.process()).limiter
+    lease = lost.acquire("e", "r", {"parallel": 2})
+    await lease.__aenter__()
+    world.clock.advance(seconds=60)
+    await refused(other, parallel=1)
+    assert not lease.lost_slots
+    world.clock.advance(seconds=60)
+    assert await free_slots(other) == 2
+    assert lease.lost_slots == ("parallel",)
+    async with other.acquire("e", "r", {"parallel": 2}):
+        await lease.__aexit__(None, None, None)  # it wakes, and takes nothing from the new holder
+        assert lease.lost_slots == ("parallel",)
+        assert await free_slots(other) == 0
+    assert await free_slots(other) == 2
+
+
+async def test_a_long_block_renews_its_slots(world: World) -> None:
+    limiter = await opened(world, [Limit.concurrent("parallel", 1, expires=1)], clock=None)
+    other = (await world.process(clock=None)).limiter
+    async with limiter.acquire("e", "r", {"parallel": 1}) as lease:
+        for _ in range(15):
+            await asyncio.sleep(0.25)
+            await refused(other, parallel=1)
+        assert lease.lost_slots == ()
+    async with other.acquire("e", "r", {"parallel": 1}, max_wait=2):
+        pass
+
+
+async def test_a_release_wakes_those_that_wait_in_their_order(world: World) -> None:
+    limiter = await opened(world, [Limit.concurrent("parallel", 1)], clock=None)
+    order: list[int] = []
+
+    async def waiting(number: int) -> None:
+        await asyncio.sleep(number / 20)
+        async with limiter.acquire("e", "r", {"parallel": 1}, max_wait=20) as lease:
+            order.append(number)
+            assert lease.waited > 0
+
+    async with limiter.acquire("e", "r", {"parallel": 1}):
+        tasks = [asyncio.ensure_future(waiting(number)) for number in range(1, 6)]
+        await asyncio.sleep(0.6)
+        assert order == []
+    await asyncio.gather(*tasks)
+    assert order == [1, 2, 3, 4, 5]
+
+
+async def test_more_or_fewer_slots_leave_holders_theirs(world: World) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", {"parallel": 2}):
+        await limiter.set_resource_defaults("r", [Limit.concurrent("parallel", 5, expires=60)])
+        await limiter.repository.tell_live_buckets("r")
+        async with limiter.acquire("e", "r", {"parallel": 3}):
+            await limiter.set_resource_defaults("r", [Limit.concurrent("parallel", 3, expires=20)])
+            await limiter.repository.tell_live_buckets("r")
+            await refused(limiter, parallel=1)
+        async with limiter.acquire("e", "r", {"parallel": 1}):
+            await refused(limiter, parallel=1)
+    async with limiter.acquire("e", "r", {"parallel": 3}):
+        await refused(limiter, parallel=1)
+    assert await free_slots(limiter) == 3
+
+
+async def test_a_total_becomes_slots_and_slots_become_a_rate(world: World) -> None:
+    limiter = await opened(world, [Limit.total("parallel", 4)])
+    await take(limiter, "e", "r", parallel=3)
+    async with limiter.acquire("e", "r", {"parallel": 2}, limits=[Limit.concurrent("parallel", 2)]):
+        async with limiter.acquire("e", "r", {"parallel": 0}, limits=[Limit.per_minute("parallel", 5)]):
+            pass
+        await take(limiter, "e", "r", parallel=0)
+    pk = keys.pk_bucket(limiter.repository.namespace_id, "e", "r", 0)
+    assert world.table.execute(Get(Key(pk, keys.sk_state()))) is not None
+
+
+async def test_a_reset_leaves_slots_with_their_holders(world: World) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", ONE):
+        assert await limiter.repository.reset_bucket("e", "r")
+        assert await free_slots(limiter) == 1
+    assert await free_slots(limiter) == 2
+
+
+async def test_slots_of_a_block_that_outlives_its_repository_expire(world: World) -> None:
+    limiter = await opened(world)
+    other = (await world.process()).limiter
+    lease = limiter.acquire("e", "r", {"parallel": 2})
+    await lease.__aenter__()
+    await limiter.repository.close()
+    await lease.__aexit__(None, None, None)
+    assert await free_slots(other) == 0
+    world.clock.advance(seconds=120)
+    assert await free_slots(other) == 2
+
+
+async def test_a_cancelled_caller_leaves_no_slot_taken(async_world: World) -> None:
+    limiter = await opened(async_world)
+
+    async def body() -> None:
+        async with limiter.acquire("e", "r", {"parallel": 2}):
+            await asyncio.sleep(60)
+
+    for pause in (0, 0, 0.05):
+        task = asyncio.ensure_future(body())
+        await asyncio.sleep(pause)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(0.01)
+    async with limiter.acquire("e", "r", {"parallel": 2}):
+        assert await free_slots(limiter) == 0
+
+
+async def test_slots_go_with_limits_that_are_held_ahead(world: World) -> None:
+    limiter = await opened(world, [Limit.per_minute("rpm", 6000, ahead=1.0), SLOTS])
+    for _ in range(10):
+        await take(limiter, "e", "r", rpm=1)
+    async with limiter.acquire("e", "r", ONE):
+        assert await free_slots(limiter) == 1
+    assert await free_slots(limiter) == 2
+
+
+async def test_a_bucket_of_several_shards_has_its_slots_whole(world: World) -> None:
+    process = await world.process()
+    limiter = process.limiter
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 100)])
+    await take(limiter, "e", "r", rpm=1)
+    state = limiter.repository.namespace_state
+    play(split_shard(state, BucketId(limiter.repository.namespace_id, "e", "r")), _performing(world))
+    await limiter.set_resource_defaults("r", LIMITS)
+    await limiter.repository.tell_live_buckets("r")
+    async with limiter.acquire("e", "r", {"rpm": 80, "parallel": 1}), limiter.acquire("e", "r", ONE):
+        await refused(limiter, **ONE)
+    assert await free_slots(limiter) == 2
+
+
+async def test_a_bucket_with_slots_does_not_split(world: World) -> None:
+    limiter = await opened(world)
+    await take(limiter, "e", "r", **ONE)
+    state, bucket = limiter.repository.namespace_state, BucketId(limiter.repository.namespace_id, "e", "r")
+    assert play(split_shard(state, bucket), _performing(world)) == 0
+
+
+def _performing(world: World) -> Callable[[Any], Any]:
+    return lambda step: world.table.execute(step) if isinstance(step, Operation) else None
+
+
+async def test_shadow_slots_refuse_nobody_and_are_freed(world: World) -> None:
+    limiter = await opened(world, [Limit.concurrent("parallel", 1, shadow=True)])
+    async with limiter.acquire("e", "r", {"parallel": 1}) as first:
+        assert first.shadowed == ()
+        async with limiter.acquire("e", "r", {"parallel": 1}) as second:
+            assert [each.limit_name for each in second.shadowed] == ["parallel"]
+    assert await free_slots(limiter) == 1
+
+
+async def test_nobody_counts_slots_without_the_store(world: World) -> None:
+    process = await world.process(on_unavailable="share")
+    await process.limiter.set_resource_defaults("r", LIMITS)
+    await take(process.limiter, "e", "r", **ONE)
+    process.wire.break_down(Unreachable("away"))
+    with pytest.raises(RateLimiterUnavailable):
+        await take(process.limiter, "e", "r", **ONE)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"expires": 0}, "must be whole seconds"),
+        ({"expires": 1.5}, "must be whole seconds"),
+        ({"expires": 86_401}, "must be whole seconds"),
+        ({"expires": True}, "must be whole seconds"),
+    ],
+)
+def test_bad_slots_are_refused(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        Limit.concurrent("parallel", 5, **values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"ahead": 1.0},
+        {"burst": 9},
+        {"weights": {"input": 1}},
+        {"refill_amount": 3},
+        {"refill_period": 5},
+        {"window": "day"},
+    ],
+)
+def test_what_means_nothing_for_slots_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Limit.custom("parallel", 5, kind="concurrent", **values)
+    with pytest.raises(ValidationError, match="belongs to concurrent slots"):
+        Limit.custom("rpm", 5, expires=60)
+
+
+def test_slots_are_written_and_read_in_every_form() -> None:
+    limit = Limit.concurrent("parallel", 5)
+    assert str(limit) == "parallel: 5 concurrent"
+    for each in (limit, Limit.concurrent("parallel", 3, expires=90, shadow=True)):
+        assert Limit.parse(str(each)) == each == Limit.from_dict(each.to_dict())
+    assert Limit.from_dict({"name": "parallel", "capacity": 5, "kind": "concurrent"}) == limit

@@ -1,0 +1,80 @@
+"""What lives here: processes that hold slots, some stopped for longer than they last, some killed.
+What never does: what a write does to the slots (core's tests), histories in simulated time (core's tests).
+"""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.integration.harness import Harness
+from support.integration.slot_processes import ENTITY, LIMIT, RESOURCE, read_notes, start
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
+
+PROCESSES = int(os.environ.get("ZAEL_TEST_SLOT_PROCESSES", "20"))
+SLOTS, EXPIRES = 10, 2
+SECONDS = 12.0
+Start = Callable[[Path, int], subprocess.Popen[bytes]]
+
+
+async def _disturbed(paths: list[Path], begin: Start) -> None:
+    """Let processes run, stop some and kill some; kill all at the end."""
+    chance = random.Random(1)
+    running = [begin(path, seed) for seed, path in enumerate(paths)]
+    try:
+        while not all(path.exists() for path in paths):
+            assert all(each.poll() is None for each in running)
+            await asyncio.sleep(0.1)
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            await asyncio.sleep(0.8)
+            place = chance.randrange(len(paths))
+            if chance.random() < 0.4:
+                running[place].kill()
+                running[place].wait()
+                running[place] = begin(paths[place], 100 + place)
+            else:
+                running[place].send_signal(signal.SIGSTOP)
+                asyncio.get_running_loop().call_later(
+                    chance.choice((0.3, 1.5 * EXPIRES, 3 * EXPIRES)), running[place].send_signal, signal.SIGCONT
+                )
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
+async def _all_slots_come_back(limiter: RateLimiter) -> None:
+    """Take all slots at once, within twice the time after which they expire."""
+    async with limiter.acquire(ENTITY, RESOURCE, {LIMIT: SLOTS}, max_wait=2 * EXPIRES + 1.5):
+        with pytest.raises(RateLimitExceeded):
+            await limiter.acquire(ENTITY, RESOURCE, {LIMIT: 1}).__aenter__()
+
+
+async def _prove(limiter: RateLimiter, folder: Path, place: str, table: str) -> None:
+    await limiter.repository.set_resource_defaults(RESOURCE, [Limit.concurrent(LIMIT, SLOTS, expires=EXPIRES)])
+    paths = [folder / str(number) for number in range(PROCESSES)]
+    await _disturbed(paths, lambda path, seed: start(place, table, path, seed))
+    await _all_slots_come_back(limiter)
+    leases, _, most = read_notes(paths)
+    assert most <= SLOTS
+    assert most >= SLOTS - 2, "they hardly compete"
+    assert leases > 4 * SLOTS
+
+
+@pytest.mark.needs("endpoint", "atomic")
+@pytest.mark.parametrize("variant", ["async"], indirect=True)
+async def test_ten_slots_are_never_held_eleven_times_on_dynamodb(harness: Harness, tmp_path: Path) -> None:
+    await _prove(await harness.open(), tmp_path, harness.target.endpoint_url or "", harness.table_name)
+
+
+async def test_ten_slots_are_never_held_eleven_times_on_a_file(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'limits.db'}"
+    async with RateLimiter(await Repository.open(store=place)) as limiter:
+        await _prove(limiter, tmp_path, place, "")
