@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from .values.explanation import Explanation as Explanation
     from .values.explanation import LimitExplanation as LimitExplanation
     from .values.limit_status import LimitStatus as LimitStatus
-    from .values.limits import BulkResult as BulkResult
+    from .values.bulk import BulkResult as BulkResult
     from .values.limits import Limit as Limit
     from .values.limits import OnUnavailable as OnUnavailable
     from .values.namespaces import Namespace as Namespace

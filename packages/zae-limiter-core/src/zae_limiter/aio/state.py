@@ -8,7 +8,7 @@ from ..clock.system import Clock
 from ..exceptions import ZAELimiterError
 from ..flows.records import managed_configs, managed_entities, versions
 from ..flows.records import provisioner_state as provisioner
-from ..values.limits import BulkResult
+from ..values.bulk import BulkResult
 from ..values.provisioner import ConfigPlace, ProvisionerState, StoredConfig, StoredEntity
 from ..values.versions import VersionRecord
 from ..wiring import iso_time

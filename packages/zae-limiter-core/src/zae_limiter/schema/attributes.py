@@ -134,6 +134,7 @@ LimitField = Literal[
     "timezone",
     "starts_on",
     "weights",
+    "schedule",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -151,11 +152,14 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "timezone": "tz",
     "starts_on": "so",
     "weights": "wt",
+    "schedule": "sc",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed", "minted"))  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
-_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead", "weights"))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset[LimitField](
+    ("shadow", "ahead", "weights", "schedule")
+)  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -184,7 +188,7 @@ class BucketAttributes(NamedTuple):
 
 class LimitAttributes(NamedTuple):
     """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
-    milliseconds, ``weights`` as text.
+    milliseconds, ``weights`` and ``schedule`` as text.
     """
 
     capacity: str
@@ -198,6 +202,7 @@ class LimitAttributes(NamedTuple):
     timezone: str
     starts_on: str
     weights: str
+    schedule: str
 
 
 class LimitAttribute(NamedTuple):

@@ -12,7 +12,8 @@ from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace
 from ..values.buckets import LiveBuckets, ToldBuckets
-from ..values.limits import BulkResult, Limit, OnUnavailable
+from ..values.bulk import BulkResult
+from ..values.limits import Limit, OnUnavailable
 from ..values.overrides import Override
 from .flow_runner import SyncFlowRunner
 

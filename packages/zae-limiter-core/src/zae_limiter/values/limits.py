@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Generic, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, get_args
 
-from ..exceptions import InfrastructureError, ValidationError
+from ..exceptions import ValidationError
 from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import NamedLimits
 from .naming import check_limit_name
+from .schedules import ScheduleEntry, check_schedule
 from .token_usage import TokenUsage
 from .weights import NO_WEIGHTS, Weights
 from .windows import UTC, check_window
@@ -18,8 +19,6 @@ MAX_PERIOD: Final = 100 * 365 * 24 * 3600
 MAX_AHEAD: Final = 3600
 REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
-
-P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
 
 OnUnavailable = Literal["block", "allow", "share"]
 Kind = Literal["token_bucket", "calendar", "total"]  # how tokens come back: ``rules`` has one for each
@@ -34,6 +33,7 @@ _SELDOM: Final[Mapping[str, object]] = {
     "timezone": UTC,
     "starts_on": 1,
     "weights": NO_WEIGHTS,
+    "schedule": (),
 }
 
 
@@ -73,6 +73,8 @@ class Limit(NamedLimits):
     weights: Mapping[str, float] = field(default=NO_WEIGHTS, hash=False)  # limits are hashed often
     """How many tokens of the limit a token of each kind counts for (``TokenUsage``); empty for a limit that
     ``lease.settle(usage)`` leaves alone."""
+    schedule: tuple[ScheduleEntry, ...] = field(default=(), hash=False)
+    """Other values at other times: the first entry that holds wins. Texts become entries."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -97,6 +99,8 @@ class Limit(NamedLimits):
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
         if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1):
             self._check_kind()
+        if self.schedule != ():
+            object.__setattr__(self, "schedule", check_schedule(self))
 
     def _check_kind(self) -> None:
         if self.kind == "calendar":
@@ -149,15 +153,16 @@ class Limit(NamedLimits):
 
     @property
     def rule(self) -> "Limit":
-        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead`` and ``weights``.
+        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead``, ``weights``, ``schedule``.
 
         Its capacity is at most its burst. A limit without any of them is its own rule.
         """
-        if not self.shadow and not self.ahead and not self.weights:
+        if not self.shadow and not self.ahead and not self.weights and not self.schedule:
             return self
         burst = self.usable_burst
         capacity = min(self.capacity, burst)
-        return replace(self, capacity=capacity, burst=burst, shadow=False, ahead=0.0, weights=NO_WEIGHTS)
+        plain = {"shadow": False, "ahead": 0.0, "weights": NO_WEIGHTS, "schedule": ()}
+        return replace(self, capacity=capacity, burst=burst, **plain)  # type: ignore[arg-type]
 
     def weigh(self, usage: TokenUsage) -> int:
         """Return what a usage counts by the weights, in whole tokens, rounded up: an estimate for ``acquire``.
@@ -182,6 +187,7 @@ class Limit(NamedLimits):
         timezone: str = UTC,
         starts_on: int = 1,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        schedule: Sequence[ScheduleEntry | str] = (),
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -201,6 +207,7 @@ class Limit(NamedLimits):
             timezone=timezone,
             starts_on=starts_on,
             weights=weights,
+            schedule=tuple(schedule),  # type: ignore[arg-type]
         )
 
     @classmethod
@@ -222,11 +229,11 @@ class Limit(NamedLimits):
     @property
     def text(self) -> str:
         """The limit without its name, such as ``10k/min burst 20k``; of another kind than a token bucket, or with
-        weights, all fields.
+        weights or a schedule, all fields.
 
         ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
         """
-        if self.kind != _SELDOM["kind"] or self.weights:
+        if self.kind != _SELDOM["kind"] or self.weights or self.schedule:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
@@ -240,6 +247,8 @@ class Limit(NamedLimits):
         if self.kind in ("calendar", "total"):
             del plain["refill_period"]
         found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
+        if self.schedule:
+            found["schedule"] = [str(entry) for entry in self.schedule]
         return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
 
     @classmethod
@@ -333,15 +342,3 @@ def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> N
         raise ValidationError(field, value, "must be a whole number")
     if not at_least <= value <= at_most:
         raise ValidationError(field, value, f"must be from {at_least} to {at_most}")
-
-
-@dataclass(frozen=True, slots=True)
-class BulkResult(Generic[P]):
-    """The places, as ``(entity_id, resource)``, that were changed as asked, and those that were not, with the
-    reason.
-    """
-
-    done: tuple[P, ...]
-    """The places that are as they were asked to be."""
-    failed: Mapping[P, InfrastructureError] = field(hash=False)
-    """The error of each other place."""

@@ -1,13 +1,16 @@
 """Resolve the limits that hold for an entity on a resource: the four levels, and the one that wins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
+from .schedules import timetable_of
 from .weights import NO_WEIGHTS, Weights
 
+NOTHING: Mapping[str, Limit] = MappingProxyType({})
 OWN_LEVELS = ("entity", "entity_default")
 
 
@@ -18,7 +21,8 @@ class Config:
     ``own``: they are the entity's own, so its bucket never expires. ``from_call``: the call passed them as ``limits=``;
     they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
     the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``). ``shadow`` names the limits that refuse
-    nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule.
+    nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule. A limit with a
+    schedule has the values of an instant (``at``), and its bucket never expires: a new one would begin full.
     """
 
     limits: tuple[Limit, ...]
@@ -32,7 +36,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
-            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS:
+            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS or limit.schedule:
                 self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
@@ -42,6 +46,34 @@ class Config:
         object.__setattr__(self, "shadow", self.shadow | shadow)
         object.__setattr__(self, "declared", declared)
         object.__setattr__(self, "limits", rules)
+        if self.scheduled:
+            object.__setattr__(self, "own", True)
+
+    def at(self, now_ms: int) -> "Config":
+        """Return the same config with the values that the schedules of its limits have at an instant."""
+        scheduled = self.scheduled
+        if not scheduled:
+            return self
+        found = {name: timetable_of(limit).at(now_ms).limit for name, limit in scheduled.items()}
+        limits = tuple(found.get(limit.name, limit) for limit in self.limits)
+        return self if limits == self.limits else replace(self, limits=limits)
+
+    def is_of(self, rules: Iterable[Limit]) -> bool:
+        """Return whether a bucket with these rules has the limits of this config, as of any time."""
+        known, scheduled = {rule.name: rule for rule in rules}, self.scheduled
+        return all(
+            known.get(name) in timetable_of(scheduled[name]).variants if name in scheduled else known.get(name) == limit
+            for name, limit in self.by_name.items()
+        )
+
+    @property
+    def scheduled(self) -> Mapping[str, Limit]:
+        """The limits that have a schedule, by name, as they are declared."""
+        return {limit.name: limit for limit in self.declared if limit.schedule} if self.declared else NOTHING
+
+    def until_ms(self, now_ms: int) -> int | None:
+        """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
+        return min((timetable_of(limit).at(now_ms).end_ms for limit in self.scheduled.values()), default=None)
 
     @property
     def ahead(self) -> Mapping[str, float]:
@@ -106,7 +138,7 @@ class Resolved:
         """Return whether an acquire would use the same limits and the same parents with either."""
         mine, others = self.config, other.config
         same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
-        same = same and mine.weights == others.weights
+        same = same and (mine.weights, mine.scheduled) == (others.weights, others.scheduled)
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
 
 

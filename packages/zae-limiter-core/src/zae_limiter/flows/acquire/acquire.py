@@ -312,6 +312,8 @@ def _went_by_older(claim: Claim, config: Config) -> bool:
     decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]
     states = [outcome.state for outcome in decided if outcome.state is not None]
     return any(
-        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms and not state.has(config.limits)
+        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms
+        and not state.has(config.limits)
+        and not (config.scheduled and config.is_of(state.limits))
         for state in states
     )

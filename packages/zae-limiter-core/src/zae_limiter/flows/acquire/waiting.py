@@ -277,6 +277,9 @@ class _Caller:
             needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
             short = needed - count(claim, name, states, now_ms)
             longest = max(longest, due_ms(limit, short, now_ms))
+        until_ms = claim.config.until_ms(now_ms) if longest and claim.config.declared else None
+        if until_ms is not None:  # other values hold from then on, so it looks again
+            longest = min(longest, max(A_BIT_MS, until_ms - now_ms))
         return longest
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
@@ -309,4 +312,9 @@ class _Caller:
 
 def _is_hopeless(claim: Claim) -> bool:
     """Return whether the limits can never hold the amounts."""
-    return any(amount > claim.config.by_name[name].ceiling_milli for name, amount in claim.checked.items())
+    scheduled = claim.config.scheduled
+    return any(
+        amount > claim.config.by_name[name].ceiling_milli
+        for name, amount in claim.checked.items()
+        if name not in scheduled
+    )

@@ -91,6 +91,7 @@ class CommitRun:
     def decide(self) -> Decision | None:
         """Return the next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
+        self._keep_time()
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
@@ -265,7 +266,15 @@ class CommitRun:
 
     def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
         self.seen = True
-        return self.cached.learn(item, at_ms, own_writes=own_writes)
+        state = self.cached.learn(item, at_ms, own_writes=own_writes)
+        self._keep_time()
+        return state
+
+    def _keep_time(self) -> None:
+        """Go by the values that schedules have now, or at the anchor if another process's clock is before this one."""
+        if self.config is not None and self.config.declared:
+            state = self.cached.state
+            self.config = self.config.at(self.now_ms if state is None else max(self.now_ms, state.anchor_ms))
 
     def _has_to_read(self) -> bool:
         """Return whether to read the bucket first: the last seen state, older than this run, would drop a

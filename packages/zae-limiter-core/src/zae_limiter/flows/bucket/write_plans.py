@@ -11,6 +11,7 @@ from ...operations.values import NOTHING, Conditions, Get, Put, Update
 from ...rules.balances import ShardLimit, share
 from ...rules.registry import minting_ms
 from ...rules.rule import FOREVER_MS
+from ...rules.schedules import carry
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes
 from ...values.limits import Limit
@@ -140,7 +141,8 @@ class ReshapeWrite:
     """The bucket gets the shape of the config, under a new anchor.
 
     Each limit of the item moves to the anchor and keeps its tokens, up to the lower of the two ceilings. A limit that
-    is new to the item starts full; one that the config lacks keeps its rule.
+    is new to the item starts full; one that the config lacks keeps its rule. ``shifts``: only a schedule changes the
+    shape, so each limit that has one has what the values of all times since the anchor make of its tokens.
     """
 
     reshapes = True
@@ -153,6 +155,7 @@ class ReshapeWrite:
         self.multiplier = multiplier
         self.config = config
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
+        self.shifts = bool(config.scheduled) and config.is_of(state.limits)
         self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in state.shard_limits.items()}
         new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
         begun = {name: self._share(config.by_name[name].initial_milli) for name in new}
@@ -167,6 +170,9 @@ class ReshapeWrite:
 
     def _anchored(self, shard_limit: ShardLimit) -> AnchoredBalance:
         name = shard_limit.limit.name
+        if self.shifts and name in self.config.scheduled:
+            over = carry(shard_limit, self.config.scheduled[name], self.anchor_ms)
+            return AnchoredBalance(self.state.tokens_milli(name), over.minted, over.ceiling)
         ruled = self.config.by_name.get(name, shard_limit.limit)
         ceiling = min(shard_limit.ceiling_milli, self._ceiling(ruled))
         return AnchoredBalance(self.state.tokens_milli(name), shard_limit.minted_since_anchor(self.anchor_ms), ceiling)
@@ -186,7 +192,8 @@ class ReshapeWrite:
         draft.set |= anchor_attributes(rules.values(), self.anchor_ms)
         marks = (bucket_attributes(name).minted for name in rules)
         draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
-        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
+        if not self.shifts or self.config.from_call:
+            draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)

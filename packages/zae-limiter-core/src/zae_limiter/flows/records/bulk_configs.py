@@ -11,7 +11,8 @@ from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError
 from ...operations.values import Transact
 from ...schema.attributes import ENTITY_ID
 from ...values.audit import Cause
-from ...values.limits import BulkResult, Limit, P
+from ...values.bulk import BulkResult, P
+from ...values.limits import Limit
 from ...values.naming import DEFAULT_RESOURCE
 from ..bucket.telling import tell_own
 from ..optimistic import Write

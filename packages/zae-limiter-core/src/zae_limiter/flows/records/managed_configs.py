@@ -7,7 +7,7 @@ from ...exceptions import ValidationError
 from ...operations.values import BatchGet, Found, Item, Key
 from ...schema.configs import other_attributes, read_config
 from ...values.audit import Cause
-from ...values.limits import BulkResult
+from ...values.bulk import BulkResult
 from ...values.naming import check_resource
 from ...values.provisioner import ConfigPlace, StoredConfig
 from ..index_rows import IndexRows, report
