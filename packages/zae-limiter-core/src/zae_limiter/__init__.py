@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .values.buckets import LiveBuckets as LiveBuckets
     from .values.buckets import ResourceCapacity as ResourceCapacity
     from .values.buckets import ToldBuckets as ToldBuckets
+    from .values.bulk import BulkResult as BulkResult
     from .values.entities import Entity as Entity
     from .values.entities import EntityPage as EntityPage
     from .values.entities import KnownEntity as KnownEntity
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from .values.explanation import Explanation as Explanation
     from .values.explanation import LimitExplanation as LimitExplanation
     from .values.limit_status import LimitStatus as LimitStatus
-    from .values.bulk import BulkResult as BulkResult
     from .values.limits import Limit as Limit
     from .values.limits import OnUnavailable as OnUnavailable
     from .values.namespaces import Namespace as Namespace
@@ -95,7 +95,7 @@ _HOMES = {
     "BucketExplanation": "values.explanation",
     "BucketLimit": "values.buckets",
     "BucketPage": "values.buckets",
-    "BulkResult": "values.limits",
+    "BulkResult": "values.bulk",
     "CacheStats": "values.stats",
     "CertificateError": "exceptions",
     "ClientTooOldError": "exceptions",

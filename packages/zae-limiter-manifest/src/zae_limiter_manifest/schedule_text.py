@@ -112,6 +112,8 @@ def _write_run(names: Sequence[str]) -> str:
 def _covers(earlier: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     begin, end = earlier["times"] or (0, FULL_DAY)
     first, last = entry["times"] or (0, FULL_DAY)
+    if not earlier["days"] and not earlier["dates"] and begin <= first + FULL_DAY and last + FULL_DAY <= end:
+        return True  # every day after the midnight of the night before
     if not begin <= first <= last <= end or not _has_days(earlier, entry):
         return False
     if not earlier["dates"]:

@@ -27,7 +27,7 @@ class LimitExplanation:
     wait_seconds: float
     """Seconds until the requested tokens are there: 0 for now, ``math.inf`` for never."""
     schedule: str = ""
-    """The entry of the limit's schedule that holds, with its end: ``night until 06:00 Europe/Berlin``; empty if none."""
+    """The entry of the limit's schedule that holds, with its end: ``night until 06:00 Europe/Berlin``, or nothing."""
     in_force: Limit | None = None
     """Of a limit with a schedule: the values that hold now."""
 

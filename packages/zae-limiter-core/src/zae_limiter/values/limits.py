@@ -97,10 +97,8 @@ class Limit(NamedLimits):
             self._check_ahead()
         if self.weights is not NO_WEIGHTS:
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
-        if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1):
+        if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on) != ("", UTC, 1) or self.schedule:
             self._check_kind()
-        if self.schedule != ():
-            object.__setattr__(self, "schedule", check_schedule(self))
 
     def _check_kind(self) -> None:
         if self.kind == "calendar":
@@ -114,6 +112,8 @@ class Limit(NamedLimits):
                     raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
         if self.kind in ("calendar", "total"):
             self._check_no_rate()
+        if self.schedule != ():
+            object.__setattr__(self, "schedule", check_schedule(self))
 
     def _check_no_rate(self) -> None:
         unused: dict[str, object] = {"refill_period": REFILL_PERIOD, "ahead": 0.0}
@@ -153,7 +153,8 @@ class Limit(NamedLimits):
 
     @property
     def rule(self) -> "Limit":
-        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead``, ``weights``, ``schedule``.
+        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead``, ``weights`` and
+        ``schedule``.
 
         Its capacity is at most its burst. A limit without any of them is its own rule.
         """
@@ -187,7 +188,7 @@ class Limit(NamedLimits):
         timezone: str = UTC,
         starts_on: int = 1,
         weights: Mapping[str, float] = NO_WEIGHTS,
-        schedule: Sequence[ScheduleEntry | str] = (),
+        schedule: Sequence[ScheduleEntry] | Sequence[str] = (),
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -207,7 +208,7 @@ class Limit(NamedLimits):
             timezone=timezone,
             starts_on=starts_on,
             weights=weights,
-            schedule=tuple(schedule),  # type: ignore[arg-type]
+            schedule=schedule,  # type: ignore[arg-type]
         )
 
     @classmethod

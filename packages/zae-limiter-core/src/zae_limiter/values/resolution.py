@@ -22,7 +22,8 @@ class Config:
     they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
     the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``). ``shadow`` names the limits that refuse
     nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule. A limit with a
-    schedule has the values of an instant (``at``), and its bucket never expires: a new one would begin full.
+    schedule has the values of an instant (``at``), which hold since ``since_ms``; its bucket never expires: a new one
+    would begin full.
     """
 
     limits: tuple[Limit, ...]
@@ -32,6 +33,7 @@ class Config:
     stored: bool = False
     shadow: frozenset[str] = frozenset()
     declared: tuple[Limit, ...] = ()
+    since_ms: int = 0
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -54,9 +56,12 @@ class Config:
         scheduled = self.scheduled
         if not scheduled:
             return self
-        found = {name: timetable_of(limit).at(now_ms).limit for name, limit in scheduled.items()}
-        limits = tuple(found.get(limit.name, limit) for limit in self.limits)
-        return self if limits == self.limits else replace(self, limits=limits)
+        found = {name: timetable_of(limit).at(now_ms) for name, limit in scheduled.items()}
+        since_ms = max(piece.begin_ms for piece in found.values())
+        limits = tuple(found[limit.name].limit if limit.name in found else limit for limit in self.limits)
+        if limits == self.limits and since_ms == self.since_ms:
+            return self
+        return replace(self, limits=limits, since_ms=since_ms)
 
     def is_of(self, rules: Iterable[Limit]) -> bool:
         """Return whether a bucket with these rules has the limits of this config, as of any time."""
@@ -137,8 +142,11 @@ class Resolved:
     def agrees_with(self, other: "Resolved") -> bool:
         """Return whether an acquire would use the same limits and the same parents with either."""
         mine, others = self.config, other.config
-        same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
-        same = same and (mine.weights, mine.scheduled) == (others.weights, others.scheduled)
+        if mine.scheduled or others.scheduled:  # whose values may be those of different times
+            same = mine.declared == others.declared
+        else:
+            same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
+            same = same and mine.weights == others.weights
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
 
 

@@ -91,6 +91,18 @@ class ScheduleEntry:
                     return edge * 1000
         return NEVER_MS
 
+    def last_edge(self, t_ms: int) -> int:
+        """Return the last instant up to ``t_ms`` at which it began or ended, 0 if there was none."""
+        second = t_ms // 1000
+        last = clocks_of(self.timezone).shown(second).date().toordinal() + 1
+        if self.dates is not None:
+            last = min(last, date.fromisoformat(self.dates[1]).toordinal())
+        for day in range(last, max(last - _DAYS_AROUND, 0), -1):
+            for edge in reversed(self._span(day)) if self._is_on(day) else ():
+                if edge <= second:
+                    return max(0, edge * 1000)
+        return 0
+
     def _is_on(self, day: int) -> bool:
         """Return whether it begins on a day, which is counted as by ``date.toordinal``."""
         if self.days and (day - 1) % 7 + 1 not in self.days:
@@ -104,9 +116,10 @@ class ScheduleEntry:
 
 
 class Piece(NamedTuple):
-    """The time up to ``end_ms``, in which a limit has the same values; ``entry`` is ``None`` outside its schedule."""
+    """A time in which a limit has the same values; ``entry`` is ``None`` outside its schedule."""
 
     limit: "Limit"
+    begin_ms: int
     end_ms: int
     entry: ScheduleEntry | None
 
@@ -130,23 +143,36 @@ class Timetable:
 
     def __init__(self, limit: "Limit") -> None:
         self._schedule = limit.schedule
-        self._limits = tuple(entry.of(limit).rule for entry in limit.schedule) + (replace(limit, schedule=()).rule,)
+        self._limits = (*(entry.of(limit).rule for entry in limit.schedule), replace(limit, schedule=()).rule)
         self.variants = frozenset(self._limits)
-        self._seen = (0, Piece(self._limits[-1], 0, None))
+        self._seen = Piece(self._limits[-1], 0, 0, None)
 
     def at(self, t_ms: int) -> Piece:
         """Return the piece that holds an instant."""
-        begin_ms, piece = self._seen
-        if begin_ms <= t_ms < piece.end_ms:
+        piece = self._seen
+        if piece.begin_ms <= t_ms < piece.end_ms:
             return piece
-        place, end_ms = self._place(t_ms), t_ms
-        for _ in range(_MOST_EDGES):
-            end_ms = min(entry.next_edge(end_ms) for entry in self._schedule) if end_ms < LAST_MS else NEVER_MS
-            if end_ms >= NEVER_MS or self._place(end_ms) != place:
-                break
+        place = self._place(t_ms)
         entry = self._schedule[place] if place < len(self._schedule) else None
-        self._seen = (t_ms, piece := Piece(self._limits[place], end_ms, entry))  # at once, because threads share it
+        piece = Piece(self._limits[place], self._begin(t_ms, place), self._end(t_ms, place), entry)
+        self._seen = piece  # at once, because threads share it
         return piece
+
+    def _begin(self, t_ms: int, place: int) -> int:
+        for _ in range(_MOST_EDGES):
+            begin_ms = max(entry.last_edge(min(t_ms, LAST_MS)) for entry in self._schedule)
+            if not begin_ms or self._place(begin_ms - 1) != place:
+                return begin_ms
+            t_ms = begin_ms - 1
+        return begin_ms
+
+    def _end(self, t_ms: int, place: int) -> int:
+        for _ in range(_MOST_EDGES):
+            end_ms = min(entry.next_edge(max(t_ms, 0)) for entry in self._schedule) if t_ms < LAST_MS else NEVER_MS
+            if end_ms >= NEVER_MS or self._place(end_ms) != place:
+                return end_ms
+            t_ms = end_ms
+        return end_ms
 
     def _place(self, t_ms: int) -> int:
         t_ms = min(max(t_ms, 0), LAST_MS)

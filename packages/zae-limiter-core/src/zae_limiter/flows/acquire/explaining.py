@@ -22,7 +22,7 @@ from ...values.limits import MILLI, Limit
 from ...values.resolution import Config, Resolved
 from ...values.schedules import timetable_of
 from ...values.usage import Refuser
-from ..bucket.shifting import shifted
+from ..bucket.shifting import all_shifted
 from ..process.config_cache import ConfigItems, config_keys
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
@@ -118,7 +118,7 @@ def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mappin
     config = config_of(request, resolved, lambda: now_ms)
     amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
     asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
-    states = [shifted(state, config, now_ms) for state in states]
+    states = all_shifted(states, config, now_ms)
     return _Drawn(bucket, states, config, source, _override_until(items, source, now_ms), asked, held)
 
 

@@ -11,7 +11,7 @@ from ...schema.items import BucketState
 from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
-from ..bucket.shifting import shifted
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_bucket
@@ -63,7 +63,7 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
     found = yield from read_whole([claim.cached.id for claim in claims])
     now = namespace_state.now()
     return [
-        _StoredClaim(claim, [shifted(state.repaired(now), claim.config, now) for state in states])
+        _StoredClaim(claim, all_shifted([state.repaired(now) for state in states], claim.config, now))
         for claim, states in zip(claims, found, strict=True)
     ]
 

@@ -10,6 +10,7 @@ from ...rules.sharding import calculate_balance, unseen_parts
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI
 from ...values.token_usage import TokenUsage
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Grant
 
@@ -47,7 +48,7 @@ def exceeded(namespace_state: NamespaceState, grant: Grant, milli: Mapping[str, 
 def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, int]) -> Iterator[LimitStatus]:
     """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards."""
     now_ms, hold = namespace_state.now(), claim.cached.queue.hold
-    states = namespace_state.repaired_states(claim.cached, now_ms)
+    states = all_shifted(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
     held = NOTHING if hold is None else hold.left(now_ms)
     for name, limit in claim.config.enforced.items():
         if not states or more.get(name, 0) <= 0:

@@ -25,7 +25,7 @@ from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
 from ...values.refusal import RateLimitExceeded
 from ...values.schedules import timetable_of
-from ..bucket.shifting import shifted
+from ..bucket.shifting import all_shifted
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
@@ -226,8 +226,7 @@ def _status(
 
 def _repaired(claim: Claim, states: Iterable[BucketState], at_ms: int) -> list[BucketState]:
     """Return the states as the next write of each would leave them: the anchor repaired, the values those of now."""
-    repaired = [state.repaired(at_ms) for state in states]
-    return [shifted(state, claim.config, at_ms) for state in repaired] if claim.config.declared else repaired
+    return all_shifted([state.repaired(at_ms) for state in states], claim.config, at_ms)
 
 
 def _parts(

@@ -24,6 +24,7 @@ from ...rules.registry import due_ms, minting_ms
 from ...rules.rule import FOREVER_MS
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
@@ -269,7 +270,7 @@ class _Caller:
         """Return the milliseconds until the bucket has the amounts of all callers up to this one; 0 if no state of it
         is known.
         """
-        states = self._namespace_state.repaired_states(claim.cached, now_ms)
+        states = all_shifted(self._namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
         before = claim.cached.line.up_to(self.turn, now_ms)
         longest = 0
         for name, amount in claim.checked.items() if states else ():

@@ -1,16 +1,24 @@
 """A bucket whose limits have other values by now, by their schedule, as its next write would reshape it."""
 
+from collections.abc import Iterable
+
 from ...rules.schedules import carry
 from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket, rule_attributes
 from ...values.resolution import Config
 
 
+def all_shifted(states: Iterable[BucketState], config: Config, now_ms: int) -> list[BucketState]:
+    """Return the states under the values that hold at ``now_ms``."""
+    return [shifted(state, config, now_ms) for state in states] if config.declared else list(states)
+
+
 def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
     """Return the state under the values that hold at ``now_ms``; as it is if it has them, or another config."""
     config = config.at(max(now_ms, state.anchor_ms))
     scheduled = config.scheduled
-    if not scheduled or state.has(config.limits) or not config.is_of(state.limits):
+    agrees = config.since_ms <= state.anchor_ms and state.has(config.limits)
+    if not scheduled or agrees or not config.is_of(state.limits):
         return state
     item, anchor_ms = dict(state.item), max(now_ms, state.anchor_ms + 1)
     for name, shard_limit in state.shard_limits.items():
