@@ -8,9 +8,9 @@ import pytest
 from zae_limiter import Entity, ProvisionerState, StoredConfig
 from zae_limiter.values.audit import AuditEvent, AuditPage
 from zae_limiter.values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
+from zae_limiter.values.bulk import BulkResult
 from zae_limiter.values.explanation import BucketExplanation, Explanation, LimitExplanation
 from zae_limiter.values.limit_status import LimitStatus
-from zae_limiter.values.bulk import BulkResult
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.usage import LimitUsage, UsagePage, UsageSnapshot, UsageSummary
 

@@ -1,19 +1,32 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
 from attrs.converters import optional
 
 from .checks import enforce, keys_only
-from .converter import AHEAD, CONVERTER, PARENTS, SHADOW, WEIGHTS, parents_as_list, short_limits, spread_to_limits
+from .converter import (
+    AHEAD,
+    CONVERTER,
+    PARENTS,
+    SCHEDULE,
+    SHADOW,
+    WEIGHTS,
+    parents_as_list,
+    short_limits,
+    spread_to_limits,
+)
 from .limit_text import write_limit
 from .metadata import Metadata
 from .naming import NameKind, in_nfc
+from .schedules import as_schedule
+from .schedules import find_conflicts as find_schedule_conflicts
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
     Choice,
+    Entries,
     Flag,
     Integer,
     JsonMap,
@@ -61,7 +74,7 @@ class LimitDecl:
     The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
     counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
     admits by them; in return every bucket holds at most the `usable_burst`. By its
-    `weights` a lease settles what a language model has used.
+    `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -135,6 +148,17 @@ class LimitDecl:
         ),
     )
 
+    schedule: tuple[str, ...] = field(
+        kw_only=True,
+        default=(),
+        converter=as_schedule,
+        metadata=about(
+            Entries(),
+            "other values at other times, each as a text `night: 00:00-06:00 Europe/Berlin 100/min`; the first that "
+            "holds wins",
+        ),
+    )
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -145,6 +169,8 @@ class LimitDecl:
 
     def __attrs_post_init__(self) -> None:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
+        if not self.schedule:
+            del values[SCHEDULE]
         if self.weights is None or isinstance(self.weights, WeightsDecl):
             values[WEIGHTS] = ALREADY_CHECKED
         enforce(LIMIT, values, "LimitDecl")
@@ -152,9 +178,9 @@ class LimitDecl:
     @property
     def text(self) -> str | None:
         """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit of
-        another kind than a token bucket, or with weights: it has no such text.
+        another kind than a token bucket, or with weights or a schedule: it has no such text.
         """
-        if self.kind != "token_bucket" or self.weights is not None:
+        if self.kind != "token_bucket" or self.weights is not None or self.schedule:
             return None
         return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
 
@@ -171,9 +197,14 @@ class LimitDecl:
         return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
 
 
+def _find_conflicts(limit: Mapping[object, object]) -> Iterator[tuple[object, str]]:
+    yield from find_conflicts(limit)
+    yield from find_schedule_conflicts(limit)
+
+
 short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
-LIMIT: Final = evolve(record_of(LimitDecl), conflicts=find_conflicts, short={name: name for name in LIMIT_FIELDS})
+LIMIT: Final = evolve(record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS})
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
     f"the limits, by name; at least one, at most {MAX_LIMITS}",

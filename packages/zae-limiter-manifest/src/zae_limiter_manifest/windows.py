@@ -51,14 +51,14 @@ def find_zone_problem(text: str) -> str | None:
 
 def has_no_rate(limit: Mapping[Any, object]) -> bool:
     """Return whether the tokens of a limit, as plain values in any spelling, come all at once or never."""
-    said = _said(limit)
+    said = said_of(limit)
     return "window" in said or said.get("kind") in KINDS[1:]
 
 
 def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
     """Yield each key that does not go with the others, and its problem. The keys may be in any spelling."""
-    spelled = {_plain(key): key for key in limit if isinstance(key, str)}
-    for name, problem in _conflicts(_said(limit)):
+    spelled = {plain(key): key for key in limit if isinstance(key, str)}
+    for name, problem in _conflicts(said_of(limit)):
         yield spelled[name], problem
 
 
@@ -91,9 +91,11 @@ def _of_window(said: Mapping[str, object], window: object) -> Iterator[tuple[str
         yield "startson", f"must be at most {most} with `window: {window}`, not {show(first)}"
 
 
-def _said(limit: Mapping[Any, object]) -> dict[str, object]:
-    return {_plain(key): value for key, value in limit.items() if isinstance(key, str)}
+def said_of(limit: Mapping[Any, object]) -> dict[str, object]:
+    """Return what a limit says, by key in the plainest spelling."""
+    return {plain(key): value for key, value in limit.items() if isinstance(key, str)}
 
 
-def _plain(key: str) -> str:
+def plain(key: str) -> str:
+    """Return a key in the spelling that YAML's and CloudFormation's have in common."""
     return key.replace("_", "").lower()
