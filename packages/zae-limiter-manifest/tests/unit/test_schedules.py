@@ -57,7 +57,7 @@ def test_a_stack_passes_them_as_texts() -> None:
 
 
 def test_a_plan_says_what_becomes_of_a_schedule() -> None:
-    address = Address("resource", resource="gpt-4")
+    address = Address("gpt-4")
     plain, night = (ResourceDecl({"rpm": LimitDecl(600, schedule=each)}) for each in ([], [NIGHT]))
     assert [part.text for part in parts(Change(address, plain, night))] == [f"schedule none -> {NIGHT}"]
     assert [part.text for part in parts(Change(address, None, night))] == [f"600/min, schedule {NIGHT}"]
