@@ -131,7 +131,9 @@ class LimitDecl:
     kind: str = field(
         kw_only=True,
         metadata=about(
-            Choice(KINDS), "how tokens come back; by default evenly, or by the `window`. Those of a `total` never do"
+            Choice(KINDS),
+            "how tokens come back; by default evenly, or by the `window`; a period after the `first_use`; never of a "
+            "`total`",
         ),
     )
 
@@ -177,10 +179,10 @@ class LimitDecl:
 
     @property
     def text(self) -> str | None:
-        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit of
-        another kind than a token bucket, or with weights or a schedule: it has no such text.
+        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit with
+        a calendar window or without refill, with weights or a schedule: it has no such text.
         """
-        if self.kind != "token_bucket" or self.weights is not None or self.schedule:
+        if self.kind not in ("token_bucket", "first_use") or self.weights is not None or self.schedule:
             return None
         return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
 

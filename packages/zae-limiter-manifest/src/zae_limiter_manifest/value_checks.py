@@ -157,7 +157,10 @@ def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[
 
 
 def _in_window(shape: Window | Zone, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str):
+    if isinstance(shape, Window) and type(value) is int:
+        advice = f"for seconds from the first use write the limit as `100 per {value}s from first use`"
+        yield Finding(path, f"must be a string, not {describe(value)}: {advice}")
+    elif not isinstance(value, str):
         yield Finding(path, f"must be a string, not {describe(value)}")
     elif problem := (find_window_problem if isinstance(shape, Window) else find_zone_problem)(value):
         yield Finding(path, problem)

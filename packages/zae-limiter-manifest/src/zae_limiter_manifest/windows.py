@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from .problems import show
 
 UTC: Final = "UTC"
-KINDS: Final = ("token_bucket", "calendar", "total")
+KINDS: Final = ("token_bucket", "calendar", "first_use", "total")
 WINDOWS: Final = ("minute", "hour", "day", "week", "month")
 LAST_START: Final = {"week": 7, "month": 31}
 
@@ -76,11 +76,21 @@ def _conflicts(said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     else:
         yield from _of_window(said, window)
     if kind in KINDS[1:]:
-        for name, default in (("refillperiod", 60), ("ahead", 0)):
-            if name in said and str(said[name]) not in (str(default), f"{default}.0"):
-                yield name, f"means nothing beside `kind: {kind}`: leave it out"
-    if kind == "total" and str(said.get("refillamount")) not in ("None", str(said.get("capacity")), "1"):
-        yield "refillamount", "means nothing beside `kind: total`: leave it out"
+        yield from _without_rate(said, kind)
+
+
+def _without_rate(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, str]]:
+    """Yield what means nothing where tokens come all at once or never; the period of `first_use` is its window."""
+    capacity = str(said.get("capacity"))
+    allowed = {"refillperiod": ("60",), "ahead": ("0", "0.0")}
+    if kind != "calendar":
+        allowed["refillamount"] = (capacity, "1")
+    if kind == "first_use":
+        del allowed["refillperiod"]
+        allowed["burst"] = (capacity,)
+    for name, values in allowed.items():
+        if name in said and str(said[name]) not in values:
+            yield name, f"means nothing beside `kind: {kind}`: leave it out"
 
 
 def _of_window(said: Mapping[str, object], window: object) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ def carry(shard_limit: ShardLimit, declared: Limit, to_ms: int) -> Carried:
     while True:
         piece = timetable.at(at_ms)
         mark = shard_limit.mark if at_ms == shard_limit.anchor_ms and piece.limit == shard_limit.limit else None
-        ruled = ShardLimit(piece.limit, at_ms, shard_limit.shard, shard_limit.shards, mark)
+        ruled = shard_limit.moved(at_ms, piece.limit, mark)
         end_ms = min(piece.end_ms, to_ms)
         more = ruled.minted_since_anchor(end_ms)
         minted, ceiling = minted + more, min(ceiling + more, ruled.ceiling_milli)
@@ -81,5 +81,5 @@ def _through(
 
 def _moved(part: Part, limit: Limit, at_ms: int) -> Part:
     """Return a limit on a shard as a boundary leaves it: under the next values, with at most their ceiling."""
-    ruled = ShardLimit(limit, at_ms, part.shard_limit.shard, part.shard_limit.shards)
+    ruled = part.shard_limit.moved(at_ms, limit)
     return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms)))

@@ -123,6 +123,7 @@ LimitField = Literal[
     "tokens",
     "consumed",
     "minted",
+    "begun",
     "capacity",
     "burst",
     "refill_amount",
@@ -141,6 +142,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
     "consumed": "tc",
     "minted": "mt",
+    "begun": "bg",
     "capacity": "cp",
     "burst": "bx",
     "refill_amount": "ra",
@@ -155,7 +157,9 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "schedule": "sc",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
-_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed", "minted"))  # the fields of a bucket beside the rule
+_OF_STATE: Final = frozenset[LimitField](
+    ("tokens", "consumed", "minted", "begun")
+)  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
 _OF_CONFIG: Final = frozenset[LimitField](
     ("shadow", "ahead", "weights", "schedule")
@@ -166,11 +170,13 @@ class BucketAttributes(NamedTuple):
     """The attributes of one limit in a bucket item: amounts in millitokens, the period in milliseconds.
 
     ``minted`` is what the whole limit had minted up to the anchor, by the time zones of the process that set it.
+    ``begun`` is the instant, in epoch ms, at which its window began, of a limit whose windows begin with the first use.
     """
 
     tokens: str
     consumed: str
     minted: str
+    begun: str
     capacity: str
     burst: str
     refill_amount: str
@@ -183,7 +189,7 @@ class BucketAttributes(NamedTuple):
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[3:]
+        return self[4:]
 
 
 class LimitAttributes(NamedTuple):

@@ -21,7 +21,7 @@ REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 OnUnavailable = Literal["block", "allow", "share"]
-Kind = Literal["token_bucket", "calendar", "total"]  # how tokens come back: ``rules`` has one for each
+Kind = Literal["token_bucket", "calendar", "first_use", "total"]  # how tokens come back: ``rules`` has one for each
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -61,7 +61,8 @@ class Limit(NamedLimits):
     shadow: bool = False
     """Whether it only counts, and refuses nobody."""
     kind: Kind = "token_bucket"
-    """How its tokens come back: evenly, at the begin of each calendar window, or not at all (``total``)."""
+    """How its tokens come back: evenly, at the begin of each calendar window, ``refill_period`` seconds after the first
+    use, or not at all (``total``)."""
     ahead: float = 0.0
     """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
     window: str = ""
@@ -110,14 +111,18 @@ class Limit(NamedLimits):
                         f"belongs to a calendar limit, this is a {self.kind}: add kind='calendar', or leave it out"
                     )
                     raise ValidationError(f"{each} of limit {self.name!r}", getattr(self, each), problem)
-        if self.kind in ("calendar", "total"):
+        if self.kind in ("calendar", "first_use", "total"):
             self._check_no_rate()
         if self.schedule != ():
             object.__setattr__(self, "schedule", check_schedule(self))
 
     def _check_no_rate(self) -> None:
-        unused: dict[str, object] = {"refill_period": REFILL_PERIOD, "ahead": 0.0}
-        if self.kind == "total":
+        unused: dict[str, object] = {"ahead": 0.0}
+        if self.kind != "first_use":
+            unused["refill_period"] = REFILL_PERIOD
+        else:
+            unused["burst"] = self.capacity
+        if self.kind != "calendar":
             unused["refill_amount"] = self.capacity or 1
         for each, default in unused.items():
             if getattr(self, each) != default:
@@ -229,12 +234,12 @@ class Limit(NamedLimits):
 
     @property
     def text(self) -> str:
-        """The limit without its name, such as ``10k/min burst 20k``; of another kind than a token bucket, or with
-        weights or a schedule, all fields.
+        """The limit without its name, such as ``10k/min burst 20k``; with a window or without refill,
+        with weights or a schedule: all fields.
 
         ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
         """
-        if self.kind != _SELDOM["kind"] or self.weights or self.schedule:
+        if self.kind not in ("token_bucket", "first_use") or self.weights or self.schedule:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})

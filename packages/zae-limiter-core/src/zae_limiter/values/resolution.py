@@ -63,6 +63,12 @@ class Config:
             return self
         return replace(self, limits=limits, since_ms=since_ms)
 
+    def as_in(self, rules: Sequence[Limit]) -> "Config":
+        """Return the config with the rules that a bucket has, where it follows others."""
+        known = {rule.name: rule for rule in rules}
+        limits = tuple(known.get(limit.name, limit) for limit in self.limits if limit.name in known)
+        return self if limits == self.limits else replace(self, limits=limits)
+
     def is_of(self, rules: Iterable[Limit]) -> bool:
         """Return whether a bucket with these rules has the limits of this config, as of any time."""
         known, scheduled = {rule.name: rule for rule in rules}, self.scheduled

@@ -221,6 +221,9 @@ def _entry(field: str, given: object) -> ScheduleEntry:
 def _check_entry(field: str, entry: ScheduleEntry, limit: "Limit") -> None:
     try:
         clocks_of(entry.timezone)
+        if limit.kind != "token_bucket" and entry.refill_period is not None:
+            problem = f"means nothing for a limit whose kind is {limit.kind}: write capacity and the amount"
+            raise ValidationError("rate", str(entry), problem)
         entry.of(limit)
     except ValidationError as error:
         raise ValidationError(field, str(entry), f"{error.field}: {error.problem}") from None

@@ -202,6 +202,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_tk",
         "b_rpm_tc",
         "b_rpm_mt",
+        "b_rpm_bg",
         "b_rpm_cp",
         "b_rpm_bx",
         "b_rpm_ra",

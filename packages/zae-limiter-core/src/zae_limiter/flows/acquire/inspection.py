@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import ShardLimit, refill_bucket
+from ...rules.balances import refill_bucket
 from ...rules.schedules import wait_through
 from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...schema.items import BucketState
@@ -87,5 +87,6 @@ def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[P
 
 
 def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
-    ruled = ShardLimit(limit, now_ms, state.id.shard, state.shard_count)
-    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*state.part(limit, now_ms), now_ms)))
+    part = state.part(limit, now_ms)
+    ruled = part.shard_limit.moved(now_ms, limit)
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, now_ms)))

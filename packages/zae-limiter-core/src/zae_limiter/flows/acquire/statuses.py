@@ -16,7 +16,6 @@ from ...rules.sharding import (
     Part,
     calculate_balance,
     calculate_servable,
-    full_part,
     new_part,
     unseen_parts,
 )
@@ -125,7 +124,7 @@ def _stood(claim: Claim, states: Sequence[BucketState], at_ms: int, left: Mappin
     for name, amount in claim.amounts.items():
         parts = _parts(claim, seen, name, at_ms)
         if name in left and (len(parts) == 1 or claim.seen is not None):  # what an outcome says is of one shard
-            parts = [full_part(parts[0].shard_limit.limit, at_ms)._replace(tokens_milli=left[name])]
+            parts = [_whole(parts[0], left[name], at_ms)]
         found.append(_Stood(claim, name, amount, parts, at_ms))
     return found
 
@@ -173,6 +172,11 @@ def _held(claim: Claim, at_ms: int) -> Mapping[str, int]:
     return NOTHING if hold is None else hold.left(at_ms)
 
 
+def _whole(part: Part, tokens_milli: int, at_ms: int) -> Part:
+    """Return the whole of a limit with so many tokens, in the window of a part."""
+    return Part(replace(part.shard_limit.moved(at_ms), shard=0, shards=1), tokens_milli)
+
+
 def _less(part: Part, amount: int, at_ms: int) -> Part:
     return part._replace(tokens_milli=force_consume(*part, amount, at_ms))
 
@@ -193,8 +197,9 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
         if request.admitted and request.outcome is not None and request.outcome.shadow_short:
             at, left = request.outcome, request.outcome.shadow_short
             for name, amount in request.not_taken.items():
-                limit = claim.config.by_name[name]
-                parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
+                [part, *_] = _parts(claim, _repaired(claim, _states(at), at.at_ms), name, at.at_ms)
+                limit = part.shard_limit.limit
+                parts = [_whole(part, left[name], at.at_ms)]
                 wait = wait_through(claim.config.scheduled.get(name), parts, amount, at.at_ms)
                 found.append(_status(claim, limit, parts, amount, at.at_ms, wait))
     return found

@@ -20,7 +20,7 @@ from itertools import count
 
 from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
-from ...rules.registry import due_ms, minting_ms
+from ...rules.registry import due_ms, minting_ms, rule_of
 from ...rules.rule import FOREVER_MS
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
@@ -277,7 +277,8 @@ class _Caller:
             limit = claim.config.by_name[name]
             needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
             short = needed - count(claim, name, states, now_ms)
-            longest = max(longest, due_ms(limit, short, now_ms))
+            known = states[0].shard_limits.get(name)
+            longest = max(longest, due_ms(rule_of(limit) if known is None else known.rule, short, now_ms))
         until_ms = claim.config.until_ms(now_ms) if longest and claim.config.declared else None
         if until_ms is not None:  # other values hold from then on, so it looks again
             longest = min(longest, max(A_BIT_MS, until_ms - now_ms))

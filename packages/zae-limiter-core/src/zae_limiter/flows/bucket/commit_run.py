@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
-from ...schema.items import BucketState
+from ...schema.items import BucketState, window_end
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -21,7 +21,7 @@ from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WritePlan
+from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan
 
 
 class CommitRun:
@@ -229,7 +229,14 @@ class CommitRun:
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
+        if config is not None and self.now_ms >= state.begins_ms and self._begins_window(state):
+            return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
+
+    def _begins_window(self, state: BucketState) -> bool:
+        """Return whether a pending request takes from a limit whose window is over."""
+        over = {name for name, each in state.shard_limits.items() if window_end(each) <= self.now_ms}
+        return any(amount and name in over for request in self.pending for name, amount in request.amounts.items())
 
     def _elsewhere(self) -> Mapping[str, int]:
         """Return what the other shards have of shadow limits, which take it from any shard without a second write."""

@@ -125,6 +125,8 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
     home, state = states.get(0), states.get(cached.id.shard)
     if home is None or state is None or state.shard_count >= MAX_SHARDS or among not in {None, state.shard_count}:
         return 0
+    if any(limit.kind == "first_use" for limit in home.limits):
+        return 0  # each shard would begin windows of its own, so that two of them overlap
     written: set[int] = set()
     if state.id.shard and home.shard_count <= state.shard_count:
         written.update((yield from _split(namespace_state, home)))

@@ -4,7 +4,7 @@ This module has the headroom under each plan, and its operation; ``batch`` choos
 reads the outcome.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Get, Put, Update
@@ -13,7 +13,7 @@ from ...rules.registry import minting_ms
 from ...rules.rule import FOREVER_MS
 from ...rules.schedules import carry
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
-from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes
+from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
 from ..process.namespace_state import CachedBucket
@@ -141,8 +141,9 @@ class ReshapeWrite:
     """The bucket gets the shape of the config, under a new anchor.
 
     Each limit of the item moves to the anchor and keeps its tokens, up to the lower of the two ceilings. A limit that
-    is new to the item starts full; one that the config lacks keeps its rule. ``shifts``: only a schedule changes the
-    shape, so each limit that has one has what the values of all times since the anchor make of its tokens.
+    is new to the item starts full; one that the config lacks keeps its rule. ``shifts``: the config is
+    that of the bucket, maybe as of another time, so each limit with a schedule has what the values of all times since
+    the anchor make of its tokens.
     """
 
     reshapes = True
@@ -155,7 +156,7 @@ class ReshapeWrite:
         self.multiplier = multiplier
         self.config = config
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
-        self.shifts = bool(config.scheduled) and config.is_of(state.limits)
+        self.shifts = config.is_of(state.limits)
         self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in state.shard_limits.items()}
         new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
         begun = {name: self._share(config.by_name[name].initial_milli) for name in new}
@@ -189,14 +190,20 @@ class ReshapeWrite:
         rules = {name: shard_limit.limit for name, shard_limit in self.state.shard_limits.items()} | dict(
             self.config.by_name
         )
-        draft.set |= anchor_attributes(rules.values(), self.anchor_ms)
+        draft.set |= anchor_attributes(rules.values(), self.anchor_ms) | self._begun(rules, batch)
         marks = (bucket_attributes(name).minted for name in rules)
         draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
-        if not self.shifts or self.config.from_call:
+        if self.reshapes and (not self.shifts or self.config.from_call):
             draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
+
+    def _begun(self, rules: Mapping[str, Limit], batch: Batch) -> dict[str, int]:
+        """Return the begins of the windows that the batch begins: it takes from a limit whose window is over."""
+        known = self.state.shard_limits
+        ends = {name: window_end(known[name]) if name in known else 0 for name in taken_from(rules.values(), batch)}
+        return {bucket_attributes(name).begun: self.anchor_ms for name, end in ends.items() if end <= self.anchor_ms}
 
     def _take(self, draft: UpdateDraft, name: str, balance: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
@@ -221,6 +228,18 @@ class ReshapeWrite:
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         deficit = self._ceiling(limit) - min(0, self.headroom[limit.name] - batch.net(limit.name))
         return minting_ms(limit, deficit)
+
+
+class WindowWrite(ReshapeWrite):
+    """The bucket keeps its rules, and the batch begins a window: under a new anchor, as a reshape."""
+
+    reshapes = False
+
+
+def taken_from(limits: Iterable[Limit], batch: Batch) -> list[str]:
+    """Return the limits whose windows begin with the first use, and of which the batch takes tokens."""
+    windowed = [limit.name for limit in limits if limit.kind == "first_use"]
+    return [name for name in windowed if batch.checked.get(name) or batch.unchecked.get(name)]
 
 
 class CreateWrite:
@@ -252,13 +271,14 @@ class CreateWrite:
             config_read_at_ms=config.read_at_ms,
             expires_at=expires_at(self, config, longest_ms),
         )
-        return Put(item | batch.counts, Conditions(absent=(PK,)))
+        begun = {bucket_attributes(name).begun: self.now_ms for name in taken_from(limits, batch)}
+        return Put(item | begun | batch.counts, Conditions(absent=(PK,)))
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         return minting_ms(limit, limit.ceiling_milli - limit.initial_milli + batch.net(limit.name))
 
 
-WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
+WritePlan = ConsumeWrite | ReshapeWrite | WindowWrite | CreateWrite
 
 
 class Decision(NamedTuple):
