@@ -10,7 +10,7 @@ PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 8
 
 
 def rate(limit: "Limit") -> str:
-    """Return the rate at which the tokens of a limit come back: ``100/min``, ``10k/90s``, ``5 per hour from first use``."""
+    """Return how the tokens of a limit come back: ``100/min``, ``10k/90s``, ``5 per hour from first use``."""
     from zae_limiter.values.limit_text import write_limit, write_rate
 
     if limit.kind == "first_use":
