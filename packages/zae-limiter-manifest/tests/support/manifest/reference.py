@@ -12,6 +12,7 @@ from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
 from zae_limiter_manifest.shapes import (
     Choice,
+    Entries,
     Flag,
     Integer,
     Member,
@@ -77,6 +78,8 @@ def _shape(member: Member) -> str:
             return "a name"
         case Window():
             return "a window"
+        case Entries():
+            return "a list of texts"
         case Zone():
             return "a time zone, default `UTC`"
         case Names():
