@@ -48,6 +48,13 @@ async def used_by(limiters: list[RateLimiter], limit: str) -> int:
     return sum(await asyncio.gather(*(used(limiter, limit) for limiter in limiters)))
 
 
+async def limit_of(limiter: RateLimiter) -> Limit:
+    """The first limit, as the bucket has it."""
+    bucket = await limiter.repository.get_bucket("key", "gpt-4")
+    assert bucket is not None
+    return bucket.limits[0].limit
+
+
 @pytest.mark.parametrize("variant", ["async"], indirect=True)
 async def test_processes_find_each_boundary_for_themselves(harness: Harness, clock: ManualClock) -> None:
     limiters = [await harness.open(clock=clock) for _ in range(3)]
@@ -57,12 +64,10 @@ async def test_processes_find_each_boundary_for_themselves(harness: Harness, clo
     assert await used_by(limiters, "rpd") == 7
     clock.advance(4.5 * 3600 - 1)
     assert await used_by(limiters, "rpd") == 0
-    assert (await limiters[1].repository.get_bucket("key", "gpt-4")).limits[0].limit.burst == 7
+    assert (await limit_of(limiters[1])).burst == 7
     clock.advance(1)  # half past three, one hour of which the clocks left out
     assert await used(limiters[2], "rpd", 1) == 0
-    assert (await limiters[1].repository.get_bucket("key", "gpt-4")).limits[0].limit == Limit.custom(
-        "rpd", 30, refill_period=86_400
-    )
+    assert (await limit_of(limiters[1])) == Limit.custom("rpd", 30, refill_period=86_400)
     clock.advance(86_400 / 30)
     assert await used_by(limiters, "rpd") == 1
     assert await limiters[0].time_until_available("key", "gpt-4", {"rpd": 1}) > 0

@@ -33,6 +33,13 @@ def go_to(world: World, *at: int, timezone: str = BERLIN) -> None:
     world.clock.advance(ms=round(instant.timestamp() * 1000) - world.clock.now_ms())
 
 
+def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
+    """The bucket's item, which is there."""
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    return item
+
+
 async def refusal(limiter: RateLimiter, **consume: int) -> RateLimitExceeded:
     with pytest.raises(RateLimitExceeded) as caught:
         await take(limiter, "e", "r", **consume)
@@ -130,7 +137,7 @@ async def test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begu
     await take(behind, "e", "r", rpm=1)
     go_to(world, 2026, 11, 25, 22)
     assert await drain(ahead, "e", "r", "rpm") == 10
-    anchor = world.bucket_of(ahead, "e", "r")["rf"]
+    anchor = item_of(world, ahead)["rf"]
     wire.sent()
     assert not await passes(behind, "e", "r", rpm=1)
     bucket = await behind.repository.get_bucket("e", "r")
@@ -185,13 +192,15 @@ async def test_a_changed_config_holds_over_the_schedule_that_it_replaces(world: 
     assert await drain(old, "e", "r", "rpm") == 50
     go_to(world, 2026, 11, 25, 22, 0, 1)
     await passes(old, "e", "r", rpm=1)
-    assert [each.limit.capacity for each in (await old.repository.get_bucket("e", "r")).limits] == [50]
+    bucket = await old.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert [each.limit.capacity for each in bucket.limits] == [50]
 
 
 async def test_the_bucket_of_a_schedule_does_not_expire(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=1)
-    assert "ttl" not in world.bucket_of(limiter, "e", "r")
+    assert "ttl" not in item_of(world, limiter)
 
 
 async def test_an_explanation_says_which_entry_holds_and_for_how_long(world: World) -> None:

@@ -130,7 +130,7 @@ def limit_state_of(item: Item, name: str) -> LimitState:
     burst = item.get(f"b_{name}_bx", capacity)
     rule = Rule(burst, item[f"b_{name}_ra"], item[f"b_{name}_rp"])
     if item.get(f"b_{name}_kd") == "first_use":
-        begun = item.get(f"b_{name}_bg", item["rf"])
+        begun: int = item[f"b_{name}_bg"] if f"b_{name}_bg" in item else item["rf"]
         rule = Rule(burst, item[f"b_{name}_ra"], 1, item[f"b_{name}_rp"], begin_ms=begun)
     elif f"b_{name}_kd" in item:
         rule = _stepping(capacity, burst, item[f"b_{name}_ra"], item.get(f"b_{name}_wn", ""))

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.rules.periods import LAST_MS, periods_of
+from zae_limiter.rules.periods import periods_of
 from zae_limiter.rules.registry import due_ms, minting_ms, rule_of, window_seconds
 from zae_limiter.rules.rule import FOREVER_MS
+from zae_limiter.values.clocks import LAST_MS
 from zae_limiter.values.limits import MILLI, Limit
 
 ZONES = sorted(available_timezones() - {"localtime"})
