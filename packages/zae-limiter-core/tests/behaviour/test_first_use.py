@@ -10,8 +10,7 @@ import pytest
 from support.core.shards import shard_items, split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
-from zae_limiter.flows.bucket import write_plans
-from zae_limiter.flows.bucket.commit_run import CommitRun
+from zae_limiter.flows.bucket import commit_run, write_plans
 from zae_limiter.rules.first_use import FirstUse
 from zae_limiter.schema.items import BucketState
 
@@ -182,7 +181,7 @@ def _early(self: FirstUse, t_ms: int) -> int:
 
 FAULTS: dict[str, tuple[Any, Callable[[World], Awaitable[None]]]] = {
     "a window that follows the last one": (
-        patch.object(CommitRun, "_begins_window", lambda *_: False),
+        patch.object(commit_run, "begins_window", lambda *_: False),
         test_the_next_window_begins_with_the_next_use_and_not_with_the_end_of_the_last,
     ),
     "a window begun by a take of another limit": (

@@ -15,8 +15,7 @@ from support.core.shards import split_into
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
 from zae_limiter.flows.acquire import statuses
-from zae_limiter.flows.bucket import write_plans
-from zae_limiter.flows.bucket.commit_run import CommitRun
+from zae_limiter.flows.bucket import commit_run, write_plans
 from zae_limiter.rules.sharding import calculate_wait
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.resolution import Config
@@ -258,9 +257,8 @@ def _base_of(real: Callable[[Config, int], Config]) -> Callable[[Config, int], C
     return lambda self, now_ms: replace(real(self, now_ms), since_ms=0)
 
 
-def _by_own_clock(self: CommitRun) -> None:
-    if self.config is not None:
-        self.config = self.config.at(self.now_ms)
+def _by_own_clock(config: Config | None, _: object, now_ms: int) -> Config | None:
+    return None if config is None else config.at(now_ms)
 
 
 def _expiring(real: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -274,7 +272,7 @@ FAULTS: dict[str, tuple[Any, Check]] = {
         test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it,
     ),
     "a process that reshapes back by its own clock": (
-        patch.object(CommitRun, "_keep_time", _by_own_clock),
+        patch.object(commit_run, "in_force", _by_own_clock),
         test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begun,
     ),
     "a wait that ends with its piece": (

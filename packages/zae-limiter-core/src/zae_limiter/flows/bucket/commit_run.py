@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
-from ...schema.items import BucketState, window_end
+from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -20,8 +20,9 @@ from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
+from .shifting import in_force
 from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan
+from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
 
 
 class CommitRun:
@@ -91,7 +92,7 @@ class CommitRun:
     def decide(self) -> Decision | None:
         """Return the next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
-        self._keep_time()
+        self.config = in_force(self.config, self.cached.state, self.now_ms)
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
@@ -106,7 +107,8 @@ class CommitRun:
         if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
+        elsewhere = headroom_elsewhere(self.namespace_state, self.cached, self.config, self.pending, self.now_ms)
+        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, elsewhere)
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short and not batch.carried and isinstance(plan, CreateWrite) and not self._fresh():
@@ -229,22 +231,9 @@ class CommitRun:
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
-        if config is not None and self.now_ms >= state.begins_ms and self._begins_window(state):
+        if config is not None and begins_window(state, self.pending, self.now_ms):
             return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
-
-    def _begins_window(self, state: BucketState) -> bool:
-        """Return whether a pending request takes from a limit whose window is over."""
-        over = {name for name, each in state.shard_limits.items() if window_end(each) <= self.now_ms}
-        return any(amount and name in over for request in self.pending for name, amount in request.amounts.items())
-
-    def _elsewhere(self) -> Mapping[str, int]:
-        """Return what the other shards have of shadow limits, which take it from any shard without a second write."""
-        names = {name for request in self.pending for name in request.shadow_amounts}
-        if not names or self.config is None:
-            return NOTHING
-        limits = [limit for limit in self.config.limits if limit.name in names]
-        return headroom_elsewhere(self.namespace_state, self.cached, limits, self.now_ms)
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
         """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next
@@ -274,14 +263,8 @@ class CommitRun:
     def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
         self.seen = True
         state = self.cached.learn(item, at_ms, own_writes=own_writes)
-        self._keep_time()
+        self.config = in_force(self.config, state, self.now_ms)
         return state
-
-    def _keep_time(self) -> None:
-        """Go by the values that schedules have now, or at the anchor if another process's clock is before this one."""
-        if self.config is not None and self.config.declared:
-            state = self.cached.state
-            self.config = self.config.at(self.now_ms if state is None else max(self.now_ms, state.anchor_ms))
 
     def _has_to_read(self) -> bool:
         """Return whether to read the bucket first: the last seen state, older than this run, would drop a

@@ -4,7 +4,7 @@ This module has the headroom under each plan, and its operation; ``batch`` choos
 reads the outcome.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Get, Put, Update
@@ -16,6 +16,7 @@ from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, b
 from ...schema.items import BucketState, LimitBalance, anchor_attributes, bucket_item, rule_attributes, window_end
 from ...values.limits import Limit
 from ...values.resolution import Config
+from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket
 from .batch import Batch, UpdateDraft
 
@@ -234,6 +235,14 @@ class WindowWrite(ReshapeWrite):
     """The bucket keeps its rules, and the batch begins a window: under a new anchor, as a reshape."""
 
     reshapes = False
+
+
+def begins_window(state: BucketState, requests: Sequence[BucketRequest], now_ms: int) -> bool:
+    """Return whether one of the requests takes from a limit whose window is over."""
+    if now_ms < state.begins_ms:
+        return False
+    over = {name for name, each in state.shard_limits.items() if window_end(each) <= now_ms}
+    return any(amount and name in over for request in requests for name, amount in request.amounts.items())
 
 
 def taken_from(limits: Iterable[Limit], batch: Batch) -> list[str]:
