@@ -297,3 +297,46 @@ async def test_each_fault_is_found(world: World, fault: str) -> None:
     with made, pytest.raises((AssertionError, pytest.fail.Exception)):
         await check(world)
     timetable_of.cache_clear()
+
+
+async def test_the_whole_path_has_the_values_of_the_night(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.repository.create_entity("above")
+    await limiter.repository.create_entity("e", parent_id="above", cascade=True)
+    await limiter.set_limits("above", [Limit.custom("rpm", 50, schedule=[NIGHT])], "r")
+    await limiter.set_limits("e", [Limit.custom("rpm", 600, schedule=["late: 22:00-06:00 Europe/Berlin 20/min"])], "r")
+    go_to(world, 2026, 11, 25, 21, 59, 58)
+    assert await drain(limiter, "e", "r", "rpm") == 50
+    go_to(world, 2026, 11, 25, 22, 0, 1)
+    assert await drain(limiter, "e", "r", "rpm") == 1  # of the last two seconds of the day
+    refused = await refusal(limiter, rpm=30)
+    waits = {status.entity_id: (status.schedule.split()[0], status.retry_after_seconds) for status in refused.statuses}
+    night = 8 * 3600 - 1
+    assert waits == {"e": ("late", night + 1), "above": ("night", night + 24)}
+
+
+async def test_what_is_held_ahead_is_held_by_the_values_in_force(world: World) -> None:
+    limit = Limit.custom("rpm", 600, ahead=1, schedule=["night: 22:00-06:00 Europe/Berlin 120/min"])
+    limiter, _ = await world.process()
+    await limiter.set_resource_defaults("r", [limit])
+    go_to(world, 2026, 11, 25, 21, 59, 58)
+    assert await drain(limiter, "e", "r", "rpm") == 590
+    go_to(world, 2026, 11, 25, 22)
+    assert await drain(limiter, "e", "r", "rpm") == 20
+    world.clock.advance(1)
+    assert await drain(limiter, "e", "r", "rpm") == 2
+    go_to(world, 2026, 11, 26, 6, 0, 1)
+    assert await drain(limiter, "e", "r", "rpm") == 118 + 10
+
+
+async def test_a_call_may_pass_a_schedule(world: World) -> None:
+    limiter, _ = await world.process()
+    go_to(world, 2026, 11, 25, 21, 59)
+    for admitted, seconds in ((600, 60), (10, 8 * 3600 + 1), (20, 0)):
+        for _ in range(admitted // 10):
+            async with limiter.acquire("e", "r", {"rpm": 10}, [RPM]):
+                pass
+        with pytest.raises(RateLimitExceeded):
+            async with limiter.acquire("e", "r", {"rpm": 10}, [RPM]):
+                pass
+        world.clock.advance(seconds)
