@@ -11,6 +11,7 @@ from .schedules import timetable_of
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
+NO_SCHEDULE = -1
 OWN_LEVELS = ("entity", "entity_default")
 
 
@@ -22,8 +23,8 @@ class Config:
     they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
     the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``). ``shadow`` names the limits that refuse
     nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule. A limit with a
-    schedule has the values of an instant (``at``), which hold since ``since_ms``; its bucket never expires: a new one
-    would begin full.
+    schedule has the values of an instant (``at``), which hold since ``since_ms``: below 0 if no limit has one. The
+    bucket of such a limit never expires, because a new one would begin full.
     """
 
     limits: tuple[Limit, ...]
@@ -33,7 +34,7 @@ class Config:
     stored: bool = False
     shadow: frozenset[str] = frozenset()
     declared: tuple[Limit, ...] = ()
-    since_ms: int = 0
+    since_ms: int = NO_SCHEDULE
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -48,14 +49,15 @@ class Config:
         object.__setattr__(self, "shadow", self.shadow | shadow)
         object.__setattr__(self, "declared", declared)
         object.__setattr__(self, "limits", rules)
-        if self.scheduled:
+        if any(limit.schedule for limit in declared):
+            object.__setattr__(self, "since_ms", 0)
             object.__setattr__(self, "own", True)
 
     def at(self, now_ms: int) -> "Config":
         """Return the same config with the values that the schedules of its limits have at an instant."""
-        scheduled = self.scheduled
-        if not scheduled:
+        if self.since_ms < 0:
             return self
+        scheduled = self.scheduled
         found = {name: timetable_of(limit).at(now_ms) for name, limit in scheduled.items()}
         since_ms = max(piece.begin_ms for piece in found.values())
         limits = tuple(found[limit.name].limit if limit.name in found else limit for limit in self.limits)
@@ -80,7 +82,7 @@ class Config:
     @property
     def scheduled(self) -> Mapping[str, Limit]:
         """The limits that have a schedule, by name, as they are declared."""
-        return {limit.name: limit for limit in self.declared if limit.schedule} if self.declared else NOTHING
+        return NOTHING if self.since_ms < 0 else {limit.name: limit for limit in self.declared if limit.schedule}
 
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""

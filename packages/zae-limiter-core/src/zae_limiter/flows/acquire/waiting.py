@@ -279,7 +279,7 @@ class _Caller:
             short = needed - count(claim, name, states, now_ms)
             known = states[0].shard_limits.get(name)
             longest = max(longest, due_ms(rule_of(limit) if known is None else known.rule, short, now_ms))
-        until_ms = claim.config.until_ms(now_ms) if longest and claim.config.declared else None
+        until_ms = claim.config.until_ms(now_ms) if longest else None
         if until_ms is not None:  # other values hold from then on, so it looks again
             longest = min(longest, max(A_BIT_MS, until_ms - now_ms))
         return longest

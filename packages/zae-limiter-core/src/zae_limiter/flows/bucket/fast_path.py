@@ -57,7 +57,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
 ) -> Update | None:
     """Return the update of an acquire, or of a correction that takes more; ``add`` has the counts."""
     config, checked, given = request.config, request.checked, request.given
-    if config is None or not cached.agrees_with(config) or (config.declared and config.at(now_ms) is not config):
+    if config is None or not cached.agrees_with(config) or (config.since_ms >= 0 and config.at(now_ms) is not config):
         return None
     item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
     values, least, most, found = {}, {}, {}, 0

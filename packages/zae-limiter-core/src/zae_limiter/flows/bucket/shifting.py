@@ -12,14 +12,14 @@ def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> C
     """Return the config with the values of now, or of the anchor if another process has begun a later piece: its clock
     is before this one.
     """
-    if config is None or not config.declared:
+    if config is None or config.since_ms < 0:
         return config
     return config.at(now_ms if state is None else max(now_ms, state.anchor_ms))
 
 
 def all_shifted(states: Iterable[BucketState], config: Config, now_ms: int) -> list[BucketState]:
     """Return the states under the values that hold at ``now_ms``."""
-    return [shifted(state, config, now_ms) for state in states] if config.declared else list(states)
+    return [shifted(state, config, now_ms) for state in states] if config.since_ms >= 0 else list(states)
 
 
 def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
