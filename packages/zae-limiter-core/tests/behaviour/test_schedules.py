@@ -245,7 +245,7 @@ def test_what_goes_with_no_other_is_refused() -> None:
         ({"schedule": night}, "must be a list of entries"),
         ({"schedule": [7]}, "must have texts"),
         ({"schedule": [f"n{each}: mon {each}/min" for each in range(17)]}, "at most 16"),
-        ({"schedule": ["night: mon capacity 5"], "kind": "total"}, "a total has no times"),
+        ({"schedule": ["night: mon capacity 5"], "kind": "total"}, "whose kind is total do not come back"),
         ({"schedule": ["night: mon 5/hour"], "kind": "calendar", "window": "day"}, "means nothing"),
     ):
         with pytest.raises(ValidationError, match=problem):

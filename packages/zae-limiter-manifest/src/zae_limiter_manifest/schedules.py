@@ -61,8 +61,8 @@ def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
 
 
 def _with_kind(entry: Mapping[str, Any], kind: object, ahead: object) -> str | None:
-    if kind == "total":
-        return "is for a limit that refills: the tokens of a `total` never come back"
+    if kind not in ("token_bucket", "calendar", "first_use"):
+        return f"is for a limit that refills with time, which `kind: {kind}` does not"
     if kind != "token_bucket" and entry["refill_period"] is not None:
         return f"has a rate, which means nothing beside `kind: {kind}`: write `capacity` and the amount"
     if entry["refill_period"] is None or type(ahead) not in (int, float) or not entry["capacity"]:

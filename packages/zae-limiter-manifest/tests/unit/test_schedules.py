@@ -96,7 +96,7 @@ def test_the_schema_has_them() -> None:
             '{capacity: 5, schedule: ["n: mon-fri 5/min", "m: tue 5/min"]}',
             'has "m", which never holds: "n" comes first',
         ),
-        ('{capacity: 5, kind: total, schedule: ["n: mon capacity 5"]}', "the tokens of a `total` never come back"),
+        ('{capacity: 5, kind: total, schedule: ["n: mon capacity 5"]}', "which `kind: total` does not"),
         ('{capacity: 5, window: day, schedule: ["n: mon 5/min"]}', "has a rate, which means nothing"),
         (
             '{capacity: 60, ahead: 2, schedule: ["n: mon 60/min burst 61", "m: tue 60/min capacity 2"]}',

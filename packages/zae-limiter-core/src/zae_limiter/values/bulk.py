@@ -1,4 +1,4 @@
-"""The result of a call that changes many places."""
+"""The result of a change of many limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .limits import Limit
 
 NEVER_MS: Final = 1 << 200  # as ``rules.rule.FOREVER_MS``
+KINDS: Final = ("token_bucket", "calendar", "first_use")  # of the limits that may have a schedule
 SEPARATOR: Final = "; "
 _MOST_EDGES: Final = 64  # at which nothing changes, until a piece is cut there
 _DAYS_AROUND: Final = 16
@@ -194,8 +195,9 @@ def check_schedule(limit: "Limit") -> tuple[ScheduleEntry, ...]:
     entries = tuple(_entry(field, each) for each in given)
     if len(entries) > MAX_ENTRIES:
         raise ValidationError(f"number of entries in the {field}", len(entries), f"must be at most {MAX_ENTRIES}")
-    if entries and limit.kind == "total":
-        raise ValidationError(field, str(entries[0]), "must be empty: a total has no times, its tokens never come back")
+    if entries and limit.kind not in KINDS:
+        problem = f"must be empty: the tokens of a limit whose kind is {limit.kind} do not come back with time"
+        raise ValidationError(field, str(entries[0]), problem)
     for entry in entries:
         _check_entry(field, entry, limit)
     _check_together(field, entries)
