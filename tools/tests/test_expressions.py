@@ -30,7 +30,10 @@ PLACES: Mapping[str, Place] = {
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
 LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
-    ("_LIMIT", "_SLOTS", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "'[0-9._]+m'"), "whole"
+    ("_LIMIT", "_SLOTS", "_FIRST_USE", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "'[0-9._]+m'"), "whole"
+)
+SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
+    ("_NAME", "_TIMES", "_LIKE_TIMES", "_DATES", "_LIKE_DATES", "_LIKE_DAYS", "_ZONE"), "whole"
 )
 # All that there are, and where a text has to fit. A new one is added here, and its time is tested from then on.
 LISTED: Mapping[str, Mapping[str, Place]] = {
@@ -46,6 +49,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/engines/dynamodb/aws/endpoint.py": {"partition['regionRegex']": "start"},
     "zae_limiter/flows/records/usage.py": {"_NEXT": "whole"},
     "zae_limiter/values/limit_text.py": LIMIT_TEXT,
+    "zae_limiter/values/schedule_text.py": SCHEDULE_TEXT,
     "zae_limiter/values/naming.py": {"_NAME": "whole", "_NAMESPACE_ID": "whole"},
     "zae_limiter/engines/dynamodb/images.py": {"_WHOLE": "whole"},
     "zae_limiter/runtime/printing.py": {"INVISIBLE": "anywhere"},
@@ -57,6 +61,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/cloudformation.py": {"_CAPITAL": "anywhere", "_STACK_NAME": "whole"},
     "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole", "_UNPRINTABLE": "anywhere"},
     "zae_limiter_manifest/limit_text.py": LIMIT_TEXT,
+    "zae_limiter_manifest/schedule_text.py": SCHEDULE_TEXT,
     "zae_limiter_manifest/naming.py": {
         "_PLAIN": "anywhere",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 PACKAGES = Path(__file__).parents[2] / "packages"
 
 
-def test_core_and_manifest_have_one_grammar_of_limits() -> None:
-    core = PACKAGES / "zae-limiter-core/src/zae_limiter/values/limit_text.py"
-    manifest = PACKAGES / "zae-limiter-manifest/src/zae_limiter_manifest/limit_text.py"
+@pytest.mark.parametrize("name", ["limit_text.py", "schedule_text.py"])
+def test_core_and_manifest_have_one_grammar_of_limits(name: str) -> None:
+    core = PACKAGES / "zae-limiter-core/src/zae_limiter/values" / name
+    manifest = PACKAGES / "zae-limiter-manifest/src/zae_limiter_manifest" / name
     assert core.read_bytes() == manifest.read_bytes()

@@ -10,9 +10,11 @@ PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 8
 
 
 def rate(limit: "Limit") -> str:
-    """Return the rate at which the tokens of a limit come back: ``100/min``, ``10k/90s``."""
-    from zae_limiter.values.limit_text import write_rate
+    """Return how the tokens of a limit come back: ``100/min``, ``10k/90s``, ``5 per hour from first use``."""
+    from zae_limiter.values.limit_text import write_limit, write_rate
 
+    if limit.kind == "first_use":
+        return write_limit({"shadow": False, **limit.rule.to_dict()})
     if limit.kind != "token_bucket":
         return _of_calendar(limit)
     return write_rate(limit.refill_amount, limit.refill_period)

@@ -14,7 +14,8 @@ from support.core.worlds import World
 from zae_limiter.rules import calendar, periods
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.rules.calendar import Calendar
-from zae_limiter.rules.periods import Zoned
+from zae_limiter.values import clocks
+from zae_limiter.values.clocks import Clocks
 from zae_limiter.values.limits import Limit
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
@@ -63,8 +64,8 @@ def _since_anchor(self: ShardLimit, now_ms: int) -> int:
 
 FAULTS: dict[str, tuple[Any, ...]] = {
     "a boundary minted twice": (patch.object(ShardLimit, "minted_since_anchor", _since_anchor),),
-    "the begin of the second of two midnights": (patch.object(Zoned, "_second", _second(Zoned._second)),),
-    "a zone that is ignored": (patch.object(periods, "zone_of", lambda _: ZoneInfo("UTC")),),
+    "the begin of the second of two midnights": (patch.object(Clocks, "_second", _second(Clocks._second)),),
+    "a zone that is ignored": (patch.object(clocks, "zone_of", lambda _: ZoneInfo("UTC")),),
     "carry-over kept too long": (
         patch.object(Limit, "ceiling_milli", property(lambda self: 1000 * (self.burst + self.capacity))),
     ),
@@ -80,7 +81,7 @@ FAULTS: dict[str, tuple[Any, ...]] = {
 def faulty(fault: str) -> Iterator[None]:
     """Have everything that follows make a mistake."""
     with ExitStack() as faults:
-        for each in (periods.periods_of, calendar.calendar_of):
+        for each in (clocks.clocks_of, periods.periods_of, calendar.calendar_of):
             each.cache_clear()
             faults.callback(each.cache_clear)
         for each in FAULTS[fault]:

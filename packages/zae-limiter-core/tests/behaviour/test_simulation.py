@@ -40,6 +40,12 @@ def test_no_history_of_calendar_limits_breaks_a_promise() -> None:
     assert not wrong, wrong[0]
 
 
+@pytest.mark.slow
+def test_no_history_of_windows_of_the_first_use_breaks_a_promise() -> None:
+    wrong = [problem for _, found in tried(1, 60, {"scenario": "first-use"}) for _, problem in found]
+    assert not wrong, wrong[0]
+
+
 # An acquire that has no config of the bucket's; tokens spent under limits that changed; a child's caller cut off
 @pytest.mark.parametrize("seed", [101, 2174, 56, 221])
 def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int) -> None:

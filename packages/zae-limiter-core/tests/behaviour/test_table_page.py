@@ -226,12 +226,16 @@ async def _write_what_overrides_need(world: World) -> None:
 async def _write_what_windows_need(world: World) -> None:
     limiter, _ = await world.process()
     until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
-    usd = [Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15), Limit.concurrent("tpm", 5)]
+    monthly = Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15)
+    monthly = replace(monthly, schedule=("weekend: sat-sun capacity 3",))  # type: ignore[arg-type]
+    usd = [monthly, Limit.concurrent("tpm", 5)]
     await limiter.repository.set_system_defaults(usd)
     await limiter.repository.set_resource_defaults("gpt-4", usd)
     await limiter.set_limits("monthly", usd, "gpt-4")
     await limiter.set_limits("monthly", usd, "gpt-5", override_until=until)
     async with limiter.acquire("monthly", "gpt-4", {"rpm": 1}):
+        pass
+    async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 5, window=3600)]):
         pass
 
 

@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     """A limit as a bucket item has it: millitokens, milliseconds; of the whole bucket.
 
     ``window_ms``: of a calendar limit, which mints ``refill / period`` when a window of so many milliseconds begins.
-    ``less``: what a new bucket has less than the ceiling.
+    ``less``: what a new bucket has less than the ceiling. ``begin_ms``: of a window that began with its first use.
     """
 
     ceiling: int
@@ -28,6 +28,7 @@ class Rule(NamedTuple):
     period: int
     window_ms: int = 0
     less: int = 0
+    begin_ms: int = 0
 
     @property
     def is_even(self) -> bool:
@@ -41,8 +42,13 @@ class Rule(NamedTuple):
     def minted(self, begin_ms: int, end_ms: int) -> Fraction:
         """Millitokens between two instants."""
         if self.window_ms:
-            return self.rate() * (end_ms // self.window_ms - begin_ms // self.window_ms)
+            return self.rate() * (self.windows(end_ms) - self.windows(begin_ms))
         return self.rate() * (end_ms - begin_ms)
+
+    def windows(self, instant_ms: int) -> int:
+        """The windows that have brought their quota up to an instant: a first use begins with what is there."""
+        number = (instant_ms - self.begin_ms) // self.window_ms
+        return max(0, number) if self.begin_ms else number
 
     def most_within(self, time_ms: int) -> Fraction:
         """Millitokens in so much time, wherever it lies."""
@@ -89,7 +95,7 @@ class LimitState(NamedTuple):
     def _minted(self, instant_ms: int) -> int:
         whole = self.rule.refill * instant_ms // self.rule.period
         if self.rule.window_ms:
-            whole = self.rule.refill * (instant_ms // self.rule.window_ms)
+            whole = self.rule.refill * self.rule.windows(instant_ms)
         return (whole + self.shard) // self.shards
 
 
@@ -98,6 +104,8 @@ def rule_of(limit: Limit) -> Rule:
 
     A limit that blocks has nothing to hold.
     """
+    if limit.kind == "first_use":
+        return Rule(1000 * limit.burst, 1000 * limit.refill_amount, 1, 1000 * limit.refill_period)
     if limit.kind != "token_bucket":
         return _stepping(1000 * limit.capacity, 1000 * limit.burst, 1000 * limit.refill_amount, limit.window)
     seconds = Fraction(round(1000 * limit.ahead), 1000) if limit.capacity else 0
@@ -121,7 +129,10 @@ def limit_state_of(item: Item, name: str) -> LimitState:
     capacity: int = item[f"b_{name}_cp"]
     burst = item.get(f"b_{name}_bx", capacity)
     rule = Rule(burst, item[f"b_{name}_ra"], item[f"b_{name}_rp"])
-    if f"b_{name}_kd" in item:
+    if item.get(f"b_{name}_kd") == "first_use":
+        begun: int = item[f"b_{name}_bg"] if f"b_{name}_bg" in item else item["rf"]
+        rule = Rule(burst, item[f"b_{name}_ra"], 1, item[f"b_{name}_rp"], begin_ms=begun)
+    elif f"b_{name}_kd" in item:
         rule = _stepping(capacity, burst, item[f"b_{name}_ra"], item.get(f"b_{name}_wn", ""))
     shard = int(item["PK"].rpartition("#")[2])
     return LimitState(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])

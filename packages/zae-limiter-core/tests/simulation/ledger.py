@@ -78,6 +78,7 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iter
     by_rate = sorted({*rules}, key=Rule.rate)
     ranks = [by_rate.index(rule) for rule in rules]
     at = [write.applied_ms for write in writes]
-    for begin_ms, end_ms in pairwise([*at, at[-1]]):
+    for own, (begin_ms, end_ms) in zip(rules, pairwise([*at, at[-1]]), strict=True):
         first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
-        yield by_rate[max(ranks[first : bisect_right(at, end_ms + allowance_ms)])]
+        found = by_rate[max(ranks[first : bisect_right(at, end_ms + allowance_ms)])]
+        yield found._replace(begin_ms=own.begin_ms)  # its windows are those that the write knows

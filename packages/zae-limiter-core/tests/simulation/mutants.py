@@ -38,6 +38,7 @@ from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
 
 from .calendar_faults import CALENDAR_FAULTS
+from .first_use_faults import FIRST_USE_FAULTS
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
 from .override_faults import OVERRIDE_FAULTS
@@ -407,6 +408,10 @@ MUTANTS: tuple[Mutant, ...] = (
     *(
         Mutant(name, fault=_patched(made), found_by=seed, scenario="calendar")
         for name, (made, seed) in CALENDAR_FAULTS.items()
+    ),
+    *(
+        Mutant(name, fault=_patched(made), found_by=seed, scenario="first-use")
+        for name, (made, seed) in FIRST_USE_FAULTS.items()
     ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),

@@ -311,6 +311,23 @@ def _calendar(rng: Random) -> Plan:
     )
 
 
+def _first_use(rng: Random) -> Plan:
+    """Windows that begin with the first use, and end while callers are there: all else as with token buckets."""
+    kind = rng.choice((_single_process, _faultless, _expiring, _mixed, _mixed))
+    names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
+    return replace(
+        kind(rng),
+        limits=tuple(tuple(_first_use_limit(rng, name) for name in names) for _ in range(4)),
+        waiting=0.0,
+        splits=0,
+        span_us=rng.choice((1_000_000, 5_000_000, 5_000_000, 20_000_000)),
+    )
+
+
+def _first_use_limit(rng: Random, name: str) -> Limit:
+    return Limit.quota(name, rng.choice((1, 3, 10, 10, 40)), window=rng.choice((1, 1, 2, 5)))
+
+
 def _calendar_limit(rng: Random, name: str, window: str) -> Limit:
     capacity = rng.choice((0, 1, 3, 10, 10, 40))
     burst = capacity * rng.choice((1, 1, 2)) + (capacity > 0) * rng.choice((0, 0, 1))
@@ -451,4 +468,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "shards": _many_shards,
     "paths": _paths,
     "calendar": _calendar,
+    "first-use": _first_use,
 }

@@ -13,8 +13,8 @@ _OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have that word, and only limits with seconds ahead or weights have these, so that all other texts
-    equal those of earlier releases.
+    Only shadow limits have that word, and only limits with seconds ahead, weights or a schedule have these, so that all
+    other texts equal those of earlier releases.
     """
     lines = []
     if isinstance(decl, RecordDecl):
@@ -41,5 +41,7 @@ def _words(limit: LimitDecl) -> Iterator[str]:
             yield name
         elif isinstance(value, WeightsDecl):
             yield f"{name} {value}"
+        elif isinstance(value, tuple):
+            yield from map(json.dumps, value)
         elif value:
             yield f"{name} {round(value * 1000)}"

@@ -14,7 +14,7 @@ from attrs.validators import instance_of
 from .addresses import Address
 from .canonical import canonical
 from .checks import enforce
-from .converter import AHEAD, CONVERTER, SHADOW, WEIGHTS, WINDOW
+from .converter import AHEAD, CONVERTER, SCHEDULE, SHADOW, WEIGHTS, WINDOW
 from .declarations import (
     LIMIT_FIELDS,
     RECORD,
@@ -166,6 +166,8 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
             yield FieldChange(name, MODE, _mode(before), _mode(after))
         elif each == WEIGHTS:
             yield FieldChange(name, WEIGHTS, _text(before, old), _text(after, new))
+        elif each == SCHEDULE:
+            yield FieldChange(name, SCHEDULE, _entries(before), _entries(after))
         else:
             yield FieldChange(name, each, before, after)
     if AHEAD in given and (usable := _usable(old)) != (usable_after := _usable(new)):
@@ -181,6 +183,13 @@ def _text(weights: WeightsDecl | None, limit: LimitDecl | None) -> str | None:
     if limit is None:
         return None
     return NO_WEIGHTS if weights is None else str(weights)
+
+
+def _entries(schedule: tuple[str, ...] | None) -> str | None:
+    """Return the entries of a schedule as text: `none` if it has none, None if there is no limit."""
+    if schedule is None:
+        return None
+    return "; ".join(schedule) or NO_WEIGHTS
 
 
 def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value

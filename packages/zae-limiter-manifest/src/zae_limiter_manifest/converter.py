@@ -17,8 +17,14 @@ SHADOW: Final = "shadow"
 AHEAD: Final = "ahead"
 WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
+SCHEDULE: Final = "schedule"
 
-CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
+CONVERTER: Final = Converter(
+    forbid_extra_keys=True,
+    omit_if_default=True,
+    detailed_validation=False,
+    unstruct_collection_overrides={tuple: list},
+)
 """Fields that equal their defaults are left out."""
 CONVERTER.register_structure_hook(Metadata, lambda raw, _: Metadata.of(raw))
 CONVERTER.register_unstructure_hook(Metadata, Metadata.to_dict)

@@ -1,19 +1,32 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
 from attrs.converters import optional
 
 from .checks import enforce, keys_only
-from .converter import AHEAD, CONVERTER, PARENTS, SHADOW, WEIGHTS, parents_as_list, short_limits, spread_to_limits
+from .converter import (
+    AHEAD,
+    CONVERTER,
+    PARENTS,
+    SCHEDULE,
+    SHADOW,
+    WEIGHTS,
+    parents_as_list,
+    short_limits,
+    spread_to_limits,
+)
 from .limit_text import write_limit
 from .metadata import Metadata
 from .naming import NameKind, in_nfc
+from .schedules import as_schedule
+from .schedules import find_conflicts as find_schedule_conflicts
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
     Choice,
+    Entries,
     Flag,
     Integer,
     JsonMap,
@@ -63,7 +76,7 @@ class LimitDecl:
     The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
     counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
     admits by them; in return every bucket holds at most the `usable_burst`. By its
-    `weights` a lease settles what a language model has used.
+    `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -121,8 +134,8 @@ class LimitDecl:
         kw_only=True,
         metadata=about(
             Choice(KINDS),
-            "how tokens come back; by default evenly, or by the `window`. Those of a `total` never do, `concurrent` "
-            "ones when the lease ends that holds them",
+            "how tokens come back; by default evenly, or by the `window`; a period after the `first_use`; never of a "
+            "`total`; `concurrent` ones when the lease ends that holds them",
         ),
     )
 
@@ -151,6 +164,17 @@ class LimitDecl:
     def _expires_if_concurrent(self) -> int:
         return EXPIRES if self.kind == "concurrent" else 0
 
+    schedule: tuple[str, ...] = field(
+        kw_only=True,
+        default=(),
+        converter=as_schedule,
+        metadata=about(
+            Entries(),
+            "other values at other times, each as a text `night: 00:00-06:00 Europe/Berlin 100/min`; the first that "
+            "holds wins",
+        ),
+    )
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -161,6 +185,8 @@ class LimitDecl:
 
     def __attrs_post_init__(self) -> None:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
+        if not self.schedule:
+            del values[SCHEDULE]
         if self.weights is None or isinstance(self.weights, WeightsDecl):
             values[WEIGHTS] = ALREADY_CHECKED
         if self.kind == "concurrent" and self.weights is None:
@@ -169,10 +195,10 @@ class LimitDecl:
 
     @property
     def text(self) -> str | None:
-        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit of
-        another kind than a token bucket, or with weights: it has no such text.
+        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit with
+        a calendar window or without refill, with weights or a schedule: it has no such text.
         """
-        if self.kind not in ("token_bucket", "concurrent") or self.weights is not None:
+        if self.kind not in ("token_bucket", "first_use", "concurrent") or self.weights is not None or self.schedule:
             return None
         return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
 
@@ -189,9 +215,14 @@ class LimitDecl:
         return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
 
 
+def _find_conflicts(limit: Mapping[object, object]) -> Iterator[tuple[object, str]]:
+    yield from find_conflicts(limit)
+    yield from find_schedule_conflicts(limit)
+
+
 short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
-LIMIT: Final = evolve(record_of(LimitDecl), conflicts=find_conflicts, short={name: name for name in LIMIT_FIELDS})
+LIMIT: Final = evolve(record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS})
 _LIMITS: Final = about(
     NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
     f"the limits, by name; at least one, at most {MAX_LIMITS}",

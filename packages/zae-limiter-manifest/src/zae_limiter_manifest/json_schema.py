@@ -11,8 +11,12 @@ from .manifest import MANIFEST
 from .merging import SHARED
 from .metadata import MOST_KEYS
 from .naming import NameKind, name_pattern, reserved_names
+from .schedule_text import EXAMPLES as ENTRIES
+from .schedule_text import MAX_ENTRIES
+from .schedule_text import PATTERN as ENTRY
 from .shapes import (
     Choice,
+    Entries,
     Flag,
     Integer,
     JsonMap,
@@ -82,7 +86,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"enum": list(shape.words)}
         case Name():
             return {"type": "string", **_name(shape.kind)}
-        case Names() | Text() | Window() | Zone() | JsonMap():
+        case Names() | Text() | Window() | Zone() | Entries() | JsonMap():
             return _said(shape)
         case NamedMap():
             least = {"minProperties": shape.least} if shape.least else {}
@@ -95,12 +99,15 @@ def _schema(shape: Shape) -> dict[str, Any]:
             raise TypeError(f"no manifest contains {shape!r}")
 
 
-def _said(shape: Names | Text | Window | Zone | JsonMap) -> dict[str, Any]:
+def _said(shape: Names | Text | Window | Zone | Entries | JsonMap) -> dict[str, Any]:
     match shape:
         case Window():
             return {"type": "string", "examples": [*WINDOWS, "0 6 * * MON"]}
         case Zone():
             return {"type": "string", "examples": ["UTC", "Europe/Berlin"]}
+        case Entries():
+            entry = {"type": "string", "pattern": ENTRY, "examples": ENTRIES}
+            return {"type": "array", "items": entry, "maxItems": MAX_ENTRIES}
         case Names():
             names = {"type": "string", **_name(shape.kind)}
             return {"type": "array", "items": names, "minItems": shape.least, "maxItems": shape.most}

@@ -3,10 +3,12 @@
 A text is a rate, then words, each once, in any order:
 
     AMOUNT/PERIOD [capacity AMOUNT] [burst AMOUNT] [ahead TIME] [shadow]
+    AMOUNT per PERIOD from first use [shadow]
+    AMOUNT concurrent [expires TIME] [shadow]
 
 The rate is what comes back: an amount of tokens in a period. The capacity is that amount unless the text has another,
-the burst is the capacity. So every token bucket has a text, and only one that `write_limit` gives.
-Core and manifest know nothing of each other, so both have this file, byte for byte: edit both. Another kind of limit
+the burst is the capacity. So every token bucket has a text, and only one that `write_limit` gives. The second form is
+of a limit all of whose tokens come back a period after the first of them was taken, the third of slots. Core and manifest know nothing of each other, so both have this file, byte for byte: edit both. Another kind of limit
 (a calendar window) adds its own text to `read_limit` and `write_limit`.
 """
 
@@ -16,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 EXAMPLES: Final = ["100/min", "10k/min burst 20k", "1_000/day"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
-PATTERN: Final = r"^\s*[0-9][^\s/]*(\s*/\s*[0-9]*[A-Za-z]|\s+concurrent(\s|$))"
+PATTERN: Final = r"^\s*[0-9][^\s/]*((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+concurrent(\s|$))"
 """What every text begins with, as a regular expression of JSON Schema."""
 
 Fields: TypeAlias = dict[str, Any]
@@ -25,6 +27,7 @@ _LONGEST: Final = 200
 _EXPIRES: Final = 60  # seconds of slots, unless the text says otherwise
 _LIMIT: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)((?:\s+[^\s/]+)*)")
 _SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent((?:\s+[^\s/]+)*)")
+_FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use(\s+shadow)?")
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kKMG]?)")
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
@@ -60,6 +63,8 @@ def read_limit(text: str) -> Fields:
         if slots := _SLOTS.fullmatch(text.strip()):
             words = _read_words(slots[2], _OF_SLOTS)
             return {"capacity": _read_amount(slots[1]), "kind": "concurrent", **words}
+        if found := _FIRST_USE.fullmatch(text.strip()):
+            return _read_first_use(found[1], found[2], shadow=found[3] is not None)
         found = _LIMIT.fullmatch(text.strip())
         if found is None:
             raise ValueError("a limit begins with an amount and a period, or is an amount that is concurrent")
@@ -83,6 +88,9 @@ def write_limit(fields: Mapping[str, Any]) -> str:
         words = [write_amount(capacity), "concurrent"]
         words += [] if fields["expires"] == _EXPIRES else [f"expires {fields['expires']}s"]
         return " ".join([*words, "shadow"] if fields["shadow"] else words)
+    if fields.get("kind") == "first_use":
+        text = f"{write_amount(capacity)} per {write_period(fields['refill_period'])} from first use"
+        return f"{text} shadow" if fields["shadow"] else text
     blocks = capacity == 0 and amount == 1
     words = [write_rate(0 if blocks else amount, fields["refill_period"])]
     if capacity != amount and not blocks:
@@ -118,6 +126,12 @@ def write_time(seconds: float) -> str:
     """Return a time of whole milliseconds: `1s`, `500ms`."""
     milliseconds = round(seconds * 1000)
     return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+
+
+def _read_first_use(amount: str, period: str, *, shadow: bool) -> Fields:
+    tokens = _read_amount(amount)
+    fields: Fields = {"capacity": tokens, "refill_amount": tokens or 1, "refill_period": _read_period(period)}
+    return {**fields, "kind": "first_use", **({"shadow": True} if shadow else {})}
 
 
 def _read_words(text: str, values: "_Words") -> Fields:

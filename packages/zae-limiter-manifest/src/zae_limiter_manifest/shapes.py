@@ -70,6 +70,11 @@ class Zone:
 
 
 @frozen
+class Entries:
+    """A list of the entries of a schedule, each of them one text."""
+
+
+@frozen
 class Text:
     """A text of at most so many characters."""
 
@@ -166,6 +171,7 @@ Shape = (
     | Flag
     | Window
     | Zone
+    | Entries
     | Text
     | JsonMap
     | Anything

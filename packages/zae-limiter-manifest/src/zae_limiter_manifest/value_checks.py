@@ -13,10 +13,13 @@ from .metadata import find_metadata_problems
 from .naming import find_name_problem
 from .problems import Path, describe, show
 from .scalars import OddInteger
-from .shapes import Anything, Choice, Flag, Integer, JsonMap, Name, Names, Number, Seconds, Text, Window, Zone
+from .schedules import find_entry_problem, find_schedule_problem
+from .shapes import Anything, Choice, Entries, Flag, Integer, JsonMap, Name, Names, Number, Seconds, Text, Window, Zone
 from .windows import find_window_problem, find_zone_problem
 
-ValueShape = Integer | Seconds | Number | Choice | Flag | Window | Zone | Text | JsonMap | Anything | Name | Names
+ValueShape = (
+    Integer | Seconds | Number | Choice | Flag | Window | Zone | Entries | Text | JsonMap | Anything | Name | Names
+)
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
@@ -72,6 +75,8 @@ def find_value_problems(shape: ValueShape, value: object, path: Path) -> Iterato
             yield from _in_name(shape, value, path)
         case Window() | Zone():
             yield from _in_window(shape, value, path)
+        case Entries():
+            yield from _in_entries(value, path)
         case Text():
             yield from _in_text(shape, value, path)
         case Names():
@@ -152,7 +157,10 @@ def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[
 
 
 def _in_window(shape: Window | Zone, value: object, path: Path) -> Iterator[Finding]:
-    if not isinstance(value, str):
+    if isinstance(shape, Window) and type(value) is int:
+        advice = f"for seconds from the first use write the limit as `100 per {value}s from first use`"
+        yield Finding(path, f"must be a string, not {describe(value)}: {advice}")
+    elif not isinstance(value, str):
         yield Finding(path, f"must be a string, not {describe(value)}")
     elif problem := (find_window_problem if isinstance(shape, Window) else find_zone_problem)(value):
         yield Finding(path, problem)
@@ -187,6 +195,21 @@ def _in_names(shape: Names, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"must have {counted} of them, not {len(value)}")
     for place, each in enumerate(value):
         yield from _in_name(Name(shape.kind), each, (*path, place))
+
+
+def _in_entries(value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, list | tuple):
+        yield Finding(path, f"must be a list of entries, not {describe(value)}")
+        return
+    problems: list[Finding] = []
+    for place, each in enumerate(value):
+        if not isinstance(each, str):
+            problems.append(Finding((*path, place), f"must be a string, not {describe(each)}"))
+        elif problem := find_entry_problem(each):
+            problems.append(Finding((*path, place), problem))
+    yield from problems
+    if not problems and (problem := find_schedule_problem(list(value))):
+        yield Finding(path, problem)
 
 
 def _in_metadata(value: object, path: Path) -> Iterator[Finding]:

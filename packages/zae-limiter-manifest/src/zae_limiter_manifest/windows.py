@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from .problems import show
 
 UTC: Final = "UTC"
-KINDS: Final = ("token_bucket", "calendar", "total", "concurrent")
+KINDS: Final = ("token_bucket", "calendar", "first_use", "total", "concurrent")
 WINDOWS: Final = ("minute", "hour", "day", "week", "month")
 LAST_START: Final = {"week": 7, "month": 31}
 
@@ -51,14 +51,14 @@ def find_zone_problem(text: str) -> str | None:
 
 def has_no_rate(limit: Mapping[Any, object]) -> bool:
     """Return whether the tokens of a limit, as plain values in any spelling, come all at once or never."""
-    said = _said(limit)
+    said = said_of(limit)
     return "window" in said or said.get("kind") in KINDS[1:]
 
 
 def find_conflicts(limit: Mapping[Any, object]) -> Iterator[tuple[object, str]]:
     """Yield each key that does not go with the others, and its problem. The keys may be in any spelling."""
-    spelled = {_plain(key): key for key in limit if isinstance(key, str)}
-    for name, problem in _conflicts(_said(limit)):
+    spelled = {plain(key): key for key in limit if isinstance(key, str)}
+    for name, problem in _conflicts(said_of(limit)):
         yield spelled[name], problem
 
 
@@ -76,16 +76,22 @@ def _conflicts(said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     else:
         yield from _of_window(said, window)
     if kind in KINDS[1:]:
-        for name, default in (("refillperiod", 60), ("ahead", 0)):
-            if name in said and str(said[name]) not in (str(default), f"{default}.0"):
-                yield name, f"means nothing beside `kind: {kind}`: leave it out"
-    if kind in ("total", "concurrent") and str(said.get("refillamount")) not in (
-        "None",
-        str(said.get("capacity")),
-        "1",
-    ):
-        yield "refillamount", f"means nothing beside `kind: {kind}`: leave it out"
+        yield from _without_rate(said, kind)
     yield from _of_slots(said, kind)
+
+
+def _without_rate(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, str]]:
+    """Yield what means nothing where tokens come all at once or never; the period of `first_use` is its window."""
+    capacity = str(said.get("capacity"))
+    allowed = {"refillperiod": ("60",), "ahead": ("0", "0.0")}
+    if kind != "calendar":
+        allowed["refillamount"] = (capacity, "1")
+    if kind == "first_use":
+        del allowed["refillperiod"]
+        allowed["burst"] = (capacity,)
+    for name, values in allowed.items():
+        if name in said and str(said[name]) not in values:
+            yield name, f"means nothing beside `kind: {kind}`: leave it out"
 
 
 def _of_slots(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, str]]:
@@ -109,9 +115,11 @@ def _of_window(said: Mapping[str, object], window: object) -> Iterator[tuple[str
         yield "startson", f"must be at most {most} with `window: {window}`, not {show(first)}"
 
 
-def _said(limit: Mapping[Any, object]) -> dict[str, object]:
-    return {_plain(key): value for key, value in limit.items() if isinstance(key, str)}
+def said_of(limit: Mapping[Any, object]) -> dict[str, object]:
+    """Return what a limit says, by key in the plainest spelling."""
+    return {plain(key): value for key, value in limit.items() if isinstance(key, str)}
 
 
-def _plain(key: str) -> str:
+def plain(key: str) -> str:
+    """Return a key in the spelling that YAML's and CloudFormation's have in common."""
     return key.replace("_", "").lower()

@@ -100,7 +100,7 @@ def test_the_schema_has_their_keys() -> None:
     _, whole = json_schema()["$defs"]["LimitDecl"]["anyOf"]
     properties = whole["properties"]
     assert {"kind", "window", "timezone", "starts_on"} <= properties.keys()
-    assert properties["kind"]["enum"] == ["token_bucket", "calendar", "total", "concurrent"]
+    assert properties["kind"]["enum"] == ["token_bucket", "calendar", "first_use", "total", "concurrent"]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +130,33 @@ def test_a_mistake_is_named_with_its_place(limit: str, told: str) -> None:
     said = problems(limit)
     assert told in said
     assert "limits.yaml:2" in said
+
+
+def test_windows_of_the_first_use_are_texts() -> None:
+    text = "namespace: a\nsystem:\n  limits:\n    rpm: 100 per hour from first use\n"
+    manifest = load(text, "limits.yaml")
+    assert manifest.system is not None
+    rpm = manifest.system.limits["rpm"]
+    assert rpm == LimitDecl(100, kind="first_use", refill_period=3600)
+    assert dump(manifest) == text
+    assert LimitsManifest.from_dict(manifest.to_dict()) == manifest
+    assert load(text.replace("hour", "3600s"), "limits.yaml") == manifest
+    assert StackProperties.from_dict(json.loads(json.dumps(StackProperties(manifest).to_dict()))).manifest == manifest
+    assert canonical(manifest.system) == 'rpm ["first_use", "", "UTC", 1] 100 100 100 3600'
+
+
+@pytest.mark.parametrize(
+    ("limit", "problem"),
+    [
+        ("{capacity: 5, window: 3600}", "write the limit as `100 per 3600s from first use`"),
+        ("{capacity: 5, kind: first_use, burst: 9}", "burst: means nothing beside `kind: first_use`"),
+        ("{capacity: 5, kind: first_use, refill_amount: 9}", "refill_amount: means nothing beside"),
+        ("{capacity: 5, kind: first_use, ahead: 1}", "ahead: means nothing beside"),
+        ("{capacity: 5, kind: first_use, window: day}", "beside a `window`"),
+        ("100 per 5x from first use", "5x is no period"),
+        ("100 per hour from", "is no limit"),
+        ("100 per hour from first use ahead", "is no limit"),
+    ],
+)
+def test_what_does_not_go_with_a_first_use_has_one_line(limit: str, problem: str) -> None:
+    assert problem in problems(limit).replace("\n  ", " ")

@@ -99,4 +99,5 @@ def _limit(name: str, decl: LimitDecl) -> Limit:
 
 
 def _decl(limit: Limit) -> LimitDecl:
-    return LimitDecl(**{each: getattr(limit, each) for each in LIMIT_FIELDS})
+    found = {each: getattr(limit, each) for each in LIMIT_FIELDS}
+    return LimitDecl(**found | {"schedule": tuple(map(str, limit.schedule))})

@@ -48,14 +48,15 @@ def _seconds(milliseconds: Any) -> str:
     return f"{(milliseconds or 0) / 1000:g} s"
 
 
-def _weights(text: Any) -> str:
+def _words(text: Any) -> str:
     return str(text or "none")
 
 
 _OF_LIMITS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "shadow": ("", _mode),
     "ahead_ms": (".ahead", _seconds),
-    "weights": (".weights", _weights),
+    "weights": (".weights", _words),
+    "schedule": (".schedule", _words),
 }
 
 

@@ -12,7 +12,7 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     """Return the bucket with the limits that apply to it as they are declared, where it follows them.
 
     A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark and the
-    weights only.
+    weights only. One with a schedule has the values that the bucket was last used with, and the schedule.
     """
     limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
     declared = {limit.name: limit for limit in limits}
@@ -21,4 +21,7 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
 
 def _declared(limit: "Limit", declared: Mapping[str, "Limit"]) -> "Limit":
     wanted = declared.get(limit.name, limit)
+    if wanted.schedule:
+        found = replace(limit, shadow=wanted.shadow, weights=wanted.weights)
+        return replace(found, schedule=wanted.schedule) if limit.kind == wanted.kind else found
     return wanted if wanted.rule == limit else replace(limit, shadow=wanted.shadow, weights=wanted.weights)

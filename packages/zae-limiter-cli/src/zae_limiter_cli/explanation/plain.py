@@ -70,6 +70,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
         "wait_seconds": _seconds(each.wait_seconds),
         "usable_burst": each.limit.usable_burst,
         **declared,
+        **({} if each.in_force is None else {"in_force": each.in_force.to_dict(), "entry": each.schedule or None}),
     }
 
 

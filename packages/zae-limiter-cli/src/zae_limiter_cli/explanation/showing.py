@@ -14,7 +14,7 @@ from .next_steps import NextStep
 from .report import Report
 
 if TYPE_CHECKING:
-    from zae_limiter import BucketExplanation, Explanation, LimitExplanation, Refuser
+    from zae_limiter import BucketExplanation, Explanation, Limit, LimitExplanation, Refuser
 
 ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
 SOURCES: Final[Mapping[str, str]] = {
@@ -78,10 +78,15 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
             return f"Blocked by an override until {shown(bucket.override_until)} (UTC)."
         return "Blocked: its capacity is 0, and nothing ends that by itself."
     if passes_at is None:
-        most = f"{limit.limit.usable_burst:,}"
+        most = f"{max(each.usable_burst for each in values_of(limit.limit)):,}"
         return f"Never passes: it asks for {limit.requested:,}, and the bucket holds {most} at most."
     at = passes_at if not passes_at.microsecond else passes_at + timedelta(seconds=1)
     return f"Passes in {limit.wait_seconds:,.1f} s, at {at:%Y-%m-%d %H:%M:%S} (UTC), if nobody else comes first."
+
+
+def values_of(limit: "Limit") -> list["Limit"]:
+    """Return all the values that a limit ever has: its own, and those of its schedule."""
+    return [limit, *(entry.of(limit) for entry in limit.schedule)]
 
 
 def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
@@ -97,7 +102,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
 
 def _cells(each: "LimitExplanation") -> tuple[str, ...]:
     asked = "-" if each.requested is None else f"{each.requested:,}"
-    limit = each.limit
+    limit = each.in_force or each.limit
     return limit.name, asked, f"{each.available:,}", f"{limit.burst:,}", rate(limit), ", ".join(_notes(each))
 
 
@@ -111,6 +116,8 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
         yield f"{verb}: {'above the burst' if math.isinf(each.wait_seconds) else f'{each.wait_seconds:,.1f} s to wait'}"
     elif each.requested is not None:
         yield "enough"
+    if each.schedule:
+        yield each.schedule
     if each.limit.ahead:
         yield f"{each.limit.usable_burst:,} of the burst usable"
     if each.held_ahead:

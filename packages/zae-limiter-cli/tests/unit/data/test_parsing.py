@@ -27,6 +27,7 @@ from zae_limiter_cli.errors import CommandError
             '{"name": "usd", "capacity": 250, "window": "month", "timezone": "Europe/Berlin", "starts_on": 15}',
             Limit.per_month("usd", 250, timezone="Europe/Berlin", starts_on=15),
         ),
+        ("rpm: 100 per 90s from first use", Limit.quota("rpm", 100, window=90)),
         ('{"name": "credits", "capacity": 500, "kind": "total"}', Limit.total("credits", 500)),
         (
             "tpm:600:shadow:ahead=1:weights=output=4,input=1,cached=0.1",

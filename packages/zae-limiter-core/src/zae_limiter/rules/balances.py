@@ -34,8 +34,8 @@ class ShardLimit:
     """One limit on one shard of a bucket, with the anchor of its balance.
 
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit. ``mark`` is what the
-    whole limit had minted up to the anchor, if whoever set it stored that. ``slots`` are those of a limit that has
-    some: their balance is of now, whatever the anchor.
+    whole limit had minted up to the anchor, if whoever set it stored that. ``begun_ms`` is the begin of its window, if
+    that is stored. ``slots`` are those of a limit that has some: their balance is of now, whatever the anchor.
     """
 
     limit: Limit
@@ -43,13 +43,17 @@ class ShardLimit:
     shard: int = 0
     shards: int = 1
     mark: int | None = None
+    begun_ms: int | None = None
     slots: Slots | None = None
     rule: Rule = field(init=False, repr=False, compare=False)
     ceiling_milli: int = field(init=False)
     minted_at_anchor: int = field(init=False)
 
     def __post_init__(self) -> None:
-        rule = rule_of(self.limit) if self.slots is None else Lost(self.slots, self.shards)
+        if self.slots is not None:
+            rule: Rule = Lost(self.slots, self.shards)
+        else:
+            rule = rule_of(self.limit).since(self.anchor_ms if self.begun_ms is None else self.begun_ms)
         object.__setattr__(self, "rule", rule)
         ceiling = limit_share(self.limit, self.limit.ceiling_milli, self.shard, self.shards)
         object.__setattr__(self, "ceiling_milli", ceiling)
@@ -58,6 +62,13 @@ class ShardLimit:
             return
         whole = self.rule.minted(self.anchor_ms) if self.mark is None else self.mark
         object.__setattr__(self, "minted_at_anchor", share(whole, self.shard, self.shards))
+
+    def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> "ShardLimit":
+        """Return the same limit, or another one in its place, on the same shard and in the same window, as of another
+        anchor.
+        """
+        begun_ms = self.anchor_ms if self.begun_ms is None else self.begun_ms
+        return ShardLimit(limit or self.limit, at_ms, self.shard, self.shards, mark, begun_ms)
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``."""

@@ -10,21 +10,16 @@ Windows are numbered from the epoch: the one that holds the epoch is 0.
 
 from bisect import bisect_left, bisect_right
 from calendar import monthrange
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Protocol
-from zoneinfo import ZoneInfo
 
-from ..values.windows import ELAPSED, SECONDS, Cron, cron_of, zone_of
+from ..values.clocks import LAST, LAST_MS, Clocks, clocks_of
+from ..values.windows import ELAPSED, SECONDS, UTC, Cron, cron_of
 from .rule import FOREVER_MS
 
-LAST: Final = datetime(2200, 1, 1, tzinfo=UTC)  # no window of a zone begins later
-LAST_MS: Final = int(LAST.timestamp()) * 1000
 SHIFT_MS: Final = 26 * 3_600_000  # the most that the clocks of a zone were ever put on or back
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY: Final = timedelta(days=1)
-_SECOND: Final = timedelta(seconds=1)
 _MINUTES: Final = 24 * 60
 
 
@@ -48,7 +43,7 @@ def periods_of(window: str, timezone: str, starts_on: int) -> Periods:
     """Return the windows of a calendar, which all limits of it share. Raises ``ValidationError``."""
     if window in ELAPSED:
         return Elapsed(SECONDS[window] * 1000)
-    return Zoned(_dates_of(window, starts_on), zone_of(timezone))
+    return Zoned(_dates_of(window, starts_on), clocks_of(timezone), SHIFT_MS if timezone != UTC else 0)
 
 
 class Elapsed(Periods):
@@ -83,11 +78,11 @@ class Dates(Protocol):
 class Zoned(Periods):
     """The windows that begin at times of the wall clock in a zone."""
 
-    def __init__(self, dates: Dates, zone: ZoneInfo) -> None:
+    def __init__(self, dates: Dates, clocks: Clocks, shift_ms: int) -> None:
         self.longest_ms = dates.longest_ms
-        self.shift_ms = 0 if zone.key == "UTC" else SHIFT_MS
+        self.shift_ms = shift_ms
         self._dates = dates
-        self._zone = zone
+        self._clocks = clocks
         self._first = self._number(0)
 
     def begun(self, t_ms: int) -> int:
@@ -95,7 +90,7 @@ class Zoned(Periods):
         return self._number(min(max(t_ms, 0), LAST_MS)) - self._first
 
     def _number(self, t_ms: int) -> int:
-        number = self._dates.number(self._wall(t_ms // 1000))
+        number = self._dates.number(self._clocks.shown(t_ms // 1000))
         while self._instant(number + 1) <= t_ms:  # the clocks were put back over it
             number += 1
         while self._instant(number) > t_ms:
@@ -109,32 +104,12 @@ class Zoned(Periods):
         instant = self._instant(self._first + number)
         return instant if instant <= LAST_MS else FOREVER_MS
 
-    def _wall(self, second: int) -> datetime:
-        """Return what the clocks of the zone show at an instant."""
-        return (_EPOCH + timedelta(seconds=second)).astimezone(self._zone).replace(tzinfo=None)
-
     def _instant(self, number: int) -> int:
         """Return the first instant, in ms, at which the clocks show the begin of a window, or a later time."""
         try:
-            wall = self._dates.begin(number)
+            return self._clocks.first(self._dates.begin(number)) * 1000
         except (ValueError, OverflowError):
             return FOREVER_MS
-        second = self._second(wall, fold=0)
-        if self._wall(second) != wall:  # the clocks never show it
-            second = self._change(self._second(wall, fold=1), second)
-        return second * 1000
-
-    def _second(self, wall: datetime, *, fold: int) -> int:
-        return (wall.replace(tzinfo=self._zone, fold=fold).astimezone(UTC) - _EPOCH) // _SECOND
-
-    def _change(self, before: int, after: int) -> int:
-        """Return the second at which the clocks are changed between two instants."""
-        shown = self._wall(before) - timedelta(seconds=before)
-        while after - before > 1:
-            middle = (before + after) // 2
-            is_old = self._wall(middle) - timedelta(seconds=middle) == shown
-            before, after = (middle, after) if is_old else (before, middle)
-        return after
 
 
 class Days(Dates):

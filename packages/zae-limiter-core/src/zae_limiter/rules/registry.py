@@ -5,6 +5,7 @@ from typing import Final
 
 from ..values.limits import MILLI, Kind, Limit
 from .calendar import calendar_of
+from .first_use import FirstUse
 from .rule import FOREVER_MS, Rule
 from .slots import Concurrent
 from .token_bucket import TokenBucket
@@ -13,6 +14,7 @@ from .total import Total
 RULES: Final[dict[Kind, Callable[[Limit], Rule]]] = {
     "token_bucket": lambda limit: TokenBucket(limit.refill_amount, limit.refill_period),
     "calendar": lambda limit: calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on),
+    "first_use": lambda limit: FirstUse(limit.refill_amount * MILLI, limit.refill_period * 1000),
     "total": lambda _: Total(),
     "concurrent": lambda limit: Concurrent(limit.expires),
 }
@@ -28,9 +30,8 @@ def minting_ms(limit: Limit, milli: int) -> int:
     return rule_of(limit).longest_ms(milli)
 
 
-def due_ms(limit: Limit, milli: int, now_ms: int) -> int:
+def due_ms(rule: Rule, milli: int, now_ms: int) -> int:
     """Return the time from ``now_ms`` until the whole limit has minted so much more, ``FOREVER_MS`` for never."""
-    rule = rule_of(limit)
     at_ms = rule.reached(rule.minted(now_ms) + milli)
     return at_ms if at_ms >= FOREVER_MS else max(0, at_ms - now_ms)
 

@@ -9,7 +9,8 @@ FOREVER_MS: Final = 1 << 200
 class Rule(Protocol):
     """How the whole of one limit mints, from the epoch on: nothing is minted up to the epoch.
 
-    A rule inherits the two methods below if an amount takes longest from the epoch, at which its period begins.
+    A rule inherits ``longest_ms`` and ``window_ms`` if an amount takes longest from the epoch, at which its period
+    begins.
     """
 
     __slots__ = ()
@@ -26,6 +27,10 @@ class Rule(Protocol):
     def mark(self, t_ms: int) -> int | None:  # noqa: ARG002  the same at every instant
         """Return what was minted up to ``t_ms`` if another process may say something else, by its own time zones."""
         return None
+
+    def since(self, begin_ms: int) -> "Rule":  # noqa: ARG002  most rules have a phase of their own
+        """Return the rule whose period begins at an instant that is stored, or at the anchor without one."""
+        return self
 
     def longest_ms(self, milli: int) -> int:
         """Return the longest time in which so much is minted, whenever that begins."""

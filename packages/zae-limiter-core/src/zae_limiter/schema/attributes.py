@@ -127,6 +127,7 @@ LimitField = Literal[
     "epoch_began",
     "held_even",
     "held_odd",
+    "begun",
     "capacity",
     "burst",
     "refill_amount",
@@ -139,6 +140,7 @@ LimitField = Literal[
     "starts_on",
     "weights",
     "expires",
+    "schedule",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -149,6 +151,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "epoch_began": "eb",
     "held_even": "he",
     "held_odd": "ho",
+    "begun": "bg",
     "capacity": "cp",
     "burst": "bx",
     "refill_amount": "ra",
@@ -161,14 +164,17 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "starts_on": "so",
     "weights": "wt",
     "expires": "ex",
+    "schedule": "sc",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](
-    ("tokens", "consumed", "minted", *_OF_SLOTS)
+    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun")
 )  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
-_OF_CONFIG: Final = frozenset[LimitField](("shadow", "ahead", "weights"))  # the fields of a config that no bucket has
+_OF_CONFIG: Final = frozenset[LimitField](
+    ("shadow", "ahead", "weights", "schedule")
+)  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -177,6 +183,7 @@ class BucketAttributes(NamedTuple):
     ``minted`` is what the whole limit had minted up to the anchor, by the time zones of the process that set it.
     Concurrent slots have the number of their ``epoch``, the instant at which it began, and the slots that are held in
     even and in odd epochs.
+    ``begun`` is the instant, in epoch ms, at which its window began, of a limit whose windows begin with the first use.
     """
 
     tokens: str
@@ -186,6 +193,7 @@ class BucketAttributes(NamedTuple):
     epoch_began: str
     held_even: str
     held_odd: str
+    begun: str
     capacity: str
     burst: str
     refill_amount: str
@@ -204,12 +212,12 @@ class BucketAttributes(NamedTuple):
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[7:]
+        return self[8:]
 
 
 class LimitAttributes(NamedTuple):
     """The attributes of one limit in a config item: amounts in tokens, the period in seconds, ``ahead`` in
-    milliseconds, ``weights`` as text.
+    milliseconds, ``weights`` and ``schedule`` as text.
     """
 
     capacity: str
@@ -224,6 +232,7 @@ class LimitAttributes(NamedTuple):
     starts_on: str
     weights: str
     expires: str
+    schedule: str
 
 
 class LimitAttribute(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from ..rules.balances import ShardLimit, limit_share, reached_at, refill_bucket
 from ..rules.registry import rule_of
+from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..rules.slots import Slots
 from ..values.limits import MILLI, Limit
@@ -62,8 +63,9 @@ class LimitState(NamedTuple):
 class BucketState(NamedTuple):
     """A bucket item as it was seen, and its shape: rule, ceiling and attributes of each limit.
 
-    ``fill_ms``: the time in which the slowest limit fills from empty. ``numbers`` picks those of an item that change.
-    ``slots`` names the limits that have slots, whose ``ShardLimit`` is of this item alone.
+    ``fill_ms``: the time in which the slowest limit fills from empty. From ``begins_ms`` on, a take may begin a window.
+    ``numbers`` picks those of an item that change. ``slots`` names the limits that have slots, whose ``ShardLimit`` is
+    of this item alone.
     """
 
     item: Item
@@ -71,6 +73,7 @@ class BucketState(NamedTuple):
     ceilings: Mapping[str, int]
     limit_states: tuple[LimitState, ...]
     fill_ms: int
+    begins_ms: int
     numbers: Callable[[Item], tuple[int, ...]]
     slots: frozenset[str] = frozenset()
 
@@ -108,7 +111,13 @@ class BucketState(NamedTuple):
         rest = (each for each in self.limit_states if each.name not in self.slots)
         forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in rest}
         anchored = anchor_attributes(self.limits, now_ms)
-        return read_bucket({**self.item, **forgotten, **anchored})
+        begun = {bucket_attributes(each.name).begun for each in self.limit_states}
+        kept = {name: value for name, value in self.item.items() if name not in begun}
+        return read_bucket({**kept, **forgotten, **anchored})
+
+    def begun_attributes(self) -> tuple[str, ...]:
+        """Return the attributes of the item that hold the begins of windows."""
+        return tuple(at for name in self.shard_limits if (at := bucket_attributes(name).begun) in self.item)
 
     @property
     def shard_count(self) -> int:
@@ -156,13 +165,13 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
-            old, shard_limits, ceilings, limit_states, fill_ms, numbers, slots = before
+            old, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
                 if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
                     raise ValueError("its numbers have no sum")
                 if slots:
                     shard_limits = shard_limits | {name: _with_slots(shard_limits[name], item) for name in slots}
-                return BucketState(item, shard_limits, ceilings, limit_states, fill_ms, numbers, slots)
+                return BucketState(item, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots)
         return _read_anew(item)
     except UNREADABLE as error:
         raise unreadable(item, error) from error
@@ -174,11 +183,12 @@ def _read_anew(item: Item) -> BucketState:
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
     fill_ms = max((each.rule.longest_ms(each.ceiling_milli) for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
+    begins_ms = min((window_end(each) for each in shard_limits.values()), default=FOREVER_MS)
     slots = frozenset(name for name, each in shard_limits.items() if each.slots is not None)
     changing = [attribute for each in states for attribute in (each.tokens, each.consumed)]
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
     numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)
-    return BucketState(item, shard_limits, ceilings, states, fill_ms, numbers, slots)
+    return BucketState(item, shard_limits, ceilings, states, fill_ms, begins_ms, numbers, slots)
 
 
 def _with_slots(shard_limit: ShardLimit, item: Item) -> ShardLimit:
@@ -228,11 +238,23 @@ def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     rules = (read_limit(item, name, bucket_attributes(name), unit=MILLI) for name in _limits(item))
     found = {
         rule.name: ShardLimit(
-            rule, item[ANCHOR], shard, item[SHARD_COUNT], item.get(bucket_attributes(rule.name).minted)
+            rule,
+            item[ANCHOR],
+            shard,
+            item[SHARD_COUNT],
+            item.get(bucket_attributes(rule.name).minted),
+            item.get(bucket_attributes(rule.name).begun),
         )
         for rule in rules
     }
     return {name: _with_slots(each, item) if each.limit.has_slots else each for name, each in found.items()}
+
+
+def window_end(shard_limit: ShardLimit) -> int:
+    """Return the instant from which on a take begins another window; ``FOREVER_MS`` for windows of another kind."""
+    if shard_limit.limit.kind != "first_use":
+        return FOREVER_MS
+    return 0 if shard_limit.begun_ms is None else shard_limit.begun_ms + shard_limit.limit.refill_period * 1000
 
 
 def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:

@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from ..values.limits import Limit
+from ..values.schedules import SEPARATOR, parse_schedule
 from ..values.weights import Weights
 from .attributes import BucketAttributes, LimitAttributes
 
@@ -36,8 +37,8 @@ def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit
 
 
 def plain_fields(limit: Limit) -> Item:
-    """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``, and
-    ``weights`` as text.
+    """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``,
+    ``weights`` and ``schedule`` as text.
     """
     found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}
     changed = {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
@@ -53,10 +54,14 @@ def _scaled(value: object, unit: int) -> object:
         return round(value * 1000)
     if isinstance(value, Weights):
         return str(value)
+    if isinstance(value, tuple):
+        return SEPARATOR.join(map(str, value))
     return value * unit if type(value) is int else value
 
 
 def _read(field: str, value: object, unit: int) -> object:
+    if field == "schedule" and isinstance(value, str):
+        return parse_schedule(value)
     if type(value) is not int:
         return Weights.parse(field, str(value)) if field == "weights" and isinstance(value, str) else value
     return value / 1000 if field in _SECONDS else value // unit

@@ -26,6 +26,10 @@ class LimitExplanation:
     """The tokens that this process took of the bucket before, and may still admit by."""
     wait_seconds: float
     """Seconds until the requested tokens are there: 0 for now, ``math.inf`` for never."""
+    schedule: str = ""
+    """The entry of the limit's schedule that holds, with its end: ``night until 06:00 Europe/Berlin``, or nothing."""
+    in_force: Limit | None = None
+    """Of a limit with a schedule: the values that hold now."""
 
     @property
     def refuses(self) -> bool:
@@ -35,7 +39,7 @@ class LimitExplanation:
     @property
     def blocked(self) -> bool:
         """Whether a capacity of 0 refuses every acquire that asks for tokens of the limit."""
-        return self.limit.blocks and not self.limit.shadow
+        return self.limit.blocks and not self.limit.shadow and not self.limit.schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class LimitStatus:
     place: int = 0
     """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
     first."""
+    schedule: str = ""
+    """The entry of the limit's schedule that held, with its end: ``night until 06:00 Europe/Berlin``; empty if none."""
 
     def name_for(self, entity_id: str) -> str:
         """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its first

@@ -8,6 +8,7 @@ from ..exceptions import ValidationError
 from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import NamedLimits
 from .naming import check_limit_name
+from .schedules import ScheduleEntry, check_schedule
 from .slots import EXPIRES, check_slots
 from .token_usage import TokenUsage
 from .weights import NO_WEIGHTS, Weights
@@ -21,12 +22,12 @@ REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 OnUnavailable = Literal["block", "allow", "share"]
-Kind = Literal["token_bucket", "calendar", "total", "concurrent"]  # how tokens come back: ``rules`` has one for each
+Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  # how tokens come back: ``rules``
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
-_NO_RATE: Final = ("calendar", "total", "concurrent")  # whose tokens do not come evenly
+_NO_RATE: Final = ("calendar", "first_use", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
     "kind": "token_bucket",
     "ahead": 0.0,
@@ -35,6 +36,7 @@ _SELDOM: Final[Mapping[str, object]] = {
     "starts_on": 1,
     "weights": NO_WEIGHTS,
     "expires": 0,
+    "schedule": (),
 }
 
 
@@ -62,7 +64,8 @@ class Limit(NamedLimits):
     shadow: bool = False
     """Whether it only counts, and refuses nobody."""
     kind: Kind = "token_bucket"
-    """How its tokens come back: evenly, at the begin of each calendar window, or not at all (``total``)."""
+    """How its tokens come back: evenly, at the begin of each calendar window, ``refill_period`` seconds after the first
+    use, or not at all (``total``)."""
     ahead: float = 0.0
     """Seconds for which a process may hold tokens before it admits by them; 0 for not at all."""
     window: str = ""
@@ -76,6 +79,8 @@ class Limit(NamedLimits):
     ``lease.settle(usage)`` leaves alone."""
     expires: int = 0
     """Of concurrent slots: whole seconds after which the slot of a lost holder is on its way back."""
+    schedule: tuple[ScheduleEntry, ...] = field(default=(), hash=False)
+    """Other values at other times: the first entry that holds wins. Texts become entries."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
@@ -98,7 +103,8 @@ class Limit(NamedLimits):
             self._check_ahead()
         if self.weights is not NO_WEIGHTS:
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
-        if self.kind != "token_bucket" or (self.window, self.timezone, self.starts_on, self.expires) != ("", UTC, 1, 0):
+        window = (self.window, self.timezone, self.starts_on, self.expires, self.schedule)
+        if self.kind != "token_bucket" or window != ("", UTC, 1, 0, ()):
             self._check_kind()
 
     def _check_kind(self) -> None:
@@ -116,10 +122,16 @@ class Limit(NamedLimits):
         check_slots(self.kind, {each.name: getattr(self, each.name) for each in fields(Limit)})
         if self.kind in _NO_RATE:
             self._check_no_rate()
+        if self.schedule != ():
+            object.__setattr__(self, "schedule", check_schedule(self))
 
     def _check_no_rate(self) -> None:
-        unused: dict[str, object] = {"refill_period": REFILL_PERIOD, "ahead": 0.0}
-        if self.kind in ("total", "concurrent"):
+        unused: dict[str, object] = {"ahead": 0.0}
+        if self.kind != "first_use":
+            unused["refill_period"] = REFILL_PERIOD
+        else:
+            unused["burst"] = self.capacity
+        if self.kind != "calendar":
             unused["refill_amount"] = self.capacity or 1
         for each, default in unused.items():
             if getattr(self, each) != default:
@@ -160,15 +172,17 @@ class Limit(NamedLimits):
 
     @property
     def rule(self) -> "Limit":
-        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead`` and ``weights``.
+        """The limit as a bucket has it: with the usable burst, without ``shadow``, ``ahead``, ``weights`` and
+        ``schedule``.
 
         Its capacity is at most its burst. A limit without any of them is its own rule.
         """
-        if not self.shadow and not self.ahead and not self.weights:
+        if not self.shadow and not self.ahead and not self.weights and not self.schedule:
             return self
         burst = self.usable_burst
         capacity = min(self.capacity, burst)
-        return replace(self, capacity=capacity, burst=burst, shadow=False, ahead=0.0, weights=NO_WEIGHTS)
+        plain = {"shadow": False, "ahead": 0.0, "weights": NO_WEIGHTS, "schedule": ()}
+        return replace(self, capacity=capacity, burst=burst, **plain)  # type: ignore[arg-type]
 
     def weigh(self, usage: TokenUsage) -> int:
         """Return what a usage counts by the weights, in whole tokens, rounded up: an estimate for ``acquire``.
@@ -194,6 +208,7 @@ class Limit(NamedLimits):
         starts_on: int = 1,
         weights: Mapping[str, float] = NO_WEIGHTS,
         expires: int = 0,
+        schedule: Sequence[ScheduleEntry] | Sequence[str] = (),
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -214,6 +229,7 @@ class Limit(NamedLimits):
             starts_on=starts_on,
             weights=weights,
             expires=expires,
+            schedule=schedule,  # type: ignore[arg-type]
         )
 
     @classmethod
@@ -234,12 +250,12 @@ class Limit(NamedLimits):
 
     @property
     def text(self) -> str:
-        """The limit without its name, such as ``10k/min burst 20k``; of another kind than a token bucket, or with
-        weights, all fields.
+        """The limit without its name, such as ``10k/min burst 20k``; with a window or without refill,
+        with weights or a schedule: all fields.
 
         ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
         """
-        if self.kind not in ("token_bucket", "concurrent") or self.weights:
+        if self.kind not in ("token_bucket", "first_use", "concurrent") or self.weights or self.schedule:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
@@ -253,6 +269,8 @@ class Limit(NamedLimits):
         if self.kind in _NO_RATE:
             del plain["refill_period"]
         found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
+        if self.schedule:
+            found["schedule"] = [str(entry) for entry in self.schedule]
         return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
 
     @classmethod

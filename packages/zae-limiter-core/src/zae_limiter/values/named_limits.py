@@ -220,17 +220,32 @@ class NamedLimits:
         name: str,
         capacity: int,
         *,
-        cron: str,
+        cron: str | None = None,
+        window: int | None = None,
         timezone: str = UTC,
         carry_over: int | bool = 0,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
     ) -> "Limit":
-        """Return a limit of ``capacity`` tokens, all of them whenever a cron expression of five fields fires.
+        """Return a limit of ``capacity`` tokens, all of them whenever a cron expression of five fields fires, or
+        ``window`` seconds after the first use.
 
         ``"0 6 * * MON"`` is every Monday at six, by the clocks of the zone. A time that they leave out comes when they
-        are put on, a repeated one comes once.
+        are put on, a repeated one comes once. A window begins when the first token is taken of a full bucket, or of one
+        whose window is over; at its end all tokens are back.
         """
+        if window is not None:
+            for each, given, default in (("cron", cron, None), ("timezone", timezone, UTC)):
+                if given != default:
+                    problem = "means nothing beside window=, whose seconds begin with the first use: leave one out"
+                    raise ValidationError(f"{each} of limit {name!r}", given, problem)
+            if carry_over not in (0, False):
+                raise ValidationError(
+                    f"carry_over of limit {name!r}", carry_over, "must be 0: a window of the first use begins full"
+                )
+            return cls.custom(name, capacity, refill_period=window, shadow=shadow, weights=weights, kind="first_use")
+        if cron is None:
+            raise ValidationError(f"quota of limit {name!r}", None, "needs cron='0 6 * * MON', or window=3600 seconds")
         if cron in SECONDS:
             raise ValidationError(f"cron of limit {name!r}", cron, "must be a cron expression, like '0 6 * * MON'")
         burst = _burst(name, capacity, None, carry_over, CALENDAR)

@@ -1,13 +1,17 @@
 """Resolve the limits that hold for an entity on a resource: the four levels, and the one that wins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
+from .schedules import timetable_of
 from .weights import NO_WEIGHTS, Weights
 
+NOTHING: Mapping[str, Limit] = MappingProxyType({})
+NO_SCHEDULE = -1
 OWN_LEVELS = ("entity", "entity_default")
 
 
@@ -18,7 +22,9 @@ class Config:
     ``own``: they are the entity's own, so its bucket never expires. ``from_call``: the call passed them as ``limits=``;
     they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
     the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``). ``shadow`` names the limits that refuse
-    nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule.
+    nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule. A limit with a
+    schedule has the values of an instant (``at``), which hold since ``since_ms``: below 0 if no limit has one. The
+    bucket of such a limit never expires, because a new one would begin full.
     """
 
     limits: tuple[Limit, ...]
@@ -28,11 +34,12 @@ class Config:
     stored: bool = False
     shadow: frozenset[str] = frozenset()
     declared: tuple[Limit, ...] = ()
+    since_ms: int = NO_SCHEDULE
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
-            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS:
+            if limit.shadow or limit.ahead or limit.weights is not NO_WEIGHTS or limit.schedule:
                 self._take_rules()
                 break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
@@ -42,6 +49,44 @@ class Config:
         object.__setattr__(self, "shadow", self.shadow | shadow)
         object.__setattr__(self, "declared", declared)
         object.__setattr__(self, "limits", rules)
+        if any(limit.schedule for limit in declared):
+            object.__setattr__(self, "since_ms", 0)
+            object.__setattr__(self, "own", True)
+
+    def at(self, now_ms: int) -> "Config":
+        """Return the same config with the values that the schedules of its limits have at an instant."""
+        if self.since_ms < 0:
+            return self
+        scheduled = self.scheduled
+        found = {name: timetable_of(limit).at(now_ms) for name, limit in scheduled.items()}
+        since_ms = max(piece.begin_ms for piece in found.values())
+        limits = tuple(found[limit.name].limit if limit.name in found else limit for limit in self.limits)
+        if limits == self.limits and since_ms == self.since_ms:
+            return self
+        return replace(self, limits=limits, since_ms=since_ms)
+
+    def as_in(self, rules: Sequence[Limit]) -> "Config":
+        """Return the config with the rules that a bucket has, where it follows others."""
+        known = {rule.name: rule for rule in rules}
+        limits = tuple(known.get(limit.name, limit) for limit in self.limits if limit.name in known)
+        return self if limits == self.limits else replace(self, limits=limits)
+
+    def is_of(self, rules: Iterable[Limit]) -> bool:
+        """Return whether a bucket with these rules has the limits of this config, as of any time."""
+        known, scheduled = {rule.name: rule for rule in rules}, self.scheduled
+        return all(
+            known.get(name) in timetable_of(scheduled[name]).variants if name in scheduled else known.get(name) == limit
+            for name, limit in self.by_name.items()
+        )
+
+    @property
+    def scheduled(self) -> Mapping[str, Limit]:
+        """The limits that have a schedule, by name, as they are declared."""
+        return NOTHING if self.since_ms < 0 else {limit.name: limit for limit in self.declared if limit.schedule}
+
+    def until_ms(self, now_ms: int) -> int | None:
+        """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
+        return min((timetable_of(limit).at(now_ms).end_ms for limit in self.scheduled.values()), default=None)
 
     @property
     def ahead(self) -> Mapping[str, float]:
@@ -105,8 +150,11 @@ class Resolved:
     def agrees_with(self, other: "Resolved") -> bool:
         """Return whether an acquire would use the same limits and the same parents with either."""
         mine, others = self.config, other.config
-        same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
-        same = same and mine.weights == others.weights
+        if mine.scheduled or others.scheduled:  # whose values may be those of different times
+            same = mine.declared == others.declared
+        else:
+            same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
+            same = same and mine.weights == others.weights
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
 
 

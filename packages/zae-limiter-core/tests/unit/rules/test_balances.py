@@ -128,8 +128,8 @@ def test_a_slow_limit_that_shares_its_anchor_with_a_fast_one_neither_starves_nor
 
 @given(limits, instants, st.integers(0, 10**9))
 def test_an_amount_takes_longest_from_the_epoch(limit: Limit, now: int, amount: int) -> None:
-    due = due_ms(limit, amount, now)
+    due = due_ms(rule_of(limit), amount, now)
     minted = rule_of(limit).minted
-    assert due <= minting_ms(limit, amount) == due_ms(limit, amount, 0)
+    assert due <= minting_ms(limit, amount) == due_ms(rule_of(limit), amount, 0)
     assert minted(now + due) >= minted(now) + amount
     assert due == 0 or minted(now + due - 1) < minted(now) + amount

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.rules.periods import LAST_MS, periods_of
+from zae_limiter.rules.periods import periods_of
 from zae_limiter.rules.registry import due_ms, minting_ms, rule_of, window_seconds
 from zae_limiter.rules.rule import FOREVER_MS
+from zae_limiter.values.clocks import LAST_MS
 from zae_limiter.values.limits import MILLI, Limit
 
 ZONES = sorted(available_timezones() - {"localtime"})
@@ -131,7 +132,7 @@ def test_an_amount_is_reached_at_the_first_instant_that_has_minted_it(limit: Lim
     if at_ms < LAST_MS:
         assert rule.minted(at_ms) >= before + more > rule.minted(at_ms - 1)
         assert at_ms - t_ms <= minting_ms(limit, more)
-    assert due_ms(limit, more, t_ms) == (at_ms - t_ms if at_ms < FOREVER_MS else FOREVER_MS)
+    assert due_ms(rule_of(limit), more, t_ms) == (at_ms - t_ms if at_ms < FOREVER_MS else FOREVER_MS)
 
 
 @given(limits, st.lists(st.integers(-(10**15), 10**16), min_size=2))

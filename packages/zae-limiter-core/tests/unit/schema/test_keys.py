@@ -206,6 +206,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_eb",
         "b_rpm_he",
         "b_rpm_ho",
+        "b_rpm_bg",
         "b_rpm_cp",
         "b_rpm_bx",
         "b_rpm_ra",
@@ -229,6 +230,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_so",
         "l_rpm_wt",
         "l_rpm_ex",
+        "l_rpm_sc",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from attrs import evolve
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
-from ..converter import AHEAD, WEIGHTS
+from ..converter import AHEAD, SCHEDULE, WEIGHTS
 from ..declarations import LimitDecl, RecordDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
@@ -135,12 +135,13 @@ def _whole(limit: LimitDecl) -> str:
 
 
 def limit_text(limit: LimitDecl) -> str:
-    """Return a limit as its text, `10k/min burst 20k`, with its weights; of another kind than a token bucket, field by
-    field: `capacity 250, window month`.
+    """Return a limit as its text, `10k/min burst 20k`, with its weights and its schedule; of another kind than a token
+    bucket, field by field: `capacity 250, window month`.
     """
-    plain = evolve(limit, weights=None)
+    plain = evolve(limit, weights=None, schedule=())
     said = plain.text or ", ".join(_field(name, value) for name, value in plain.given().items())
-    return f"{said}, {WEIGHTS} {limit.weights}" if limit.weights else said
+    weighed = f"{said}, {WEIGHTS} {limit.weights}" if limit.weights else said
+    return f"{weighed}, {SCHEDULE} {'; '.join(limit.schedule)}" if limit.schedule else weighed
 
 
 def _field(name: str, value: object) -> str:

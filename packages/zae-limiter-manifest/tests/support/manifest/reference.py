@@ -12,6 +12,7 @@ from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
 from zae_limiter_manifest.shapes import (
     Choice,
+    Entries,
     Flag,
     Integer,
     Member,
@@ -63,6 +64,9 @@ def _value(member: Member) -> str:
     return f"{said}, **required**" if member.required else said
 
 
+TEXTS = {Window: "a window", Entries: "a list of texts", Zone: "a time zone, default `UTC`"}
+
+
 def _shape(member: Member) -> str:
     match member.shape:
         case Integer(highest=highest):
@@ -75,10 +79,8 @@ def _shape(member: Member) -> str:
             return choice.alternatives
         case Name():
             return "a name"
-        case Window():
-            return "a window"
-        case Zone():
-            return "a time zone, default `UTC`"
+        case Window() | Entries() | Zone() as text:
+            return TEXTS[type(text)]
         case Names():
             return "a list of one name"
         case Text(longest=longest):

@@ -63,6 +63,8 @@ def texts(value: Any) -> Any:
     """As CloudFormation hands values over: all scalars as text."""
     if isinstance(value, dict):
         return {key: texts(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return list(map(texts, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

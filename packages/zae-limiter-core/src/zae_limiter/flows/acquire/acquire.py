@@ -235,7 +235,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
     config = claim.config
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False
-    return all(state.has(config.limits) for state in states)
+    return all(state.has(config.limits) and config.since_ms <= state.anchor_ms for state in states)
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
@@ -322,6 +322,8 @@ def _went_by_older(claim: Claim, config: Config) -> bool:
     decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]
     states = [outcome.state for outcome in decided if outcome.state is not None]
     return any(
-        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms and not state.has(config.limits)
+        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms
+        and not state.has(config.limits)
+        and not (config.scheduled and config.is_of(state.limits))
         for state in states
     )

@@ -145,6 +145,8 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
         config = Config(request.limits, now(), own=config.own, from_call=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
+    if config.since_ms >= 0:
+        config = config.at(now())
     return replace(config, shadow=frozenset(config.by_name)) if request.shadow else config
 
 

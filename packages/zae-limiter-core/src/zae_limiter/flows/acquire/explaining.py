@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Item, Key
-from ...rules.sharding import calculate_balance, calculate_wait
+from ...rules.schedules import wait_through
+from ...rules.sharding import calculate_balance
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by
 from ...schema.configs import override_end
 from ...schema.entities import ParentLink, read_parent_link
@@ -19,7 +20,9 @@ from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, Limit
 from ...values.resolution import Config, Resolved
+from ...values.schedules import timetable_of
 from ...values.usage import Refuser
+from ..bucket.shifting import all_shifted
 from ..process.config_cache import ConfigItems, config_keys
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
@@ -118,6 +121,7 @@ def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mappin
     config = config_of(request, resolved, lambda: now_ms)
     amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
     asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
+    states = all_shifted(states, config, now_ms)
     return _Drawn(bucket, states, config, source, _override_until(items, source, now_ms), asked, held)
 
 
@@ -182,13 +186,16 @@ def _explained(drawn: Sequence[_Drawn], path: Path, now_ms: int, *, by_holds: bo
 
 def _limit(drawn: _Drawn, limit: Limit, now_ms: int, *, by_holds: bool) -> LimitExplanation:
     parts = parts_of(drawn.states, drawn.config.by_name[limit.name], now_ms)
+    declared = drawn.config.scheduled.get(limit.name)
     amount, held = drawn.amounts.get(limit.name), drawn.held.get(limit.name, 0)
     return LimitExplanation(
         limit,
         requested=None if amount is None else amount // MILLI,
         available=calculate_balance(parts, now_ms) // MILLI,
         held_ahead=held // MILLI,
-        wait_seconds=0.0 if amount is None or by_holds else calculate_wait(parts, amount, now_ms),
+        wait_seconds=0.0 if amount is None or by_holds else wait_through(declared, parts, amount, now_ms),
+        schedule="" if declared is None else timetable_of(declared).at(now_ms).text,
+        in_force=None if declared is None else drawn.config.by_name[limit.name],
     )
 
 

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import ShardLimit, refill_bucket
-from ...rules.sharding import Part, calculate_balance, calculate_wait, new_part, unseen_parts
+from ...rules.balances import refill_bucket
+from ...rules.schedules import wait_through
+from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...schema.items import BucketState
 from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_bucket
@@ -61,14 +63,17 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
     found = yield from read_whole([claim.cached.id for claim in claims])
     now = namespace_state.now()
     return [
-        _StoredClaim(claim, [state.repaired(now) for state in states])
+        _StoredClaim(claim, all_shifted([state.repaired(now) for state in states], claim.config, now))
         for claim, states in zip(claims, found, strict=True)
     ]
 
 
 def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
     """Return the seconds until the amount is there, under the limits of the claim's config."""
-    return calculate_wait(parts_of(stored.states, stored.claim.config.by_name[name], now_ms), amount, now_ms)
+    config = stored.claim.config
+    return wait_through(
+        config.scheduled.get(name), parts_of(stored.states, config.by_name[name], now_ms), amount, now_ms
+    )
 
 
 def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
@@ -82,5 +87,6 @@ def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[P
 
 
 def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
-    ruled = ShardLimit(limit, now_ms, state.id.shard, state.shard_count)
-    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*state.part(limit, now_ms), now_ms)))
+    part = state.part(limit, now_ms)
+    ruled = part.shard_limit.moved(now_ms, limit)
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, now_ms)))

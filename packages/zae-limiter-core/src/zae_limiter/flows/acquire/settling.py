@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping
 from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
 from ...rules.balances import force_consume
-from ...rules.sharding import calculate_balance, calculate_next_token, calculate_wait, unseen_parts
+from ...rules.schedules import next_token_through, wait_through
+from ...rules.sharding import calculate_balance, unseen_parts
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI
 from ...values.token_usage import TokenUsage
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Grant
 
@@ -46,7 +48,7 @@ def exceeded(namespace_state: NamespaceState, grant: Grant, milli: Mapping[str, 
 def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, int]) -> Iterator[LimitStatus]:
     """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards."""
     now_ms, hold = namespace_state.now(), claim.cached.queue.hold
-    states = namespace_state.repaired_states(claim.cached, now_ms)
+    states = all_shifted(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
     held = NOTHING if hold is None else hold.left(now_ms)
     for name, limit in claim.config.enforced.items():
         if not states or more.get(name, 0) <= 0:
@@ -55,7 +57,7 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
         parts += unseen_parts(limit, now_ms, {state.id.shard: state.shard_count for state in states})
         first = parts[0]
         parts[0] = first._replace(tokens_milli=force_consume(*first, -held.get(name, 0), now_ms))
-        available = calculate_balance(parts, now_ms)
+        available, declared = calculate_balance(parts, now_ms), claim.config.scheduled.get(name)
         if more[name] > available:
             yield LimitStatus(
                 entity_id=claim.cached.id.entity_id,
@@ -65,6 +67,6 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
                 available=available // MILLI,
                 requested=-(-more[name] // MILLI),
                 exceeded=True,
-                retry_after_seconds=calculate_wait(parts, more[name], now_ms),
-                next_token_seconds=calculate_next_token(parts, now_ms),
+                retry_after_seconds=wait_through(declared, parts, more[name], now_ms),
+                next_token_seconds=next_token_through(declared, parts, now_ms),
             )

@@ -11,13 +11,11 @@ from typing import NamedTuple
 from ...operations.values import NOTHING
 from ...rules.balances import force_consume
 from ...rules.registry import minting_ms
+from ...rules.schedules import next_token_through, wait_through
 from ...rules.sharding import (
     Part,
     calculate_balance,
-    calculate_next_token,
     calculate_servable,
-    calculate_wait,
-    full_part,
     new_part,
     unseen_parts,
 )
@@ -25,6 +23,8 @@ from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
 from ...values.refusal import RateLimitExceeded
+from ...values.schedules import timetable_of
+from ..bucket.shifting import all_shifted
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
@@ -81,7 +81,7 @@ class _Stood(NamedTuple):
     @property
     def wait_seconds(self) -> float:
         """Seconds until the amount is there; 0 if it is."""
-        return calculate_wait(self.parts, self.amount, self.at_ms)
+        return wait_through(self.claim.config.scheduled.get(self.name), self.parts, self.amount, self.at_ms)
 
     @property
     def lag_seconds(self) -> float:
@@ -111,7 +111,7 @@ def _before(claim: Claim, now_ms: int) -> list[_Stood]:
 
 def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
     """Return what the callers before this one in its line leave of the limits that they wait for."""
-    states = _repaired(seen.states, seen.at_ms)
+    states = _repaired(claim, seen.states, seen.at_ms)
     balances = {name: calculate_balance(_parts(claim, states, name, seen.at_ms), seen.at_ms) for name in seen.ahead}
     return {name: balances[name] - ahead for name, ahead in seen.ahead.items() if ahead}
 
@@ -120,17 +120,17 @@ def _stood(claim: Claim, states: Sequence[BucketState], at_ms: int, left: Mappin
     """Return how the limits stood on these shards, with what everything before the claim ``left`` of them, where that
     is known.
     """
-    seen, found = _repaired(states, at_ms), []
+    seen, found = _repaired(claim, states, at_ms), []
     for name, amount in claim.amounts.items():
         parts = _parts(claim, seen, name, at_ms)
         if name in left and (len(parts) == 1 or claim.seen is not None):  # what an outcome says is of one shard
-            parts = [full_part(parts[0].shard_limit.limit, at_ms)._replace(tokens_milli=left[name])]
+            parts = [_whole(parts[0], left[name], at_ms)]
         found.append(_Stood(claim, name, amount, parts, at_ms))
     return found
 
 
 def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
-    seen = _repaired(_states(outcome), outcome.at_ms)
+    seen = _repaired(claim, _states(outcome), outcome.at_ms)
     return calculate_balance(_parts(claim, seen, name, outcome.at_ms), outcome.at_ms)
 
 
@@ -154,7 +154,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
-    seen, statuses = _repaired(states.values(), at_ms), []
+    seen, statuses = _repaired(claim, states.values(), at_ms), []
     held = _held(claim, at_ms)
     for name, amount in amounts.items():
         parts = _parts(claim, seen, name, at_ms, count_unseen=False)
@@ -170,6 +170,11 @@ def _held(claim: Claim, at_ms: int) -> Mapping[str, int]:
     """Return what this process holds of the claim's bucket: nobody else has it, and the process admits by it."""
     hold = claim.cached.queue.hold
     return NOTHING if hold is None else hold.left(at_ms)
+
+
+def _whole(part: Part, tokens_milli: int, at_ms: int) -> Part:
+    """Return the whole of a limit with so many tokens, in the window of a part."""
+    return Part(replace(part.shard_limit.moved(at_ms), shard=0, shards=1), tokens_milli)
 
 
 def _less(part: Part, amount: int, at_ms: int) -> Part:
@@ -192,9 +197,10 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
         if request.admitted and request.outcome is not None and request.outcome.shadow_short:
             at, left = request.outcome, request.outcome.shadow_short
             for name, amount in request.not_taken.items():
-                limit = claim.config.by_name[name]
-                parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
-                wait = calculate_wait(parts, amount, at.at_ms)
+                [part, *_] = _parts(claim, _repaired(claim, _states(at), at.at_ms), name, at.at_ms)
+                limit = part.shard_limit.limit
+                parts = [_whole(part, left[name], at.at_ms)]
+                wait = wait_through(claim.config.scheduled.get(name), parts, amount, at.at_ms)
                 found.append(_status(claim, limit, parts, amount, at.at_ms, wait))
     return found
 
@@ -206,6 +212,7 @@ def _states(outcome: Outcome) -> Sequence[BucketState]:
 def _status(
     claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int, wait_seconds: float
 ) -> LimitStatus:
+    declared = claim.config.scheduled.get(limit.name)
     return LimitStatus(
         entity_id=claim.cached.id.entity_id,
         resource=claim.cached.id.resource,
@@ -215,14 +222,16 @@ def _status(
         requested=amount // MILLI,
         exceeded=wait_seconds > 0,
         retry_after_seconds=wait_seconds,
-        next_token_seconds=calculate_next_token(parts, at_ms),
+        next_token_seconds=next_token_through(declared, parts, at_ms),
         path=claim.path or (claim.cached.id.entity_id,),
         place=claim.place,
+        schedule="" if declared is None else timetable_of(declared).at(at_ms).text,
     )
 
 
-def _repaired(states: Iterable[BucketState], at_ms: int) -> list[BucketState]:
-    return [state.repaired(at_ms) for state in states]
+def _repaired(claim: Claim, states: Iterable[BucketState], at_ms: int) -> list[BucketState]:
+    """Return the states as the next write of each would leave them: the anchor repaired, the values those of now."""
+    return all_shifted([state.repaired(at_ms) for state in states], claim.config, at_ms)
 
 
 def _parts(

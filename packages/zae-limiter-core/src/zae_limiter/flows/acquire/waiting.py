@@ -20,11 +20,12 @@ from itertools import count
 
 from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
-from ...rules.registry import due_ms, minting_ms
+from ...rules.registry import due_ms, minting_ms, rule_of
 from ...rules.rule import FOREVER_MS
 from ...rules.slots import ASK_AGAIN_MS
 from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
@@ -276,17 +277,21 @@ class _Caller:
         """Return the milliseconds until the bucket has the amounts of all callers up to this one; 0 if no state of it
         is known.
         """
-        states = self._namespace_state.repaired_states(claim.cached, now_ms)
+        states = all_shifted(self._namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
         before = claim.cached.line.up_to(self.turn, now_ms)
         longest = 0
         for name, amount in claim.checked.items() if states else ():
             limit = claim.config.by_name[name]
             needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
             short = needed - count(claim, name, states, now_ms)
+            known = states[0].shard_limits.get(name)
             if limit.has_slots and short > 0:  # a release of another process shows when this one asks again
                 longest = max(longest, claim.cached.seen_at_ms + ASK_AGAIN_MS - now_ms)
             else:
-                longest = max(longest, due_ms(limit, short, now_ms))
+                longest = max(longest, due_ms(rule_of(limit) if known is None else known.rule, short, now_ms))
+        until_ms = claim.config.until_ms(now_ms) if longest else None
+        if until_ms is not None:  # other values hold from then on, so it looks again
+            longest = min(longest, max(A_BIT_MS, until_ms - now_ms))
         return longest
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
@@ -319,4 +324,9 @@ class _Caller:
 
 def _is_hopeless(claim: Claim) -> bool:
     """Return whether the limits can never hold the amounts."""
-    return any(amount > claim.config.by_name[name].ceiling_milli for name, amount in claim.checked.items())
+    scheduled = claim.config.scheduled
+    return any(
+        amount > claim.config.by_name[name].ceiling_milli
+        for name, amount in claim.checked.items()
+        if name not in scheduled
+    )

@@ -34,5 +34,6 @@ def _anchored(state: BucketState, now_ms: int) -> Update:
         else:
             draft.at_most[tokens] = 0
     draft.set |= anchor_attributes(state.limits, now_ms)
+    draft.remove = state.begun_attributes()
     draft.count_write(Batch())
     return draft.update(bucket_key(state.id))

@@ -20,9 +20,10 @@ from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
+from .shifting import in_force
 from .slots import settle_holds
 from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WritePlan
+from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
 
 
 class CommitRun:
@@ -90,6 +91,7 @@ class CommitRun:
     def decide(self) -> Decision | None:
         """Return the next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
+        self.config = in_force(self.config, self.cached.state, self.now_ms)
         self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
@@ -105,7 +107,8 @@ class CommitRun:
         if self._rules_out_by_old_copy(plan):
             return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, self._elsewhere())
+        elsewhere = headroom_elsewhere(self.namespace_state, self.cached, self.config, self.pending, self.now_ms)
+        batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, elsewhere)
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short and not batch.carried and isinstance(plan, CreateWrite) and not self._fresh():
@@ -228,15 +231,9 @@ class CommitRun:
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
+        if config is not None and begins_window(state, self.pending, self.now_ms):
+            return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
-
-    def _elsewhere(self) -> Mapping[str, int]:
-        """Return what the other shards have of shadow limits, which take it from any shard without a second write."""
-        names = {name for request in self.pending for name in request.shadow_amounts}
-        if not names or self.config is None:
-            return NOTHING
-        limits = [limit for limit in self.config.limits if limit.name in names]
-        return headroom_elsewhere(self.namespace_state, self.cached, limits, self.now_ms)
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
         """Return the write of the batch, which also counts the pending refusals. A new bucket leaves them to its next
@@ -265,7 +262,9 @@ class CommitRun:
 
     def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
         self.seen = True
-        return self.cached.learn(item, at_ms, own_writes=own_writes)
+        state = self.cached.learn(item, at_ms, own_writes=own_writes)
+        self.config = in_force(self.config, state, self.now_ms)
+        return state
 
     def _has_to_read(self) -> bool:
         """Return whether to read the bucket first: the last seen state, older than this run, would drop a

@@ -28,8 +28,16 @@ FOLLOW_MS: Final = 5_000
 
 
 def is_newer(config: Config, state: BucketState) -> bool:
-    """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it."""
-    return config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]
+    """Return whether the config is newer than the bucket's shape: this process read it later, or the call passed it.
+
+    The same config is newer once its schedules have other values: nobody decides by an instant before the anchor, so
+    the bucket has the values of an earlier time.
+    """
+    if config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]:
+        return True
+    if not config.scheduled or config.is_older_than(state.item[CONFIG_READ_AT]):
+        return False
+    return config.is_of(state.limits)
 
 
 def may_reshape(

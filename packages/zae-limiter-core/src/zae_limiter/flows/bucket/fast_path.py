@@ -32,7 +32,8 @@ def fast_path_update(
     if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, request.events, now_ms):
         return None
     item = state.item
-    if state.slots or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
+    odd = state.slots or now_ms >= state.begins_ms
+    if odd or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
         return None
     add = {WRITES: ONE_WRITE}
     if request.events:
@@ -57,7 +58,7 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
 ) -> Update | None:
     """Return the update of an acquire, or of a correction that takes more; ``add`` has the counts."""
     config, checked, given = request.config, request.checked, request.given
-    if config is None or not cached.agrees_with(config):
+    if config is None or not cached.agrees_with(config) or (config.since_ms >= 0 and config.at(now_ms) is not config):
         return None
     item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
     values, least, most, found = {}, {}, {}, 0

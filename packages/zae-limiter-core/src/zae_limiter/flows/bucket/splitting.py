@@ -127,6 +127,8 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
         return 0
     if home.slots:  # each acquire of a slot writes to shard 0: more shards would not relieve it
         return 0
+    if any(limit.kind == "first_use" for limit in home.limits):
+        return 0  # each shard would begin windows of its own, so that two of them overlap
     written: set[int] = set()
     if state.id.shard and home.shard_count <= state.shard_count:
         written.update((yield from _split(namespace_state, home)))

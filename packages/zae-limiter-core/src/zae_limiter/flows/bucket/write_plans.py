@@ -4,13 +4,14 @@ This module has the headroom under each plan, and its operation; ``batch`` choos
 reads the outcome.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Get, Put, Update
 from ...rules.balances import ShardLimit, limit_share
 from ...rules.registry import minting_ms
 from ...rules.rule import FOREVER_MS
+from ...rules.schedules import carry
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import (
     BucketState,
@@ -19,9 +20,11 @@ from ...schema.items import (
     bucket_item,
     rule_attributes,
     slot_attributes,
+    window_end,
 )
 from ...values.limits import Limit
 from ...values.resolution import Config
+from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket
 from .batch import Batch, UpdateDraft
 from .slots import draft_slots
@@ -154,7 +157,9 @@ class ReshapeWrite:
     """The bucket gets the shape of the config, under a new anchor.
 
     Each limit of the item moves to the anchor and keeps its tokens, up to the lower of the two ceilings. A limit that
-    is new to the item starts full; one that the config lacks keeps its rule.
+    is new to the item starts full; one that the config lacks keeps its rule. ``shifts``: the config is
+    that of the bucket, maybe as of another time, so each limit with a schedule has what the values of all times since
+    the anchor make of its tokens.
     """
 
     reshapes = True
@@ -168,6 +173,7 @@ class ReshapeWrite:
         self.config = config
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
         kept = {name: each for name, each in state.shard_limits.items() if not self._becomes_slots(each.limit)}
+        self.shifts = config.is_of(state.limits)
         self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in kept.items()}
         new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
         begun = {name: self._share(config.by_name[name], config.by_name[name].initial_milli) for name in new}
@@ -186,6 +192,9 @@ class ReshapeWrite:
 
     def _anchored(self, shard_limit: ShardLimit) -> AnchoredBalance:
         name = shard_limit.limit.name
+        if self.shifts and name in self.config.scheduled:
+            over = carry(shard_limit, self.config.scheduled[name], self.anchor_ms)
+            return AnchoredBalance(self.state.tokens_milli(name), over.minted, over.ceiling)
         ruled = self.config.by_name.get(name, shard_limit.limit)
         if ruled.has_slots:  # all holders keep their slots, whatever their number becomes
             ceiling = self._ceiling(ruled)
@@ -206,13 +215,20 @@ class ReshapeWrite:
         rules = {name: shard_limit.limit for name, shard_limit in self.state.shard_limits.items()} | dict(
             self.config.by_name
         )
-        draft.set |= anchor_attributes(rules.values(), self.anchor_ms)
+        draft.set |= anchor_attributes(rules.values(), self.anchor_ms) | self._begun(rules, batch)
         marks = (bucket_attributes(name).minted for name in rules)
         draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
-        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
+        if self.reshapes and (not self.shifts or self.config.from_call):
+            draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
+
+    def _begun(self, rules: Mapping[str, Limit], batch: Batch) -> dict[str, int]:
+        """Return the begins of the windows that the batch begins: it takes from a limit whose window is over."""
+        known = self.state.shard_limits
+        ends = {name: window_end(known[name]) if name in known else 0 for name in taken_from(rules.values(), batch)}
+        return {bucket_attributes(name).begun: self.anchor_ms for name, end in ends.items() if end <= self.anchor_ms}
 
     def _take(self, draft: UpdateDraft, name: str, balance: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
@@ -249,6 +265,26 @@ class ReshapeWrite:
         return minting_ms(limit, deficit)
 
 
+class WindowWrite(ReshapeWrite):
+    """The bucket keeps its rules, and the batch begins a window: under a new anchor, as a reshape."""
+
+    reshapes = False
+
+
+def begins_window(state: BucketState, requests: Sequence[BucketRequest], now_ms: int) -> bool:
+    """Return whether one of the requests takes from a limit whose window is over."""
+    if now_ms < state.begins_ms:
+        return False
+    over = {name for name, each in state.shard_limits.items() if window_end(each) <= now_ms}
+    return any(amount and name in over for request in requests for name, amount in request.amounts.items())
+
+
+def taken_from(limits: Iterable[Limit], batch: Batch) -> list[str]:
+    """Return the limits whose windows begin with the first use, and of which the batch takes tokens."""
+    windowed = [limit.name for limit in limits if limit.kind == "first_use"]
+    return [name for name in windowed if batch.checked.get(name) or batch.unchecked.get(name)]
+
+
 class CreateWrite:
     """The bucket is created, full but for what the batch takes; some kinds of limits begin with less."""
 
@@ -278,13 +314,14 @@ class CreateWrite:
             config_read_at_ms=config.read_at_ms,
             expires_at=expires_at(self, config, longest_ms),
         )
-        return Put(item | batch.counts, Conditions(absent=(PK,)))
+        begun = {bucket_attributes(name).begun: self.now_ms for name in taken_from(limits, batch)}
+        return Put(item | begun | batch.counts, Conditions(absent=(PK,)))
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         return minting_ms(limit, limit.ceiling_milli - limit.initial_milli + batch.net(limit.name))
 
 
-WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
+WritePlan = ConsumeWrite | ReshapeWrite | WindowWrite | CreateWrite
 
 
 class Decision(NamedTuple):

@@ -207,7 +207,8 @@ class ConfigItems(NamedTuple):
             return Config((), min(read_at_ms))
         deciding = levels.index(wins) + 1
         own = wins.source in OWN_LEVELS and any(map(read_limits, (self.entity, self.entity_default)))
-        return Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
+        config = Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
+        return config.at(now_ms)
 
     def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
         """Return config, parents and policy in one value."""

@@ -197,7 +197,10 @@ class CachedBucket:
             )
 
     def agrees_with(self, config: Config) -> bool:
-        """Return whether the bucket has every limit of the config, with the same rule, and knows of no newer config."""
+        """Return whether the bucket has every limit of the config, with the same rule, and knows of no newer config.
+
+        Its anchor has to be later than the last boundary of a schedule: between them it had other rules.
+        """
         state = self.state
         if state is None:
             return False
@@ -205,6 +208,8 @@ class CachedBucket:
         if limits is config.limits and shard_limits is state.shard_limits:
             return True
         if config.is_older_than(state.item[CONFIG_READ_AT]) or not state.has(config.limits):
+            return False
+        if config.since_ms > state.anchor_ms:
             return False
         self._agreed = (config.limits, state.shard_limits)
         return True

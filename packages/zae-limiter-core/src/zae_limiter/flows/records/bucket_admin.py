@@ -120,7 +120,11 @@ def _filled(state: BucketState, now_ms: int) -> Update:
         initial = share(shard_limit.limit.initial_milli, shard_limit.shard, shard_limit.shards)
         full[bucket_attributes(name).tokens] = initial + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
     return Update(
-        key_of(state.item), add={WRITES: ONE_WRITE}, set=full, when=Conditions(equals={ANCHOR: state.anchor_ms})
+        key_of(state.item),
+        add={WRITES: ONE_WRITE},
+        set=full,
+        remove=state.begun_attributes(),  # the next take begins a window
+        when=Conditions(equals={ANCHOR: state.anchor_ms}),
     )
 
 

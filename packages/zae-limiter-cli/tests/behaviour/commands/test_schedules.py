@@ -1,0 +1,60 @@
+"""Schedules and windows of the first use on the command line: given, shown, and told of a change."""
+
+import json
+from datetime import UTC, datetime
+
+from support.cli.by_hand import document, told
+from support.cli.tables import Table
+from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter.values.schedules import timetable_of
+from zae_limiter_cli.audit.changes import changes
+
+ENTRIES = ["odd: mon,wed,fri,sun 10/min", "even: tue,thu,sat 20/min"]
+RPM = Limit.custom("rpm", 600, schedule=ENTRIES)
+JSON = json.dumps({"name": "rpm", "capacity": 600, "schedule": ENTRIES})
+SHOWN = f"rpm (schedule {'; '.join(ENTRIES)})".split()
+
+
+def held() -> set[int]:
+    """The capacities in force now, a minute ago and in a minute."""
+    now_ms = round(datetime.now(UTC).timestamp() * 1000)
+    return {timetable_of(RPM).at(at_ms).limit.capacity for at_ms in (now_ms - 60_000, now_ms, now_ms + 60_000)}
+
+
+def test_a_schedule_is_set_in_json_and_shown_at_every_level(table: Table) -> None:
+    for command in (["entity", "set-limits", "key"], ["resource", "set-defaults", "gpt-4"], ["system", "set-defaults"]):
+        assert told(*command, "-l", JSON)[1][: len(SHOWN)] == SHOWN
+    assert table.repository.get_limits("key") == [RPM]
+    assert document("resource", "get-defaults", "gpt-4")["limits"]["rpm"]["schedule"] == ENTRIES
+
+
+def test_a_bucket_shows_the_values_in_force_with_the_schedule(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"rpm": 9}):
+        pass
+    [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
+    assert bucket["limits"]["rpm"]["schedule"] == ENTRIES
+    assert bucket["limits"]["rpm"]["capacity"] in held()
+
+
+def test_why_names_the_entry_that_holds(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    shown = "\n".join(" ".join(line) for line in told("why", "key", "-r", "gpt-4"))
+    assert "odd until" in shown or "even until" in shown
+    limit = document("why", "key", "-r", "gpt-4")["buckets"][0]["limits"]["rpm"]
+    assert limit["entry"].split()[0] in ("odd", "even")
+    assert limit["in_force"]["capacity"] in held()
+
+
+def test_a_window_of_the_first_use_is_a_text(table: Table) -> None:
+    told("resource", "set-defaults", "gpt-4", "-l", "rpm: 100 per 3600s from first use")
+    assert table.repository.get_resource_defaults("gpt-4") == [Limit.quota("rpm", 100, window=3600)]
+    row = " ".join(told("resource", "get-defaults", "gpt-4")[1])
+    assert row == "rpm 100 100 100 per hour from first use"
+
+
+def test_a_changed_schedule_is_told_in_words(table: Table) -> None:
+    for limit in (Limit.per_minute("rpm", 600), RPM):
+        table.repository.set_limits("key", [limit])
+    on, _ = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
+    assert on == [f"limits.rpm.schedule none -> {'; '.join(ENTRIES)}"]

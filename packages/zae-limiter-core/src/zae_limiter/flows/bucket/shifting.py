@@ -1,0 +1,45 @@
+"""A bucket whose limits have other values by now, by their schedule, as its next write would reshape it."""
+
+from collections.abc import Iterable
+
+from ...rules.schedules import carry
+from ...schema.attributes import bucket_attributes
+from ...schema.items import BucketState, anchor_attributes, read_bucket, rule_attributes
+from ...values.resolution import Config
+
+
+def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> Config | None:
+    """Return the config with the values of now, or of the anchor if another process has begun a later piece: its clock
+    is before this one.
+    """
+    if config is None or config.since_ms < 0:
+        return config
+    return config.at(now_ms if state is None else max(now_ms, state.anchor_ms))
+
+
+def all_shifted(states: Iterable[BucketState], config: Config, now_ms: int) -> list[BucketState]:
+    """Return the states under the values that hold at ``now_ms``."""
+    return [shifted(state, config, now_ms) for state in states] if config.since_ms >= 0 else list(states)
+
+
+def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
+    """Return the state under the values that hold at ``now_ms``; as it is if it has them, or another config."""
+    config = config.at(max(now_ms, state.anchor_ms))
+    scheduled = config.scheduled
+    agrees = config.since_ms <= state.anchor_ms and state.has(config.limits)
+    if not scheduled or agrees or not config.is_of(state.limits):
+        return state
+    item, anchor_ms = dict(state.item), max(now_ms, state.anchor_ms + 1)
+    for name, shard_limit in state.shard_limits.items():
+        at, tokens = bucket_attributes(name), state.tokens_milli(name)
+        if name in scheduled:
+            minted, ceiling = carry(shard_limit, scheduled[name], anchor_ms)
+            for each in at.rule:
+                item.pop(each, None)
+            item |= rule_attributes(config.by_name[name])
+            item[at.tokens] = min(tokens + minted, ceiling)
+        else:
+            item[at.tokens] = tokens + shard_limit.minted_since_anchor(anchor_ms)
+        item.pop(at.minted, None)
+    rules = {limit.name: limit for limit in state.limits} | dict(config.by_name)
+    return read_bucket(item | anchor_attributes(rules.values(), anchor_ms))

@@ -1,0 +1,85 @@
+"""The arithmetic of a limit whose values change by a schedule: what becomes of a balance over the boundaries.
+
+The problem: a bucket that nobody uses over a boundary is reshaped only when somebody comes, and must then have what it
+would have if it had been reshaped at the boundary. The choice: within one piece of the schedule, a balance ``x``
+becomes ``min(x + minted, ceiling)``; so it does over any number of pieces, because such functions compose: the minted
+amounts add up, and each ceiling bounds what the pieces before it leave. So a reshape over ten boundaries is the same
+conditional update as over one, whatever others have taken meanwhile.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ..values.limits import Limit
+from ..values.schedules import timetable_of
+from .balances import ShardLimit, refill_bucket
+from .rule import FOREVER_MS
+from .sharding import NEVER, Part, calculate_next_token, calculate_wait
+
+MOST_PIECES: Final = 1_500  # that a wait looks ahead: two years of nights
+
+
+class Carried(NamedTuple):
+    """What a balance ``x`` at an anchor becomes: ``min(x + minted, ceiling)``, in millitokens."""
+
+    minted: int
+    ceiling: int
+
+
+def carry(shard_limit: ShardLimit, declared: Limit, to_ms: int) -> Carried:
+    """Return what a balance becomes from its anchor to a later instant, by the schedule of the ``declared`` limit.
+
+    Up to the anchor the balance is bounded by ``shard_limit``, the rule that the bucket has.
+    """
+    timetable, at_ms = timetable_of(declared), shard_limit.anchor_ms
+    minted, ceiling = 0, shard_limit.ceiling_milli
+    while True:
+        piece = timetable.at(at_ms)
+        mark = shard_limit.mark if at_ms == shard_limit.anchor_ms and piece.limit == shard_limit.limit else None
+        ruled = shard_limit.moved(at_ms, piece.limit, mark)
+        end_ms = min(piece.end_ms, to_ms)
+        more = ruled.minted_since_anchor(end_ms)
+        minted, ceiling = minted + more, min(ceiling + more, ruled.ceiling_milli)
+        if end_ms == to_ms < piece.end_ms:
+            return Carried(minted, ceiling)
+        at_ms = end_ms
+
+
+def wait_through(declared: Limit | None, parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
+    """Return the seconds until the shards cover a cost, as ``calculate_wait``, over the boundaries of a schedule."""
+    if declared is None:
+        return calculate_wait(parts, cost_milli, now_ms)
+    return _through(declared, parts, cost_milli, now_ms, lambda found: calculate_wait(found, cost_milli, now_ms))
+
+
+def next_token_through(declared: Limit | None, parts: Sequence[Part], now_ms: int) -> float:
+    """Return the seconds until one more whole token is there, as ``calculate_next_token``, over the boundaries."""
+    if declared is None:
+        return calculate_next_token(parts, now_ms)
+    balance = sum(refill_bucket(*part, now_ms) for part in parts)
+    wanted = (max(0, balance // 1000) + 1) * 1000
+    return _through(declared, parts, wanted, now_ms, lambda found: calculate_next_token(found, now_ms))
+
+
+def _through(
+    declared: Limit, parts: Sequence[Part], cost_milli: int, now_ms: int, first: Callable[[Sequence[Part]], float]
+) -> float:
+    """Return the seconds until the cost is covered; ``first`` answers for the piece that holds ``now_ms``."""
+    timetable, at_ms = timetable_of(declared), now_ms
+    if cost_milli > max(each.ceiling_milli for each in timetable.variants):
+        return NEVER
+    wait = first(parts)
+    for _ in range(MOST_PIECES):
+        end_ms = timetable.at(at_ms).end_ms
+        if at_ms + wait * 1000 < end_ms or end_ms >= FOREVER_MS:
+            return (at_ms - now_ms) / 1000 + wait
+        parts = [_moved(part, timetable.at(end_ms).limit, end_ms) for part in parts]
+        at_ms = end_ms
+        wait = calculate_wait(parts, cost_milli, at_ms)
+    return NEVER
+
+
+def _moved(part: Part, limit: Limit, at_ms: int) -> Part:
+    """Return a limit on a shard as a boundary leaves it: under the next values, with at most their ceiling."""
+    ruled = part.shard_limit.moved(at_ms, limit)
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms)))

@@ -1,0 +1,342 @@
+"""Limits with a schedule: other values at other times, which every process finds for itself."""
+
+import math
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from unittest.mock import patch
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from support.core.shards import split_into
+from support.core.worlds import World, drain, passes, take
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
+from zae_limiter.flows.acquire import statuses
+from zae_limiter.flows.bucket import commit_run, write_plans
+from zae_limiter.rules.sharding import calculate_wait
+from zae_limiter.testing import ManualClock
+from zae_limiter.values.resolution import Config
+from zae_limiter.values.schedules import Timetable, timetable_of
+
+BERLIN = "Europe/Berlin"
+NIGHT = "night: 22:00-06:00 Europe/Berlin 10/min"
+RPM = Limit.custom("rpm", 600, schedule=[NIGHT])
+
+
+def go_to(world: World, *at: int, timezone: str = BERLIN) -> None:
+    """Move the clock to a time in a zone."""
+    instant = datetime(*at, tzinfo=ZoneInfo(timezone))  # type: ignore[misc,arg-type]
+    world.clock.advance(ms=round(instant.timestamp() * 1000) - world.clock.now_ms())
+
+
+def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
+    """The bucket's item, which is there."""
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    return item
+
+
+async def refusal(limiter: RateLimiter, **consume: int) -> RateLimitExceeded:
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take(limiter, "e", "r", **consume)
+    return caught.value
+
+
+async def test_the_night_has_its_values_and_the_day_has_its_own(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 21, 59)
+    assert await drain(limiter, "e", "r", "rpm", step=100) == 600
+    go_to(world, 2026, 11, 25, 22)
+    assert await limiter.available("e", "r") == {"rpm": 10}
+    assert await drain(limiter, "e", "r", "rpm") == 10
+    go_to(world, 2026, 11, 26, 6)
+    assert await drain(limiter, "e", "r", "rpm") == 10  # what the night has left
+    world.clock.advance(1)
+    assert await drain(limiter, "e", "r", "rpm") == 10  # 600 a minute
+
+
+async def test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 21)
+    await take(limiter, "e", "r", rpm=600)
+    go_to(world, 2026, 11, 26, 6, 0, 30)
+    assert await limiter.available("e", "r") == {"rpm": 310}  # 10 of the night, 300 of half a minute
+    assert await limiter.time_until_available("e", "r", {"rpm": 400}) == 9
+    assert await drain(limiter, "e", "r", "rpm", step=10) == 310
+
+
+async def test_the_whole_costs_one_write_at_a_boundary_and_no_read(world: World) -> None:
+    limiter, wire = await world.process(config_cache_ttl=86_400.0)
+    await limiter.set_resource_defaults("r", [RPM])
+    go_to(world, 2026, 11, 25, 21, 59)
+    await take(limiter, "e", "r", rpm=1)
+    for at in ((25, 22), (26, 6)):
+        go_to(world, 2026, 11, *at)
+        wire.sent()
+        await take(limiter, "e", "r", rpm=1)
+        assert wire.sent() == ["Update"], at
+
+
+async def test_a_refusal_is_over_at_the_boundary_if_that_comes_first(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 26, 5, 59)
+    await take(limiter, "e", "r", rpm=10)
+    refused = await refusal(limiter, rpm=100)
+    assert refused.retry_after_seconds == 60 + 9  # ten are there at six, then ten a second
+    status = refused.primary_violation
+    assert status.schedule == "night until 06:00 Europe/Berlin"
+    assert status.limit == Limit.per_minute("rpm", 10)
+    assert http.headers(refused)["RateLimit-Policy"] == '"rpm";q=10;w=60'
+    world.clock.advance(refused.retry_after_seconds - 0.001)
+    assert not await passes(limiter, "e", "r", rpm=100)
+    world.clock.advance(0.001)
+    assert await passes(limiter, "e", "r", rpm=100)
+
+
+async def test_no_schedule_ever_allows_more_than_its_largest_burst(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    assert math.isinf((await refusal(limiter, rpm=601)).retry_after_seconds)
+
+
+async def test_a_limit_that_blocks_at_night_says_when_the_night_ends(world: World) -> None:
+    limit = Limit.custom("rpm", 60, schedule=["closed: 20:00-08:00 0/min"])
+    limiter, _ = await world.process(default_limits=[limit])
+    go_to(world, 2026, 11, 25, 20, timezone="UTC")
+    assert (await refusal(limiter, rpm=1)).retry_after_seconds == 12 * 3600 + 1
+
+
+async def test_a_caller_who_waits_is_served_after_the_boundary(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 26, 5, 59, 59)
+    await take(limiter, "e", "r", rpm=10)
+    before = world.clock.now_ms()
+    async with limiter.acquire("e", "r", {"rpm": 20}, max_wait=30):
+        pass
+    assert 2_900 <= world.clock.now_ms() - before <= 4_000
+
+
+async def test_of_two_entries_the_first_wins(world: World) -> None:
+    schedule = ["sale: 2026-11-27 Europe/Berlin 1k/min", "friday: fri Europe/Berlin 5/min", NIGHT]
+    limiter, _ = await world.process(default_limits=[Limit.custom("rpm", 600, schedule=schedule)])
+    go_to(world, 2026, 11, 20, 12)
+    assert await limiter.available("e", "r") == {"rpm": 5}
+    go_to(world, 2026, 11, 27, 23)
+    assert await limiter.available("e", "r") == {"rpm": 1000}
+
+
+async def test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begun(world: World) -> None:
+    ahead, _ = await world.process(config_cache_ttl=86_400.0)
+    await ahead.set_resource_defaults("r", [RPM])
+    go_to(world, 2026, 11, 25, 21, 59)
+    clock = ManualClock(world.clock.now_ms() + 59_995)
+    behind, wire = await world.process(config_cache_ttl=86_400.0, clock=clock)
+    await take(behind, "e", "r", rpm=1)
+    go_to(world, 2026, 11, 25, 22)
+    assert await drain(ahead, "e", "r", "rpm") == 10
+    anchor = item_of(world, ahead)["rf"]
+    wire.sent()
+    assert not await passes(behind, "e", "r", rpm=1)
+    bucket = await behind.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert [each.limit.capacity for each in bucket.limits] == [10]
+    assert bucket.anchor_ms == anchor, "it was not reshaped back"
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_no_interval_admits_more_than_the_largest_burst_and_what_its_pieces_mint(world: World, seed: int) -> None:
+    dice = random.Random(seed)
+    schedule = ["quiet: 12:00-12:01 6/min burst 7", "sale: 12:02-12:04 60/min burst 90", "off: 12:05-12:06 0/min"]
+    limit = Limit.custom("rpm", 30, schedule=schedule)
+    processes = [(await world.process(default_limits=[limit])).limiter for _ in range(3)]
+    go_to(world, 2026, 11, 25, 11, 59, 30, timezone="UTC")
+    begin = world.clock.now_ms()
+    admitted: list[tuple[int, int]] = []
+    while world.clock.now_ms() < begin + 480_000:
+        amount = dice.randint(1, 12)
+        if await passes(dice.choice(processes), "e", "r", rpm=amount):
+            admitted.append((world.clock.now_ms(), amount))
+        world.clock.advance(ms=dice.choice((0, 7, 700, 3_000, 30_000)))
+    table, minted = timetable_of(limit), [0]
+    for second in range(481):
+        values = table.at(begin + 1000 * second).limit
+        minted.append(minted[-1] + (0 if values.blocks else values.refill_amount * 1000 // 60))
+    for place, (first, _) in enumerate(admitted):
+        total = 0
+        for at, amount in admitted[place:]:
+            total += amount
+            come = minted[-(-(at - begin) // 1000)] - minted[(first - begin) // 1000]
+            assert total * 1000 <= 90_000 + come, (first - begin, at - begin)
+
+
+async def test_each_shard_has_its_share_of_the_values_in_force(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 21)
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 4)
+    go_to(world, 2026, 11, 25, 22, 0, 30)
+    assert await drain(limiter, "e", "r", "rpm") == 10
+
+
+async def test_a_changed_config_holds_over_the_schedule_that_it_replaces(world: World) -> None:
+    old, _ = await world.process(config_cache_ttl=3_600.0)
+    new, _ = await world.process(config_cache_ttl=3_600.0)
+    await old.set_limits("e", [RPM], "r")
+    go_to(world, 2026, 11, 25, 21, 59)
+    await take(old, "e", "r", rpm=1)
+    await new.set_limits("e", [Limit.per_minute("rpm", 50)], "r")
+    world.clock.advance(3)
+    assert await drain(old, "e", "r", "rpm") == 50
+    go_to(world, 2026, 11, 25, 22, 0, 1)
+    await passes(old, "e", "r", rpm=1)
+    bucket = await old.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert [each.limit.capacity for each in bucket.limits] == [50]
+
+
+async def test_the_bucket_of_a_schedule_does_not_expire(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=1)
+    assert "ttl" not in item_of(world, limiter)
+
+
+async def test_an_explanation_says_which_entry_holds_and_for_how_long(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 23)
+    found = await limiter.explain("e", "r", {"rpm": 20})
+    [limit] = found.buckets[0].limits
+    assert (limit.schedule, limit.available) == ("night until 06:00 Europe/Berlin", 10)
+    assert limit.in_force == Limit.per_minute("rpm", 10)
+    assert limit.wait_seconds == 7 * 3600 + 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("night", "it begins with a name"),
+        ("night: 100/min", "it has no time"),
+        ("night: 06:00-06:00 1/min", "is empty"),
+        ("night: 25:00-26:00 1/min", "are no times"),
+        ("night: mon", "it has no values"),
+        ("night: mon burst 5", "it has no values"),
+        ("night: mon 1/min shadow", "of the whole limit"),
+        ("night: 2026-02-30 1/min", "is no date of the calendar"),
+        ("night: sat 2026-11-27 1/min", "it never holds"),
+        ("night: 2026-11-27..2026-11-20 1/min", "the last date is before the first"),
+        ("night: mon capacity 5 burst 2", "at least the capacity"),
+        ("night: mon Europe/Nowhere 1/min", "is no time zone"),
+        ("night: mon capacity", "needs a value"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_its_text(entry: str, problem: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Limit.custom("rpm", 10, schedule=[entry])
+    assert str(caught.value).startswith(f"schedule of limit 'rpm' {entry!r}: ")
+    assert problem in str(caught.value)
+
+
+def test_what_goes_with_no_other_is_refused() -> None:
+    night = "night: 00:00-06:00 5/min"
+    for limit, problem in (
+        ({"schedule": [night, night]}, "is the name of two entries"),
+        ({"schedule": [night, "late: sat 02:00-03:00 1/min"]}, "never holds: night comes first"),
+        ({"schedule": night}, "must be a list of entries"),
+        ({"schedule": [7]}, "must have texts"),
+        ({"schedule": [f"n{each}: mon {each}/min" for each in range(17)]}, "at most 16"),
+        ({"schedule": ["night: mon capacity 5"], "kind": "total"}, "whose kind is total do not come back"),
+        ({"schedule": ["night: mon 5/hour"], "kind": "calendar", "window": "day"}, "means nothing"),
+    ):
+        with pytest.raises(ValidationError, match=problem):
+            Limit.from_dict({"name": "rpm", "capacity": 10, **limit})
+
+
+def _base_of(real: Callable[[Config, int], Config]) -> Callable[[Config, int], Config]:
+    """A boundary counts only if the values differ from those that the bucket has."""
+    return lambda self, now_ms: replace(real(self, now_ms), since_ms=0)
+
+
+def _by_own_clock(config: Config | None, _: object, now_ms: int) -> Config | None:
+    return None if config is None else config.at(now_ms)
+
+
+def _expiring(real: Callable[..., int | None]) -> Callable[..., int | None]:
+    return lambda plan, config, longest_ms: real(plan, replace(config, own=False), longest_ms)
+
+
+Check = Callable[[World], Awaitable[None]]
+FAULTS: dict[str, tuple[Any, Check]] = {
+    "a boundary that nobody sees because the values are the same again": (
+        patch.object(Config, "at", _base_of(Config.at)),
+        test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it,
+    ),
+    "a process that reshapes back by its own clock": (
+        patch.object(commit_run, "in_force", _by_own_clock),
+        test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begun,
+    ),
+    "a wait that ends with its piece": (
+        patch.object(statuses, "wait_through", lambda _, *given: calculate_wait(*given)),
+        test_a_refusal_is_over_at_the_boundary_if_that_comes_first,
+    ),
+    "a bucket that expires at night": (
+        patch.object(write_plans, "expires_at", _expiring(write_plans.expires_at)),
+        test_the_bucket_of_a_schedule_does_not_expire,
+    ),
+    "the values of the base at all times": (
+        patch.object(Timetable, "_place", lambda self, _: len(self._schedule)),
+        test_of_two_entries_the_first_wins,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_each_fault_is_found(world: World, fault: str) -> None:
+    made, check = FAULTS[fault]
+    timetable_of.cache_clear()
+    with made, pytest.raises((AssertionError, pytest.fail.Exception)):
+        await check(world)
+    timetable_of.cache_clear()
+
+
+async def test_the_whole_path_has_the_values_of_the_night(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.repository.create_entity("above")
+    await limiter.repository.create_entity("e", parent_id="above", cascade=True)
+    await limiter.set_limits("above", [Limit.custom("rpm", 50, schedule=[NIGHT])], "r")
+    await limiter.set_limits("e", [Limit.custom("rpm", 600, schedule=["late: 22:00-06:00 Europe/Berlin 20/min"])], "r")
+    go_to(world, 2026, 11, 25, 21, 59, 58)
+    assert await drain(limiter, "e", "r", "rpm") == 50
+    go_to(world, 2026, 11, 25, 22, 0, 1)
+    assert await drain(limiter, "e", "r", "rpm") == 1  # of the last two seconds of the day
+    refused = await refusal(limiter, rpm=30)
+    waits = {status.entity_id: (status.schedule.split()[0], status.retry_after_seconds) for status in refused.statuses}
+    night = 8 * 3600 - 1
+    assert waits == {"e": ("late", night + 1), "above": ("night", night + 24)}
+
+
+async def test_what_is_held_ahead_is_held_by_the_values_in_force(world: World) -> None:
+    limit = Limit.custom("rpm", 600, ahead=1, schedule=["night: 22:00-06:00 Europe/Berlin 120/min"])
+    limiter, _ = await world.process()
+    await limiter.set_resource_defaults("r", [limit])
+    go_to(world, 2026, 11, 25, 21, 59, 58)
+    assert await drain(limiter, "e", "r", "rpm") == 590
+    go_to(world, 2026, 11, 25, 22)
+    assert await drain(limiter, "e", "r", "rpm") == 20
+    world.clock.advance(1)
+    assert await drain(limiter, "e", "r", "rpm") == 2
+    go_to(world, 2026, 11, 26, 6, 0, 1)
+    assert await drain(limiter, "e", "r", "rpm") == 118 + 10
+
+
+async def test_a_call_may_pass_a_schedule(world: World) -> None:
+    limiter, _ = await world.process()
+    go_to(world, 2026, 11, 25, 21, 59)
+    for admitted, seconds in ((600, 60), (10, 8 * 3600 + 1), (20, 0)):
+        for _ in range(admitted // 10):
+            async with limiter.acquire("e", "r", {"rpm": 10}, [RPM]):
+                pass
+        with pytest.raises(RateLimitExceeded):
+            async with limiter.acquire("e", "r", {"rpm": 10}, [RPM]):
+                pass
+        world.clock.advance(seconds)
