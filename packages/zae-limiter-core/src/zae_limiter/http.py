@@ -46,8 +46,9 @@ def headers(
     Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
     With ``entity_ids`` these have the id of their entity, ``org/NAME``. ``units`` has the quota unit of limits that
     count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
-    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) and ``AccessDisabled`` have no fields, and
-    no shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
+    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) and
+    ``AccessDisabled`` have no fields, and no shadow limit has any. Raises ``ValueError`` for a unit that no field can
+    have.
     """
     named = list(_named(result, entity_ids=entity_ids))
     if not named or isinstance(result, AccessDisabled):

@@ -156,8 +156,9 @@ class SyncLimitMethods(SyncSwitchMethods):
 
         From the next request on, every process holds them to the new limits, without waiting for the life of its cache.
         Each costs a write for each shard, at most ``writes_per_second`` of them. Entities with limits of their own are
-        left alone; with ``for_switches`` they are told, too, because switches hold for them. ``on_progress`` is called with the number of buckets that are told so far. After an interruption
-        the same call goes on: it leaves out buckets that were told since the last change. Raises ``ValidationError``.
+        left alone; with ``for_switches`` they are told, too, because switches hold for them. ``on_progress`` is called
+        with the number of buckets that are told so far. After an interruption the same call goes on: it leaves out
+        buckets that were told since the last change. Raises ``ValidationError``.
         """
         return self._run(
             level_telling.tell_level(

@@ -108,7 +108,8 @@ def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> li
     claims = _fresh_claims(namespace_state, request)
     if claims is None:
         claims = _expired_claims(namespace_state, request)
-        return claims if still_hold(namespace_state, claims) else None
+        if not still_hold(namespace_state, claims):
+            return None
     return claims
 
 

@@ -23,9 +23,17 @@ def is_disabled(request: AcquireRequest, claim: Claim) -> bool:
 
 
 def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) -> bool:
-    """Return whether what disables one of the claims was read lately enough to refuse; ``True`` if nothing does."""
+    """Return whether what disables one of the claims was read lately enough to refuse; ``True`` if nothing does.
+
+    If not, the whole path is to be read again: whoever is refused writes to no bucket, so a change of an entity below
+    the disabled one is not told either.
+    """
     shut = [claim for claim in claims or () if claim.stale and claim.resolved.disables]
-    return all(namespace_state.refusing(claim.cached) is not None for claim in shut)
+    if all(namespace_state.refusing(claim.cached) is not None for claim in shut):
+        return True
+    for claim in claims or ():
+        namespace_state.expire(claim.cached)
+    return False
 
 
 def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:

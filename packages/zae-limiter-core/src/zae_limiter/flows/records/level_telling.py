@@ -108,7 +108,7 @@ def _begin(rows: IndexRows, resource: str | None, *, for_switches: bool) -> Flow
     return query, _everyone if for_switches else (yield from _concerned_by_resource(rows, resource))
 
 
-def _everyone(bucket: BucketId) -> bool:
+def _everyone(_: BucketId) -> bool:
     """Concern every bucket: switches hold for entities with limits of their own, too."""
     return True
 
