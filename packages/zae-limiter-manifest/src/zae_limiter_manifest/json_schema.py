@@ -11,6 +11,7 @@ from .manifest import MANIFEST
 from .metadata import MOST_KEYS
 from .naming import NameKind, name_pattern, reserved_names
 from .shapes import (
+    Cascading,
     Choice,
     Flag,
     Integer,
@@ -58,7 +59,7 @@ def _map(record: Record) -> dict[str, Any]:
         "type": "object",
         "description": record.text,
         "properties": {key: _member(member) for key, member in record.members.items()},
-        "required": [key for key, member in record.members.items() if member.required],
+        "required": [key for key, member in record.members.items() if member.required and not member.unless],
         "additionalProperties": False,
     }
 
@@ -76,6 +77,8 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": "number", "minimum": 0, "maximum": shape.highest}
         case Flag():
             return {"type": "boolean"}
+        case Cascading():
+            return {"enum": ["on", "off", "inherit", True, False]}
         case Choice():
             return {"enum": list(shape.words)}
         case Name():

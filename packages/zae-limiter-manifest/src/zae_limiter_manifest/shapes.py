@@ -60,6 +60,11 @@ class Flag:
 
 
 @frozen
+class Cascading:
+    """`on`, `off` or `inherit`. YAML 1.1 reads the first two as true and false, CloudFormation passes these as text."""
+
+
+@frozen
 class Window:
     """The name of a calendar window, or a cron expression."""
 
@@ -122,6 +127,7 @@ class Member:
 
     `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it; or has these
     seconds, unless it has its own. `off`: the keys of the burst from which these seconds take what comes in them.
+    `unless`: a key that is required may be missing beside one of these.
     """
 
     shape: "Shape"
@@ -131,6 +137,11 @@ class Member:
     default: object = None
     spreads_to: str | None = None
     off: "Refill | None" = None
+    unless: tuple[str, ...] = ()
+
+    def is_missing(self, key: str, value: Mapping[object, object]) -> bool:
+        """Return whether a map lacks the key although it has to have it."""
+        return self.required and key not in value and not any(each in value for each in self.unless)
 
 
 @frozen
@@ -164,6 +175,7 @@ Shape = (
     | Number
     | Choice
     | Flag
+    | Cascading
     | Window
     | Zone
     | Text

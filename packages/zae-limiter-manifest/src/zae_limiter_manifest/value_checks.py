@@ -13,10 +13,26 @@ from .metadata import find_metadata_problems
 from .naming import find_name_problem
 from .problems import Path, describe, show
 from .scalars import OddInteger
-from .shapes import Anything, Choice, Flag, Integer, JsonMap, Name, Names, Number, Seconds, Text, Window, Zone
+from .shapes import (
+    Anything,
+    Cascading,
+    Choice,
+    Flag,
+    Integer,
+    JsonMap,
+    Name,
+    Names,
+    Number,
+    Seconds,
+    Text,
+    Window,
+    Zone,
+)
 from .windows import find_window_problem, find_zone_problem
 
-ValueShape = Integer | Seconds | Number | Choice | Flag | Window | Zone | Text | JsonMap | Anything | Name | Names
+ValueShape = (
+    Integer | Seconds | Number | Choice | Flag | Cascading | Window | Zone | Text | JsonMap | Anything | Name | Names
+)
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
@@ -33,6 +49,7 @@ class Repeated:
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?")
 _IN_WORDS: Final = {3: "three", 6: "six"}
+_CASCADES: Final = ("on", "off", "inherit", "true", "false")
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -78,6 +95,8 @@ def find_value_problems(shape: ValueShape, value: object, path: Path) -> Iterato
             yield from _in_names(shape, value, path)
         case JsonMap():
             yield from _in_metadata(read_json_map(value) if shape.as_text else value, path)
+        case Cascading():
+            yield from _in_cascade(value, path)
         case Flag() if read_flag(shape, value) is None:
             yield Finding(path, f"must be true or false, not {describe(value)}")
 
@@ -162,6 +181,12 @@ def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, str) or value not in shape.words:
         given = value if isinstance(value, str) else None
         yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
+
+
+def _in_cascade(value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, bool) and value not in _CASCADES:
+        given = value if isinstance(value, str) else None
+        yield Finding(path, Hinted(f"must be on, off or inherit, not {describe(value)}", given, _CASCADES[:3]))
 
 
 def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:

@@ -119,9 +119,13 @@ def _share(change: Change) -> float:
 
 
 def cut_note(change: Change) -> str:
-    """Return a note on what a change takes away: ` (cuts rpm by 90 %)`; empty if it takes nothing."""
+    """Return a note on what a change takes away: ` (cuts rpm by 90 %)`, ` (refuses every acquire)`; empty if it takes
+    nothing.
+    """
     cut = largest_cut(change)
-    return f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)" if cut else ""
+    if cut is None:
+        return ""
+    return f" ({cut.note})" if cut.note else f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)"
 
 
 def by_level(changes: Sequence[Change]) -> list[tuple[str, ...]]:
