@@ -152,7 +152,7 @@ async def test_limits_and_switches_of_a_level_leave_each_other_alone(world: Worl
 
 
 async def test_switches_alone_are_no_limits_in_lists_and_for_levels(world: World) -> None:
-    admin, user = await warm(world)
+    admin, _ = await warm(world)
     repository = admin.repository
     await repository.set_switches("e", "r", cascade="off")
     await repository.set_resource_switches("r", cascade="off")

@@ -41,8 +41,8 @@ USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of i
 
 
 class FieldChange(NamedTuple):
-    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a switch
-    of a level, or a field of an entity itself (its metadata as JSON).
+    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a
+    switch of a level, or a field of an entity itself (its metadata as JSON).
 
     A missing value is None.
     """

@@ -15,12 +15,11 @@ LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "mont
 class Cut(NamedTuple):
     """A limit that a change lowers; `share` is what it loses of its capacity or of its rate, over 0, at most 1.
 
-    Without a limit, a switch takes away everything: `note` says how.
+    None is the limit where a switch takes away everything.
     """
 
     limit: str | None
     share: float
-    note: str = ""
 
 
 def largest_cut(change: Change) -> Cut | None:
@@ -30,15 +29,15 @@ def largest_cut(change: Change) -> Cut | None:
     A limit that refuses nobody afterwards is no cut. A limit that is added, or removed with its item, has no share:
     what held before, or holds afterwards, is on another level. Weights have no share, which depends on what is used.
     """
-    if note := _switches_off(change):
-        return Cut(None, 1, note)
+    if switched_off(change):
+        return Cut(None, 1)
     before, after = _limits(change.before), _limits(change.after)
     cuts = [Cut(name, _share(before[name], limit)) for name, limit in after.items() if name in before]
     largest = max(cuts, key=lambda cut: cut.share, default=None)
     return largest if largest and largest.share > 0 else None
 
 
-def _switches_off(change: Change) -> str:
+def switched_off(change: Change) -> str:
     """Return what a switch takes away: `refuses every acquire`, `ends a bypass`; empty if it takes nothing."""
     before, after = (each if isinstance(each, SwitchesDecl) else None for each in (change.before, change.after))
     if after is not None and after.disabled and not (before is not None and before.disabled):

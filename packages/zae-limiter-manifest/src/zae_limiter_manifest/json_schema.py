@@ -61,7 +61,14 @@ def _map(record: Record) -> dict[str, Any]:
         "properties": {key: _member(member) for key, member in record.members.items()},
         "required": [key for key, member in record.members.items() if member.required and not member.unless],
         "additionalProperties": False,
+        **_alternatives(record),
     }
+
+
+def _alternatives(record: Record) -> dict[str, Any]:
+    """Return that one of several keys has to be there."""
+    found = [(key, *member.unless) for key, member in record.members.items() if member.required and member.unless]
+    return {"anyOf": [{"required": [key]} for key in found[0]]} if found else {}
 
 
 def _member(member: Member) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from attrs import NOTHING, AttrsInstance, fields, frozen
 from .naming import NameKind
 
 DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
+INHERIT: Final = "inherit"  # of a switch: it says no more than no key
 
 Conflicts = Callable[[Mapping[object, object]], Iterator[tuple[object, str]]]
 
@@ -141,7 +142,8 @@ class Member:
 
     def is_missing(self, key: str, value: Mapping[object, object]) -> bool:
         """Return whether a map lacks the key although it has to have it."""
-        return self.required and key not in value and not any(each in value for each in self.unless)
+        said = (value.get(each) not in (None, INHERIT) for each in self.unless)
+        return self.required and key not in value and not any(said)
 
 
 @frozen

@@ -5,27 +5,21 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from .shapes import Cascading, Flag, Text, about
+from .converter import CASCADES
+from .shapes import INHERIT, Cascading, Flag, Text, about
 
 SWITCHES: Final = ("disabled", "bypass", "cascade")
 REASON: Final = "reason"
 SWITCH_FIELDS: Final = (*SWITCHES, REASON)
 LONGEST_REASON: Final = 200
 
-_CASCADES: Final[Mapping[object, bool | None]] = {
-    "on": True,
-    "true": True,
-    "off": False,
-    "false": False,
-    "inherit": None,
-}
 _WORDS: Final[Mapping[object, str]] = {True: "yes", False: "no", None: "inherit"}
 _CASCADE_WORDS: Final[Mapping[object, str]] = {True: "on", False: "off", None: "inherit"}
 
 
 def _as_cascade(value: object) -> object:
     """Return True for `on`, which YAML 1.1 reads as true, False for `off`, None for `inherit`."""
-    return _CASCADES.get(value, value) if isinstance(value, str) else value
+    return CASCADES.get(value, value) if isinstance(value, str) else value
 
 
 @frozen
@@ -72,7 +66,7 @@ def find_switch_conflicts(level: Mapping[object, object]) -> Iterator[tuple[obje
         return
     if not reason.strip() or not reason.isprintable():
         yield REASON, "must be one line of printable characters, and not empty"
-    if all(level.get(name) is None or level.get(name) == "inherit" for name in SWITCHES):
+    if all(level.get(name) in (None, INHERIT) for name in SWITCHES):
         yield REASON, "is that of a switch: set `disabled`, `bypass` or `cascade` with it"
 
 

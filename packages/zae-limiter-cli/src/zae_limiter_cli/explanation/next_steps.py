@@ -83,8 +83,10 @@ def _views(report: Report) -> Iterator[_Step]:
     of_caller = ["--entity", found.entity_id, "-r", found.resource]
     yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
-    subject = of.get(bucket.source, ["--entity", bucket.entity_id])
-    yield _Step("See all changes of the limits that decide.", "audit list", None, subject)
+    switch = None if found.disabled is None or bucket.switches is None else bucket.switches.disabled
+    subject = of.get(switch.source if switch else bucket.source, ["--entity", bucket.entity_id])
+    what = "switches" if switch else "limits"
+    yield _Step(f"See all changes of the {what} that decide.", "audit list", None, subject)
 
 
 def _factor(limit: "LimitExplanation") -> int:

@@ -105,10 +105,18 @@ def test_show_has_every_level_and_what_holds(table: Table) -> None:
     ]
     shown = document("switch", "show", "key", "-r", "gpt-4")
     assert shown["disabled"] == {"value": False, "source": "entity_default", "reason": None}
-    assert (
-        told("switch", "show", "other", "-r", "s")[0]
-        == ["other", "bypasses", "its", "limits", "on", "s", "by", "the", "system's", "config."]
-    )
+    assert told("switch", "show", "other", "-r", "s")[0] == [
+        "other",
+        "bypasses",
+        "its",
+        "limits",
+        "on",
+        "s",
+        "by",
+        "the",
+        "system's",
+        "config.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -130,18 +138,18 @@ def test_mistakes_change_nothing(table: Table, args: tuple[str, ...], problem: s
 def test_why_names_the_switch_its_level_and_how_to_end_it(table: Table) -> None:
     with ExitStack() as until:
         at_work(table, until)
-    table.repository.create_entity("acme")
-    table.repository.create_entity("child", parent_id="acme", cascade=True)
-    table.repository.set_switches("acme", disabled=True, reason="unpaid", principal="bob")
-    shown = run("why", "child", "-r", "gpt-4").stdout
-    assert "child on gpt-4, 1 rpm: refused, because acme is disabled.\nPath: child -> acme\n" in shown
-    assert "acme is disabled on gpt-4 by its own config on all resources (unpaid)." in shown
-    assert "bob  switches_set on _default_" in shown
-    assert "zae-limiter switch set acme --disabled inherit -n my-app" in shown
-    plain = document("why", "child", "-r", "gpt-4")
-    assert (plain["passes"], plain["disabled"], plain["binding"]) == (False, "acme", None)
-    table.repository.set_switches("child", "gpt-4", cascade="off")
-    assert "not asked: a switch is off." in run("why", "child", "-r", "gpt-4").stdout
+        table.repository.create_entity("acme")
+        table.repository.create_entity("child", parent_id="acme", cascade=True)
+        table.repository.set_switches("acme", disabled=True, reason="unpaid", principal="bob")
+        shown = run("why", "child", "-r", "gpt-4").stdout
+        assert "child on gpt-4, 1 rpm: refused, because acme is disabled.\nPath: child -> acme\n" in shown
+        assert "acme is disabled on gpt-4 by its own config on all resources (unpaid)." in shown
+        assert "bob  switches_set on _default_" in shown
+        assert "zae-limiter switch set acme --disabled inherit --name my-app" in shown
+        plain = document("why", "child", "-r", "gpt-4")
+        assert (plain["passes"], plain["disabled"], plain["binding"]) == (False, "acme", None)
+        table.repository.set_switches("child", "gpt-4", cascade="off")
+        assert "not asked: a switch is off." in run("why", "child", "-r", "gpt-4").stdout
 
 
 def test_the_command_that_why_shows_ends_what_a_resource_disables(table: Table) -> None:
@@ -158,9 +166,9 @@ def test_the_command_that_why_shows_ends_what_a_resource_disables(table: Table) 
 def test_bucket_show_and_audit_have_the_switches(table: Table) -> None:
     with ExitStack() as until:
         at_work(table, until)
-    table.repository.set_switches("key", "gpt-4", bypass=True, reason="trial")
-    shown = run("bucket", "show", "key").stdout.splitlines()
-    assert shown[0] == "key bypasses its limits on gpt-4 by its own config (trial)."
-    (bucket,) = document("bucket", "show", "key")
-    assert bucket["switches"]["bypass"] == {"value": True, "source": "entity", "reason": "trial"}
-    assert "switches.bypass true" in run("audit", "list", "--entity", "key").stdout
+        table.repository.set_switches("key", "gpt-4", bypass=True, reason="trial")
+        shown = run("bucket", "show", "key").stdout.splitlines()
+        assert shown[0] == "key bypasses its limits on gpt-4 by its own config (trial)."
+        (bucket,) = document("bucket", "show", "key")
+        assert bucket["switches"]["bypass"] == {"value": True, "source": "entity", "reason": "trial"}
+        assert "switches.bypass true" in run("audit", "list", "--entity", "key").stdout

@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from ..addresses import Address, Level
 from ..changes import Action, Change, FieldChange
-from ..cuts import largest_cut
+from ..cuts import largest_cut, switched_off
 from ..overrides import LiveOverride
 from ..plan import Plan
 from . import words
@@ -125,7 +125,9 @@ def cut_note(change: Change) -> str:
     cut = largest_cut(change)
     if cut is None:
         return ""
-    return f" ({cut.note})" if cut.note else f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)"
+    if cut.limit is None:
+        return f" ({switched_off(change)})"
+    return f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)"
 
 
 def by_level(changes: Sequence[Change]) -> list[tuple[str, ...]]:
