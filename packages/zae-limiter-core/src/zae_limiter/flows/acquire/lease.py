@@ -148,7 +148,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
 
 
 def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[list[Claim]]:
-    """Return the claims of the lease with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
+    """Return the claims with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
     claims: list[Claim] = []
     for claim in grant.claims:
         home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
