@@ -4,6 +4,7 @@ variants.
 
 import asyncio
 import pickle
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from support.core.shards import split_into
 from support.core.worlds import Process, World, again, drain, passes, take, until
 from zae_limiter import AccessDisabled, Limit, RateLimitExceeded, Repository, SetSwitch, Switches, ValidationError
+from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.http import headers, problem
 from zae_limiter.integrations.answers import Answers
 from zae_limiter.operations.errors import Unreachable
+from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredConfig
 
 RPM = Limit.per_minute("rpm", 60)
@@ -164,6 +167,17 @@ async def test_switches_alone_are_no_limits_in_lists_and_for_levels(world: World
     assert (await repository.resolve_limits("e", "r"))[2] == "system"
     await repository.set_limits("e", [RPM], "r")
     assert await repository.list_entities_with_custom_limits("r") == ["e"]
+
+
+async def test_an_entity_that_is_deleted_leaves_no_switch(world: World) -> None:
+    admin = await world.process()
+    await admin.repository.create_entity("e")
+    await admin.repository.set_switches("e", disabled=True)
+    await admin.repository.set_switches("e", "r", disabled=True)
+    await admin.repository.set_limits("e", [RPM], "s")
+    await admin.repository.set_switches("e", "s", bypass=True)
+    await admin.repository.delete_entity("e")
+    assert await admin.repository.get_configs([("e", place) for place in ("_default_", "r", "s")]) == {}
 
 
 async def test_what_is_set_is_audited_with_its_reason(world: World) -> None:
@@ -352,29 +366,80 @@ async def test_a_child_that_holds_ahead_leaves_and_joins_its_parent(world: World
     assert await counts(admin, "c") == 305
 
 
-async def test_who_waits_is_refused_as_soon_as_the_bucket_is_disabled(world: World) -> None:
+def stand_still(world: World) -> None:
+    """Let waiting calls wait until the clock is advanced."""
+    world.clock = ManualClock(world.clock.now_ms(), jumps=False)
+
+
+async def wait_for(process: Process, entity_id: str, amount: int) -> None:
+    async with process.limiter.acquire(entity_id, "r", {"rpm": amount}, max_wait=600):
+        pass
+
+
+async def go_on(world: World, waiting: Sequence[asyncio.Task[None]]) -> None:
+    """Let three seconds pass in steps, or fewer until all of these are done."""
+    for _ in range(60):
+        world.clock.advance(ms=50)
+        await asyncio.sleep(0.03)
+        if all(each.done() for each in waiting):
+            return
+
+
+def line_of(process: Process, entity_id: str) -> WaitingLine:
+    """The waiting line of a bucket that the process has seen."""
+    home = process.repository.namespace_state.cached_buckets.get((entity_id, "r", 0))
+    assert home is not None
+    return home.line
+
+
+async def test_who_waits_is_refused_when_its_tokens_are_due(world: World) -> None:
+    stand_still(world)
     admin, user = await warm(world)
     assert await drain(user.limiter, "e", "r", "rpm") == 60
-
-    async def wait() -> None:
-        async with user.limiter.acquire("e", "r", {"rpm": 30}, max_wait=120):
-            pass
-
-    waiting = asyncio.create_task(wait())
-    home = user.repository.namespace_state.cached_buckets.get(("e", "r", 0))
-    assert home is not None
-    await until(lambda: len(home.line) == 1)
+    waiting = asyncio.create_task(wait_for(user, "e", 30))
+    await until(lambda: len(line_of(user, "e")) == 1)
     await admin.repository.set_switches("e", "r", disabled=True)
-    for _ in range(40):
-        world.clock.advance(seconds=1)
-        await asyncio.sleep(0.01)
-        if waiting.done():
-            break
+    world.clock.advance(seconds=31)
+    await until(waiting.done)
+    assert isinstance(waiting.exception(), AccessDisabled)
+    assert not line_of(user, "e")
     with pytest.raises(AccessDisabled):
-        await waiting
-    assert not home.line
-    with pytest.raises(AccessDisabled):
-        await wait()
+        await wait_for(user, "e", 30)
+
+
+async def test_all_who_wait_are_refused_at_their_next_look_once_their_process_knows(world: World) -> None:
+    stand_still(world)
+    admin, user = await warm(world)
+    assert await drain(user.limiter, "e", "r", "rpm") == 60
+    waiting = [asyncio.create_task(wait_for(user, "e", 50)) for _ in range(6)]
+    await until(lambda: len(line_of(user, "e")) == 6)
+    await admin.repository.set_switches("e", "r", disabled=True)
+    world.clock.advance(seconds=2)
+    await refusal(user)
+    await go_on(world, waiting)  # each looks once a second; its tokens are due in minutes
+    assert {type(each.exception()) for each in waiting} == {AccessDisabled}
+
+
+async def test_who_is_disabled_leaves_the_line_of_its_parent_before_those_ahead_are_served(world: World) -> None:
+    stand_still(world)
+    admin, user = await family(world)
+    await admin.repository.create_entity("first", parent_id="p", cascade=True)
+    for entity in ("first", "c"):  # the parent is short, not they
+        await admin.repository.set_limits(entity, [Limit.per_minute("rpm", 6000)])
+    assert await drain(user.limiter, "first", "r", "rpm", step=10) == 60
+    waiting = []
+    for place, entity in enumerate(("first", "c"), 1):
+        waiting.append(asyncio.create_task(wait_for(user, entity, 50)))
+        await until(lambda place=place: len(line_of(user, "p")) == place)
+    await admin.repository.set_switches("c", disabled=True)
+    world.clock.advance(seconds=2)
+    await refusal(user, "c")
+    await go_on(world, waiting[1:])
+    assert isinstance(waiting[1].exception(), AccessDisabled)
+    assert not waiting[0].done()
+    world.clock.advance(seconds=60)
+    await until(waiting[0].done)
+    assert waiting[0].exception() is None
 
 
 async def test_a_lease_that_takes_more_is_refused_and_ends_as_it_is(world: World) -> None:

@@ -11,15 +11,16 @@ from dataclasses import replace
 
 from ...operations.values import NOTHING
 from ...values.refusal import AccessDisabled
+from ...values.resolution import Resolved
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
 from .requests import AcquireRequest
 from .statuses import statuses_before
 
 
-def is_disabled(request: AcquireRequest, claim: Claim) -> bool:
-    """Return whether a claim's entity is disabled; a limiter in shadow refuses nobody."""
-    return claim.resolved.disables and not request.shadow
+def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
+    """Return whether a switch refuses the request on a bucket; a limiter in shadow refuses nobody."""
+    return resolved.disables and not request.shadow
 
 
 def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) -> bool:
@@ -41,7 +42,7 @@ def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest,
 
     It has the statuses of every limit, as last seen; those of the disabled bucket never pass.
     """
-    shut = next((claim for claim in claims if is_disabled(request, claim)), None)
+    shut = next((claim for claim in claims if is_disabled(request, claim.resolved)), None)
     if shut is None:
         return
     now = namespace_state.now()

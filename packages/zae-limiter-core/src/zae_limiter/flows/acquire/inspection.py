@@ -40,7 +40,7 @@ def time_until_available(namespace_state: NamespaceState, request: AcquireReques
     disabled.
     """
     claims = yield from _read_claims(namespace_state, request)
-    if any(is_disabled(request, stored.claim) for stored in claims):
+    if any(is_disabled(request, stored.claim.resolved) for stored in claims):
         return math.inf
     now = namespace_state.now()
     waits = (_wait(stored, name, n, now) for stored in claims for name, n in stored.claim.checked.items())

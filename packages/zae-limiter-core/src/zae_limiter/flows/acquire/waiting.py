@@ -308,7 +308,7 @@ class _Caller:
         self._lines = kept
 
     def _is_hopeless(self, claim: Claim) -> bool:
-        """Return whether the limits can never hold the amounts, or a switch refuses everybody."""
-        if is_disabled(self._request, claim):
+        """Return whether the limits can never hold the amounts, or a switch refuses everybody, as known last."""
+        if is_disabled(self._request, claim.cached.resolved or claim.resolved):
             return True
         return any(amount > claim.config.by_name[name].ceiling_milli for name, amount in claim.checked.items())

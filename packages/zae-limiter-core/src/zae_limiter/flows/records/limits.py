@@ -258,7 +258,9 @@ def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
     was = plain(before, now_ms) or {}
     stays = wanted.switches in (UNCHANGED, read_switches(before))
     stays = stays and (wanted.override is UNCHANGED or "override" not in was)
-    return stays and (wanted.keeps_limits or not (was.get("limits") or ON_UNAVAILABLE in was))
+    if wanted.keeps_limits or not was or not stays:
+        return stays
+    return not was["limits"] and ON_UNAVAILABLE not in was and ("override" in was or "switches" in was)
 
 
 def _action(wanted: Change) -> AuditAction:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 from ...exceptions import ValidationError
@@ -56,7 +56,7 @@ def _change(
 
     def attempt() -> Flow[tuple[tuple[Write, ...], None]]:
         before = yield from read(place.key)
-        switches = Switches(**{**asdict(read_switches(before)), **given, "reason": reason})
+        switches = replace(read_switches(before), **given, reason=reason)
         wanted = Change(place, None, keeps_limits=True, switches=switches)
         return writes_of(namespace_state, wanted, before, cause), None
 
