@@ -103,7 +103,7 @@ async def test_who_never_had_a_bucket_is_let_in_again_as_soon(world: World) -> N
 @pytest.mark.parametrize("level", ["entity", "entity_default", "resource", "system"])
 async def test_each_level_disables_and_the_most_specific_one_wins(world: World, level: str) -> None:
     admin, user = await world.process(), await world.process(default_limits=[RPM])
-    levels = {
+    levels: dict[str, tuple[Any, tuple[str, ...]]] = {
         "system": (admin.repository.set_system_switches, ()),
         "resource": (admin.repository.set_resource_switches, ("r",)),
         "entity_default": (admin.repository.set_switches, ("e",)),
@@ -427,10 +427,10 @@ async def test_who_is_disabled_leaves_the_line_of_its_parent_before_those_ahead_
     for entity in ("first", "c"):  # the parent is short, not they
         await admin.repository.set_limits(entity, [Limit.per_minute("rpm", 6000)])
     assert await drain(user.limiter, "first", "r", "rpm", step=10) == 60
-    waiting = []
-    for place, entity in enumerate(("first", "c"), 1):
-        waiting.append(asyncio.create_task(wait_for(user, entity, 50)))
-        await until(lambda place=place: len(line_of(user, "p")) == place)
+    waiting = [asyncio.create_task(wait_for(user, "first", 50))]
+    await until(lambda: len(line_of(user, "p")) == 1)
+    waiting.append(asyncio.create_task(wait_for(user, "c", 50)))
+    await until(lambda: len(line_of(user, "p")) == 2)
     await admin.repository.set_switches("c", disabled=True)
     world.clock.advance(seconds=2)
     await refusal(user, "c")

@@ -162,6 +162,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     world.table = table
     await _write_what_marked_limits_need(world)
     await _write_what_limits_need(world)
+    await _write_what_switches_need(world)
     await _write_what_overrides_need(world)
     await _write_what_windows_need(world)
     await _write_what_the_provisioner_needs(world)
@@ -180,21 +181,21 @@ async def _write_what_marked_limits_need(world: World) -> None:
             pass
 
 
+async def _write_what_switches_need(world: World) -> None:
+    limiter, _ = await world.process()
+    for switches in ({"bypass": False, "cascade": "on"}, {"disabled": False}):
+        more: Any = {**switches, "reason": "why"}
+        await limiter.set_switches("project", **more)
+        await limiter.set_resource_switches("gpt-3", **more)
+        await limiter.set_system_switches(**more)
+
+
 async def _write_what_limits_need(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.set_system_defaults([RPM, TPM], "allow", principal="me")
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
-    await limiter.set_switches("project", bypass=False, cascade="on", reason="why")
-    await limiter.set_resource_switches("gpt-3", bypass=False, cascade="on", reason="why")
-    await limiter.set_system_switches(bypass=False, cascade="on", reason="why")
-    for level in (
-        limiter.set_switches("project", disabled=False),
-        limiter.set_resource_switches("gpt-3", disabled=False),
-        limiter.set_system_switches(disabled=False),
-    ):
-        await level
     await limiter.create_entity("project", name="a project", principal="me")
     await limiter.create_entity("key", parent_id="project", cascade=True)
     await limiter.create_entity("team", parent_id="project", cascade=True)
