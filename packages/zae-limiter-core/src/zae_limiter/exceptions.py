@@ -1,5 +1,4 @@
-"""Every exception that leaves this library, as one tree; ``values.refusal`` has ``RateLimitExceeded`` and its
-``AccessDisabled``.
+"""Every exception that leaves this library, as one tree; ``values.refusal`` has the refusals.
 
 Errors of a single store operation are internal (operations.errors).
 
