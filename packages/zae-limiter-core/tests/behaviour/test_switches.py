@@ -241,6 +241,22 @@ async def test_bypass_admits_everything_and_counts_it_exactly(world: World) -> N
     assert await drain(user.limiter, "e", "r", "rpm") == 60  # who bypassed owes nothing
 
 
+async def test_bypass_counts_exactly_on_many_shards_and_by_tokens_held_ahead(world: World) -> None:
+    admin, user = await warm(world)
+    split_into(world, user.limiter, 4)
+    await admin.repository.set_switches("e", bypass=True)
+    for _ in range(20):
+        await take(user.limiter, "e", "r", rpm=40)
+    assert await counts(admin, "e") == 1 + 20 * 40
+    await admin.repository.set_limits("a", [Limit.per_minute("rpm", 600, ahead=1)], "r")
+    await admin.repository.set_switches("a", "r", bypass=True)
+    for number in range(150):
+        await take(user.limiter, "a", "r", rpm=1 if number % 10 else 700)
+        world.clock.advance(ms=20)
+    await user.repository.close()
+    assert await counts(admin, "a") == 15 * 700 + 135
+
+
 async def test_of_a_bypassed_child_the_parent_still_binds(world: World) -> None:
     admin, user = await family(world)
     await admin.repository.set_switches("c", bypass=True)

@@ -185,7 +185,10 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
     """Take where the fast way does not do: there are parents, a config has expired, or a waiting caller's turn has
     come.
     """
-    refuse_if_disabled(namespace_state, request, claims)
+    for claim in claims:
+        if claim.stale:  # as each that is disabled
+            refuse_if_disabled(namespace_state, request, claims)
+            break
     if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
         refuse_by_copies(namespace_state, request, claims)
     if request.turn is not None:

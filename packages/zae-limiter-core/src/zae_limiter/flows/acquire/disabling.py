@@ -29,8 +29,10 @@ def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) 
     If not, the whole path is to be read again: whoever is refused writes to no bucket, so a change of an entity below
     the disabled one is not told either.
     """
-    shut = [claim for claim in claims or () if claim.stale and claim.resolved.disables]
-    if all(namespace_state.refusing(claim.cached) is not None for claim in shut):
+    for claim in claims or ():
+        if claim.stale and claim.resolved.disables and namespace_state.refusing(claim.cached) is None:
+            break
+    else:
         return True
     for claim in claims or ():
         namespace_state.expire(claim.cached)
