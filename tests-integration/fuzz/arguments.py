@@ -97,6 +97,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "since": times,
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
     "override_until": ends,
+    "reason": st.sampled_from([None, "unpaid", "é" * 200, "", "a\nb"]),
     "name": st.sampled_from(SPARE_NAMESPACES),
     "metadata": metadata,
     "places": st.lists(config_places, max_size=3),

@@ -29,7 +29,7 @@ def manifest_page() -> str:
 
 
 def _section(name: str, found: Schema) -> Iterator[str]:
-    *short, found = found.get("anyOf", [found])
+    *short, found = [found] if "properties" in found else found.get("anyOf", [found])
     fields = found.get("properties")
     if not fields:
         return

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zae_limiter import (
+    AccessDisabled,
     EntityExistsError,
     EntityHasChildrenError,
     EntityNotFoundError,
@@ -18,6 +19,7 @@ from zae_limiter import (
     StaleEntityError,
     StaleStateError,
     StoredConfig,
+    Switches,
     ValidationError,
     VersionRecord,
 )
@@ -131,6 +133,38 @@ async def which_limits_hold(api_case: ApiCase) -> None:
     await repository.invalidate_config_cache()
     assert (await limiter.resolve_limits("e", "r"))[2] == "entity_default"
     await refused(ValidationError, limiter.resolve_limits("e", "_default_"), limiter.resolve_limits("", "r"))
+
+
+async def switches_of_every_level(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
+    await limiter.set_limits("e", [RPM], "r")
+    async with limiter.acquire("e", "r", {"rpm": 1}):
+        pass
+    await limiter.set_system_switches(cascade="off", bypass=True)
+    await limiter.set_resource_switches("r", disabled=True, reason="down")
+    resolved = await limiter.resolve_switches("e", "r")
+    assert (resolved.disables, resolved.bypasses) == (True, False)
+    await refused(AccessDisabled, limiter.acquire("e", "r", {"rpm": 1}).__aenter__())
+    assert await limiter.set_switches("e", "r", disabled=False) == 1
+    assert (await limiter.resolve_switches("e", "r")).bypasses
+    assert await limiter.get_switches() == Switches(bypass=True, cascade="off")
+    assert await limiter.get_switches(None, "r") == Switches(disabled=True, reason="down")
+    assert await limiter.get_switches("e", "r") == Switches(disabled=False)
+    assert not await limiter.get_switches("e")
+    assert (await repository.tell_live_buckets("r", for_switches=True)).told == 1
+    async with limiter.acquire("e", "r", {"rpm": 1000}) as lease:
+        assert [status.limit_name for status in lease.shadowed] == ["rpm"]
+    await limiter.delete_limits("e", "r")
+    assert await limiter.get_switches("e", "r") == Switches(disabled=False)
+    await refused(
+        ValidationError,
+        limiter.set_system_switches(),
+        limiter.set_resource_switches("_default_", disabled=True),
+        limiter.set_switches("e ", disabled=True),
+        limiter.set_switches("e", disabled=True, bypass=True),
+        limiter.get_switches("e", "r "),
+        limiter.resolve_switches("e", "_default_"),
+    )
 
 
 async def entities(api_case: ApiCase) -> None:
@@ -290,6 +324,7 @@ API_CASES = (
     live_buckets_of_a_level,
     limits_of_entities,
     which_limits_hold,
+    switches_of_every_level,
     entities,
     paths,
     namespaces,

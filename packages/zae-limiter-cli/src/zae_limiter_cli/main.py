@@ -26,6 +26,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "block": Entry("on_call:block", "Refuse every acquire of an entity, at once."),
     "unblock": Entry("on_call:unblock", "End a block at once."),
     "lift": Entry("on_call:lift", "Give an entity other limits for a time, at once."),
+    "switch": Entry("switch.group:switch", "Disable entities and resources, let them bypass, choose the cascade."),
     "bucket": Entry("bucket.group:bucket", "Show live tokens; fill or credit a bucket."),
     "namespace": Entry("namespace.group:namespace", "Register, delete, recover and purge namespaces."),
     "local": Entry("local.group:local", "Run an AWS with a stack on this machine."),

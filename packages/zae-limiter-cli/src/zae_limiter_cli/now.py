@@ -37,11 +37,12 @@ def consent(
     yes: bool,
     output: OutputForm,
     rate: float = WRITES_PER_SECOND,
+    for_switches: bool = False,
 ) -> None:
     """Show how many live buckets would be told, and the cost, beside a JSON document on standard error; ask, unless
     ``yes``.
     """
-    live = repository.count_live_buckets(resource)
+    live = repository.count_live_buckets(resource, for_switches=for_switches)
     click.echo(forecast(connection, resource, live, rate=rate), err=output == "json")
     if not yes and live.buckets:
         confirm("Tell them?")
@@ -58,20 +59,27 @@ def forecast(
 
 
 def tell(
-    connection: "Connection", repository: "SyncRepository", resource: str | None, *, rate: float = WRITES_PER_SECOND
+    connection: "Connection",
+    repository: "SyncRepository",
+    resource: str | None,
+    *,
+    rate: float = WRITES_PER_SECOND,
+    for_switches: bool = False,
 ) -> "ToldBuckets":
     """Tell the live buckets of a resource, or with ``None`` of the system's limits, with their number on standard
-    error.
+    error; ``for_switches``: also those of entities with limits of their own.
     """
     report = reporter(quiet=False)
     try:
         return repository.tell_live_buckets(
-            resource, writes_per_second=rate, on_progress=lambda done: report(f"{counted(done, 'live bucket')} told")
+            resource,
+            writes_per_second=rate,
+            on_progress=lambda done: report(f"{counted(done, 'live bucket')} told"),
+            for_switches=for_switches,
         )
     except KeyboardInterrupt:
-        report(
-            f"the limits are changed, and not all live buckets are told: {_going_on(connection, repository, resource)}"
-        )
+        on = _going_on(connection, repository, resource, for_switches=for_switches)
+        report(f"the {'switches' if for_switches else 'limits'} are changed, and not all live buckets are told: {on}")
         raise
 
 
@@ -99,18 +107,26 @@ def plain_told(told: "ToldBuckets | None") -> dict[str, Any]:
 
 
 def check_all_told(
-    connection: "Connection", repository: "SyncRepository", resource: str | None, told: "ToldBuckets | None"
+    connection: "Connection",
+    repository: "SyncRepository",
+    resource: str | None,
+    told: "ToldBuckets | None",
+    *,
+    for_switches: bool = False,
 ) -> None:
     """Raise ``CommandError`` if some live buckets were not told."""
     if told is None or not told.failed:
         return
     some = [f"{entity}/{on}: {why}" for (entity, on), why in [*told.failed.items()][:FAILURES_SHOWN]]
-    first = f"{counted(len(told.failed), 'live bucket')} not told: {_going_on(connection, repository, resource)}"
-    raise CommandError(first, *some)
+    on = _going_on(connection, repository, resource, for_switches=for_switches)
+    raise CommandError(f"{counted(len(told.failed), 'live bucket')} not told: {on}", *some)
 
 
-def _going_on(connection: "Connection", repository: "SyncRepository", resource: str | None) -> str:
+def _going_on(
+    connection: "Connection", repository: "SyncRepository", resource: str | None, *, for_switches: bool
+) -> str:
     which = "--system" if resource is None else f"--resource {resource}"
+    which = f"{which} --switches" if for_switches else which
     return f"`zae-limiter bucket tell {which} {connection.option} --namespace {repository.name}` goes on"
 
 

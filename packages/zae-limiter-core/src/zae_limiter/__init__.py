@@ -76,9 +76,13 @@ if TYPE_CHECKING:
     from .values.provisioner import ProvisionerState as ProvisionerState
     from .values.provisioner import StoredConfig as StoredConfig
     from .values.provisioner import StoredEntity as StoredEntity
+    from .values.refusal import AccessDisabled as AccessDisabled
     from .values.refusal import RateLimitExceeded as RateLimitExceeded
     from .values.stats import CacheStats as CacheStats
     from .values.stats import StoreStats as StoreStats
+    from .values.switches import ResolvedSwitches as ResolvedSwitches
+    from .values.switches import SetSwitch as SetSwitch
+    from .values.switches import Switches as Switches
     from .values.token_usage import TokenUsage as TokenUsage
     from .values.usage import EntityUsage as EntityUsage
     from .values.usage import LimitUsage as LimitUsage
@@ -89,6 +93,7 @@ if TYPE_CHECKING:
     from .values.versions import VersionRecord as VersionRecord
 
 _HOMES = {
+    "AccessDisabled": "values.refusal",
     "AuditEvent": "values.audit",
     "AuditPage": "values.audit",
     "Bucket": "values.buckets",
@@ -143,13 +148,16 @@ _HOMES = {
     "Repository": "aio.repository",
     "RepositoryBuilder": "aio.repository",
     "RepositoryClosedError": "exceptions",
+    "ResolvedSwitches": "values.switches",
     "ResourceCapacity": "values.buckets",
+    "SetSwitch": "values.switches",
     "StackTooOldError": "exceptions",
     "StaleEntityError": "exceptions",
     "StaleStateError": "exceptions",
     "Store": "engines.engine",
     "StoreRefusedError": "exceptions",
     "StoreStats": "values.stats",
+    "Switches": "values.switches",
     "StoredConfig": "values.provisioner",
     "StoredEntity": "values.provisioner",
     "SyncLease": "sync.lease",

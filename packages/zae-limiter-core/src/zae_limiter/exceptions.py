@@ -1,10 +1,11 @@
-"""Every exception that leaves this library, as one tree; ``values.refusal`` has ``RateLimitExceeded``.
+"""Every exception that leaves this library, as one tree; ``values.refusal`` has the refusals.
 
 Errors of a single store operation are internal (operations.errors).
 
 ZAELimiterError
 ├── RateLimitError
 │   ├── RateLimitExceeded            a limit is short of tokens; has the amounts and the time to wait
+│   │   └── AccessDisabled           a switch refuses the entity, or one above it; has the level and the reason
 │   └── LeaseExpiredError            a lease was used after its block
 ├── EntityError
 │   ├── EntityNotFoundError

@@ -11,11 +11,12 @@ from urllib.parse import quote
 
 from .rules.registry import window_seconds
 from .values.limit_status import LimitStatus
-from .values.refusal import RateLimitExceeded
+from .values.refusal import AccessDisabled, RateLimitExceeded
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 STATUS: Final = 429
+DISABLED: Final = 403
 PLAIN: Final = "!#$&'()*+,/:;<=>?@[]^_`{|}~"  # in the id of an entity; the rest is percent-encoded
 MOST: Final = 999_999_999_999_999  # of an integer in structured fields (RFC 9651)
 
@@ -45,11 +46,12 @@ def headers(
     Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
     With ``entity_ids`` these have the id of their entity, ``org/NAME``. ``units`` has the quota unit of limits that
     count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
-    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and
-    no shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
+    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) and
+    ``AccessDisabled`` have no fields, and no shadow limit has any. Raises ``ValueError`` for a unit that no field can
+    have.
     """
     named = list(_named(result, entity_ids=entity_ids))
-    if not named:
+    if not named or isinstance(result, AccessDisabled):
         return {}
     shown = [(name, status) for name, status in named if status.exceeded] or named
     fields = {
@@ -65,11 +67,15 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
     """Return the problem document ``quota-exceeded``: JSON of the media type ``application/problem+json``, for status
     429.
 
-    It names limits and amounts, and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass.
+    It names limits and amounts, and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass. For
+    ``AccessDisabled`` it is a plain document of status 403, without the reason.
     """
+    if isinstance(refusal, AccessDisabled):
+        document = {"type": "about:blank", "title": "Forbidden", "status": DISABLED, "detail": "Access is disabled."}
+        return document if instance is None else {**document, "instance": instance}
     violated = [(name, status) for name, status in _named(refusal) if status.exceeded]
     wait = refusal.retry_after_header
-    document = {
+    exceeded = {
         "type": QUOTA_EXCEEDED,
         "title": "Quota Exceeded",
         "status": STATUS,
@@ -77,7 +83,7 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
         "violated-policies": [name for name, _ in violated],
         "retry-after": None if wait is None else int(wait),
     }
-    return document if instance is None else {**document, "instance": instance}
+    return exceeded if instance is None else {**exceeded, "instance": instance}
 
 
 def _named(result: HasStatuses, *, entity_ids: bool = False) -> Iterator[tuple[str, LimitStatus]]:

@@ -26,12 +26,14 @@ from .declarations import (
     ResourceDecl,
     SystemDecl,
 )
+from .switches import SWITCH_FIELDS, SwitchesDecl, switch_word
 from .weights import WeightsDecl
 
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
 _RECORD_KEYS: Final = {"limits": "record", "before": "before_record"}
+_SWITCHES_KEYS: Final = {"limits": "switches", "before": "before_switches"}
 
 MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
 NO_WEIGHTS: Final = "none"
@@ -39,8 +41,8 @@ USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of i
 
 
 class FieldChange(NamedTuple):
-    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, or a
-    field of an entity itself (its metadata as JSON).
+    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a
+    switch of a level, or a field of an entity itself (its metadata as JSON).
 
     A missing value is None.
     """
@@ -100,6 +102,7 @@ class Change:
         before, after = _policy(self.before), _policy(self.after)
         if before != after:
             yield FieldChange(None, ON_UNAVAILABLE, before, after)
+        yield from _compare_switches(self.before, self.after)
         old, new = _limits(self.before), _limits(self.after)
         for name in sorted({*old, *new}):
             yield from _compare(name, old.get(name), new.get(name))
@@ -140,6 +143,16 @@ def _compare_records(old: Decl | None, new: Decl | None) -> Iterator[FieldChange
     for each in fields(RecordDecl):
         if before.get(each.name) != after.get(each.name):
             yield FieldChange(None, each.name, _said(before.get(each.name)), _said(after.get(each.name)))
+
+
+def _compare_switches(old: Decl | None, new: Decl | None) -> Iterator[FieldChange]:
+    """Yield the switches that change, in words: `inherit`, `yes`, `on`; None beside a level that is not there."""
+    before, after = (each.switches if isinstance(each, SwitchesDecl) else {} for each in (old, new))
+    for name in SWITCH_FIELDS:
+        if before.get(name) != after.get(name):
+            sides = ((old, before.get(name)), (new, after.get(name)))
+            words = (None if side is None else switch_word(name, value) for side, value in sides)
+            yield FieldChange(None, name, *words)
 
 
 def _said(value: object) -> float | str | None:
@@ -209,7 +222,8 @@ def _side(decl: Decl | None, limits: str, policy: str) -> dict[str, Any]:
         return {_RECORD_KEYS[limits]: decl.to_plain()}
     said = _policy(decl)
     plain = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
-    return {limits: plain, **({policy: said} if said else {})}
+    switches = {_SWITCHES_KEYS[limits]: decl.switches} if decl.switches else {}
+    return {limits: plain, **({policy: said} if said else {}), **switches}
 
 
 def _read_side(address: Address, raw: Mapping[str, Any], limits: str, policy: str) -> Decl | None:
@@ -217,8 +231,8 @@ def _read_side(address: Address, raw: Mapping[str, Any], limits: str, policy: st
         return _read_record(address, raw, _RECORD_KEYS[limits])
     if limits not in raw:
         return None
-    said = {"limits": raw[limits], ON_UNAVAILABLE: raw.get(policy)}
-    plain = {key: value for key, value in said.items() if value not in ({}, None)}
+    said = {"limits": raw[limits], ON_UNAVAILABLE: raw.get(policy), **raw.get(_SWITCHES_KEYS[limits], {})}
+    plain = {key: value for key, value in said.items() if value != {} and value is not None}
     model = _model_at(address)
     enforce(SYSTEM if model is SystemDecl else RESOURCE, plain, f"{address}: {limits}")
     return CONVERTER.structure(plain, model)

@@ -101,7 +101,7 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
 def _between_members(shape: Record, value: Mapping[object, object], path: Path) -> Iterator[Finding]:
     """Yield the problems of members with each other, and of missing ones."""
     for key, member in shape.members.items():
-        if member.required and key not in value:
+        if member.is_missing(key, value):
             yield Finding(path, f"`{key}` is missing", on_key=True)
         if member.at_least and key in value:
             yield from _below(shape, value, path, key)
@@ -154,7 +154,7 @@ def _against_level(shape: Record, value: Mapping[object, object], path: Path, ke
     spread = member.spreads_to
     if not spread or not isinstance(member.shape, Flag) or (flag := read_flag(member.shape, value[key])) is None:
         return
-    if flag and spread not in value and not shape.members[spread].required:
+    if flag and spread not in value and not shape.members[spread].is_missing(spread, value):
         yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
     for name, entry in _entries(shape, value, spread):
         own = read_flag(member.shape, entry.get(key))
@@ -178,7 +178,7 @@ def _too_far_ahead(shape: Record, value: Mapping[object, object], path: Path, ke
     of_entry = shape.members[spread].shape
     assert isinstance(of_entry, NamedMap)
     assert isinstance(of_entry.entry, Record), "the limits of a level are records"
-    if spread not in value and not shape.members[spread].required:
+    if spread not in value and not shape.members[spread].is_missing(spread, value):
         yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
     for name, entry in _entries(shape, value, spread):
         if key not in entry and (problem := _leaves_no_token(of_entry.entry, entry, key, seconds)):

@@ -132,6 +132,7 @@ def _spelled_record(record: Record) -> Record:
             each.default,
             each.spreads_to and _pascal(each.spreads_to),
             each.off and Refill(*map(_pascal, astuple(each.off))),
+            tuple(map(_pascal, each.unless)),
         )
         for key, each in record.members.items()
     }

@@ -14,6 +14,9 @@ from .windows import has_no_rate
 PARENT: Final = "parent"
 PARENTS: Final = "parents"
 SHADOW: Final = "shadow"
+CASCADE: Final = "cascade"
+CASCADES: Final[Mapping[str, bool | None]] = {"on": True, "true": True, "off": False, "false": False, "inherit": None}
+"""The words of a level's switch; a boolean stands for itself."""
 AHEAD: Final = "ahead"
 WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
@@ -41,6 +44,8 @@ def spread_to_limits(level: type[AttrsInstance]) -> None:
 
 
 def _spread(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(raw.get(CASCADE), str):
+        raw = {**raw, CASCADE: CASCADES[raw[CASCADE]]}
     if SHADOW not in raw and AHEAD not in raw:
         return raw
     rest = {key: value for key, value in raw.items() if key not in (SHADOW, AHEAD)}

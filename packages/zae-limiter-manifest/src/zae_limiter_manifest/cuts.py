@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from .changes import Change
 from .declarations import Decl, LimitDecl, RecordDecl
+from .switches import SwitchesDecl
 
 DAY: Final = 86400
 LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "month": 30 * DAY}
@@ -12,22 +13,38 @@ LENGTHS: Final = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY, "mont
 
 
 class Cut(NamedTuple):
-    """A limit that a change lowers; `share` is what it loses of its capacity or of its rate, over 0, at most 1."""
+    """A limit that a change lowers; `share` is what it loses of its capacity or of its rate, over 0, at most 1.
 
-    limit: str
+    None is the limit where a switch takes away everything.
+    """
+
+    limit: str | None
     share: float
 
 
 def largest_cut(change: Change) -> Cut | None:
-    """Return the limit of a change that loses the largest share; None if none loses anything.
+    """Return the limit of a change that loses the largest share; None if none loses anything. A switch that disables
+    everything, or ends a bypass, comes first.
 
     A limit that refuses nobody afterwards is no cut. A limit that is added, or removed with its item, has no share:
     what held before, or holds afterwards, is on another level. Weights have no share, which depends on what is used.
     """
+    if switched_off(change):
+        return Cut(None, 1)
     before, after = _limits(change.before), _limits(change.after)
     cuts = [Cut(name, _share(before[name], limit)) for name, limit in after.items() if name in before]
     largest = max(cuts, key=lambda cut: cut.share, default=None)
     return largest if largest and largest.share > 0 else None
+
+
+def switched_off(change: Change) -> str:
+    """Return what a switch takes away: `refuses every acquire`, `ends a bypass`; empty if it takes nothing."""
+    before, after = (each if isinstance(each, SwitchesDecl) else None for each in (change.before, change.after))
+    if after is not None and after.disabled and not (before is not None and before.disabled):
+        return "refuses every acquire"
+    if before is not None and before.bypass and not (after is not None and after.bypass):
+        return "ends a bypass"
+    return ""
 
 
 def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:

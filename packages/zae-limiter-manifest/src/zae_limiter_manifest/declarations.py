@@ -44,6 +44,7 @@ from .shapes import (
     record_of,
 )
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
+from .switches import SWITCH_FIELDS, SWITCHES, SwitchesDecl, find_switch_conflicts
 from .value_checks import ALREADY_CHECKED
 from .weights import WEIGHTS_OF_KINDS, WeightsDecl, as_weights
 from .windows import KINDS, LAST_START, UTC, find_conflicts
@@ -230,7 +231,7 @@ _LIMITS: Final = about(
 
 
 @frozen
-class SystemDecl:
+class SystemDecl(SwitchesDecl):
     """Defaults of a whole namespace; raises `ManifestError`."""
 
     on_unavailable: OnUnavailable | None = field(
@@ -245,18 +246,23 @@ class SystemDecl:
     )
 
     def __attrs_post_init__(self) -> None:
-        values = {"on_unavailable": self.on_unavailable, "limits": keys_only(self.limits)}
-        enforce(SYSTEM, {key: value for key, value in values.items() if value not in (None, {})}, "SystemDecl")
+        values = {"on_unavailable": self.on_unavailable, "limits": keys_only(self.limits), **self.switches}
+        enforce(
+            SYSTEM, {key: value for key, value in values.items() if value is not None and value != {}}, "SystemDecl"
+        )
 
 
 @frozen
-class ResourceDecl:
-    """The limits of one resource; raises `ManifestError`."""
+class ResourceDecl(SwitchesDecl):
+    """The limits of one resource, its switches, or both; raises `ManifestError`."""
 
-    limits: Mapping[str, LimitDecl] = field(converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS)
+    limits: Mapping[str, LimitDecl] = field(
+        default=SortedMap({}), converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS
+    )
 
     def __attrs_post_init__(self) -> None:
-        enforce(RESOURCE, {"limits": keys_only(self.limits)}, "ResourceDecl")
+        limits = {"limits": keys_only(self.limits)} if self.limits or not self.switches else {}
+        enforce(RESOURCE, {**limits, **self.switches}, "ResourceDecl")
 
 
 def _level(model: type[AttrsInstance]) -> Record:
@@ -264,7 +270,11 @@ def _level(model: type[AttrsInstance]) -> Record:
     record = record_of(model)
     flag = Member(Flag(), "`true` on all limits of this level; none of them may have `false`", spreads_to="limits")
     ahead = Member(_AHEAD, "`ahead` of the limits of this level that have none of their own", spreads_to="limits")
-    return evolve(record, members={**record.members, SHADOW: flag, AHEAD: ahead})
+    first = {key: member for key, member in record.members.items() if key not in SWITCH_FIELDS}
+    if model is ResourceDecl:
+        first["limits"] = evolve(first["limits"], required=True, unless=SWITCHES)
+    members = {**first, SHADOW: flag, AHEAD: ahead, **{key: record.members[key] for key in SWITCH_FIELDS}}
+    return evolve(record, members=members, conflicts=find_switch_conflicts)
 
 
 SYSTEM: Final = _level(SystemDecl)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from .converter import WEIGHTS
-from .declarations import EntityDecl, LimitDecl
+from .declarations import EntityDecl, LimitDecl, ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
+from .switches import switch_word
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|_default_")
 _UNPRINTABLE: Final = re.compile(r"[^ -~]")
@@ -28,8 +29,8 @@ def _lines(manifest: LimitsManifest) -> Iterator[str]:
         yield "system:"
         if manifest.system.on_unavailable:
             yield f"  on_unavailable: {manifest.system.on_unavailable}"
-        yield from _indented(_limits(manifest.system.limits))
-    yield from _section("resources", {name: _limits(decl.limits) for name, decl in manifest.resources.items()})
+        yield from _indented(_level(manifest.system))
+    yield from _section("resources", {name: _level(decl) for name, decl in manifest.resources.items()})
     yield from _section("entities", {entity: _entity(own) for entity, own in manifest.entities.items()})
 
 
@@ -42,7 +43,13 @@ def _entity(own: EntityDecl) -> Iterator[str]:
         yield f"name: {_flow(own.name)}"
     if metadata := own.metadata.to_dict():
         yield f"metadata: {_flow(metadata)}"
-    yield from _section("resources", {name: _limits(decl.limits) for name, decl in own.resources.items()})
+    yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
+
+
+def _level(decl: SystemDecl | ResourceDecl) -> Iterator[str]:
+    for name, value in decl.switches.items():
+        yield f"{name}: {switch_word(name, value) if name == 'cascade' else _flow(value)}"
+    yield from _limits(decl.limits)
 
 
 def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from .schedule_text import EXAMPLES as ENTRIES
 from .schedule_text import MAX_ENTRIES
 from .schedule_text import PATTERN as ENTRY
 from .shapes import (
+    Cascading,
     Choice,
     Entries,
     Flag,
@@ -64,9 +65,16 @@ def _map(record: Record) -> dict[str, Any]:
         "type": "object",
         "description": record.text,
         "properties": {key: _member(member) for key, member in record.members.items()},
-        "required": [key for key, member in record.members.items() if member.required],
+        "required": [key for key, member in record.members.items() if member.required and not member.unless],
         "additionalProperties": False,
+        **_alternatives(record),
     }
+
+
+def _alternatives(record: Record) -> dict[str, Any]:
+    """Return that one of several keys has to be there."""
+    found = [(key, *member.unless) for key, member in record.members.items() if member.required and member.unless]
+    return {"anyOf": [{"required": [key]} for key in found[0]]} if found else {}
 
 
 def _member(member: Member) -> dict[str, Any]:
@@ -82,6 +90,8 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": "number", "minimum": 0, "maximum": shape.highest}
         case Flag():
             return {"type": "boolean"}
+        case Cascading():
+            return {"enum": ["on", "off", "inherit", True, False]}
         case Choice():
             return {"enum": list(shape.words)}
         case Name():

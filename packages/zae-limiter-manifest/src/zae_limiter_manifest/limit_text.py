@@ -8,7 +8,9 @@ A text is a rate, then words, each once, in any order:
 
 The rate is what comes back: an amount of tokens in a period. The capacity is that amount unless the text has another,
 the burst is the capacity. So every token bucket has a text, and only one that `write_limit` gives. The second form is
-of a limit all of whose tokens come back a period after the first of them was taken, the third of slots. Core and manifest know nothing of each other, so both have this file, byte for byte: edit both. Another kind of limit
+of a limit all of whose tokens come back a period after the first of them was taken, the third of slots.
+
+Core and manifest know nothing of each other, so both have this file, byte for byte: edit both. Another kind of limit
 (a calendar window) adds its own text to `read_limit` and `write_limit`.
 """
 

@@ -9,6 +9,7 @@ from attrs import NOTHING, AttrsInstance, fields, frozen
 from .naming import NameKind
 
 DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
+INHERIT: Final = "inherit"  # of a switch: it says no more than no key
 
 Conflicts = Callable[[Mapping[object, object]], Iterator[tuple[object, str]]]
 
@@ -57,6 +58,11 @@ class Flag:
     """True or false; `as_text` also allows either as text."""
 
     as_text: bool = False
+
+
+@frozen
+class Cascading:
+    """`on`, `off` or `inherit`. YAML 1.1 reads the first two as true and false, CloudFormation passes these as text."""
 
 
 @frozen
@@ -127,6 +133,7 @@ class Member:
 
     `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it; or has these
     seconds, unless it has its own. `off`: the keys of the burst from which these seconds take what comes in them.
+    `unless`: a key that is required may be missing beside one of these.
     """
 
     shape: "Shape"
@@ -136,6 +143,12 @@ class Member:
     default: object = None
     spreads_to: str | None = None
     off: "Refill | None" = None
+    unless: tuple[str, ...] = ()
+
+    def is_missing(self, key: str, value: Mapping[object, object]) -> bool:
+        """Return whether a map lacks the key although it has to have it."""
+        said = (value.get(each) not in (None, INHERIT) for each in self.unless)
+        return self.required and key not in value and not any(said)
 
 
 @frozen
@@ -169,6 +182,7 @@ Shape = (
     | Number
     | Choice
     | Flag
+    | Cascading
     | Window
     | Zone
     | Entries

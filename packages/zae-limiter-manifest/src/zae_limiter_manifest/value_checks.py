@@ -14,11 +14,39 @@ from .naming import find_name_problem
 from .problems import Path, describe, show
 from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
-from .shapes import Anything, Choice, Entries, Flag, Integer, JsonMap, Name, Names, Number, Seconds, Text, Window, Zone
+from .shapes import (
+    Anything,
+    Cascading,
+    Choice,
+    Entries,
+    Flag,
+    Integer,
+    JsonMap,
+    Name,
+    Names,
+    Number,
+    Seconds,
+    Text,
+    Window,
+    Zone,
+)
 from .windows import find_window_problem, find_zone_problem
 
 ValueShape = (
-    Integer | Seconds | Number | Choice | Flag | Window | Zone | Entries | Text | JsonMap | Anything | Name | Names
+    Integer
+    | Seconds
+    | Number
+    | Choice
+    | Flag
+    | Cascading
+    | Window
+    | Zone
+    | Entries
+    | Text
+    | JsonMap
+    | Anything
+    | Name
+    | Names
 )
 
 ALREADY_CHECKED: Final = object()
@@ -36,6 +64,7 @@ class Repeated:
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?")
 _IN_WORDS: Final = {3: "three", 6: "six"}
+_CASCADES: Final = ("on", "off", "inherit", "true", "false")
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -73,16 +102,16 @@ def find_value_problems(shape: ValueShape, value: object, path: Path) -> Iterato
             yield from _in_choice(shape, value, path)
         case Name():
             yield from _in_name(shape, value, path)
-        case Window() | Zone():
-            yield from _in_window(shape, value, path)
-        case Entries():
-            yield from _in_entries(value, path)
+        case Window() | Zone() | Entries():
+            yield from _in_times(shape, value, path)
         case Text():
             yield from _in_text(shape, value, path)
         case Names():
             yield from _in_names(shape, value, path)
         case JsonMap():
             yield from _in_metadata(read_json_map(value) if shape.as_text else value, path)
+        case Cascading():
+            yield from _in_cascade(value, path)
         case Flag() if read_flag(shape, value) is None:
             yield Finding(path, f"must be true or false, not {describe(value)}")
 
@@ -156,6 +185,10 @@ def _in_decimal(shape: Seconds | Number, value: object, path: Path) -> Iterator[
         yield Finding(path, f"must have at most {_IN_WORDS[decimals]} decimals, not {show(value)}")
 
 
+def _in_times(shape: Window | Zone | Entries, value: object, path: Path) -> Iterator[Finding]:
+    yield from _in_entries(value, path) if isinstance(shape, Entries) else _in_window(shape, value, path)
+
+
 def _in_window(shape: Window | Zone, value: object, path: Path) -> Iterator[Finding]:
     if isinstance(shape, Window) and type(value) is int:
         advice = f"for seconds from the first use write the limit as `100 per {value}s from first use`"
@@ -170,6 +203,12 @@ def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, str) or value not in shape.words:
         given = value if isinstance(value, str) else None
         yield Finding(path, Hinted(f"must be {shape.alternatives}, not {describe(value)}", given, tuple(shape.words)))
+
+
+def _in_cascade(value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, bool) and value not in _CASCADES:
+        given = value if isinstance(value, str) else None
+        yield Finding(path, Hinted(f"must be on, off or inherit, not {describe(value)}", given, _CASCADES[:3]))
 
 
 def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:

@@ -79,7 +79,7 @@ def test_it_rejects_typical_mistakes(raw: Any) -> None:
 
 def test_every_key_is_described_and_defaults_are_said() -> None:
     schema = json_schema()
-    objects = [schema, *(each.get("anyOf", [each])[-1] for each in schema["$defs"].values())]
+    objects = [schema, *(each if "properties" in each else each["anyOf"][-1] for each in schema["$defs"].values())]
     assert all(member["description"] for each in objects for member in each["properties"].values())
     assert schema["$defs"]["LimitDecl"]["anyOf"][1]["properties"]["refill_period"]["default"] == 60
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
+from zae_limiter import Limit, Override, ProvisionerState, StoredConfig, Switches
 from zae_limiter.values.provisioner import ConfigPlace, StoredEntity
+from zae_limiter.values.switches import Cascading
 from zae_limiter_manifest import (
     LIMIT_FIELDS,
     Address,
@@ -19,6 +20,7 @@ from zae_limiter_manifest import (
     fingerprint,
 )
 from zae_limiter_manifest.metadata import Metadata
+from zae_limiter_manifest.switches import SWITCH_FIELDS
 
 Kind = Literal["managed", "intended"]
 
@@ -49,15 +51,18 @@ def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     """Return the config to store for a declaration, with its fingerprint."""
     limits = tuple(_limit(name, each) for name, each in decl.limits.items())
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
-    return StoredConfig(limits, policy, fingerprint(decl))
+    cascade: Cascading | None = None if decl.cascade is None else "on" if decl.cascade else "off"
+    switches = Switches(disabled=decl.disabled, bypass=decl.bypass, cascade=cascade, reason=decl.reason)
+    return StoredConfig(limits, policy, fingerprint(decl), switches=switches)
 
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
     """Return a stored config as a live item of the manifest."""
-    limits = {limit.name: _decl(limit) for limit in config.limits}
+    limits, said = {limit.name: _decl(limit) for limit in config.limits}, config.switches
+    switches: dict[str, Any] = {name: getattr(said, name) for name in SWITCH_FIELDS}
     if address.level == "system":
-        return LiveItem(SystemDecl(config.on_unavailable, limits), config.fingerprint)
-    return LiveItem(ResourceDecl(limits), config.fingerprint)
+        return LiveItem(SystemDecl(config.on_unavailable, limits, **switches), config.fingerprint)
+    return LiveItem(ResourceDecl(limits, **switches), config.fingerprint)
 
 
 def live_override(address: Address, override: Override) -> LiveOverride:

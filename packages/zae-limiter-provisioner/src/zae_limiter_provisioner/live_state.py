@@ -65,10 +65,14 @@ class LiveState:
         wanted = [*(addresses | dict.fromkeys((*managed, *intended)))]
         found = repository.get_configs([place_of(address) for address in wanted if not address.is_record])
         live = {address_of(place): config for place, config in found.items()}
-        items = {at: live_item(at, config) for at, config in live.items() if config.limits or config.on_unavailable}
+        items = {at: live_item(at, config) for at, config in live.items() if _has_more_than_override(config)}
         records = repository.get_entity_records([str(address.entity) for address in wanted if address.is_record])
         items |= {Address(None, entity): live_record(record) for entity, record in records.items()}
         return cls(state, items, settle_intended(managed, intended, items), _overrides(found))
+
+
+def _has_more_than_override(config: StoredConfig) -> bool:
+    return bool(config.limits or config.on_unavailable or config.switches)
 
 
 def _overrides(found: Mapping[ConfigPlace, StoredConfig]) -> list[LiveOverride]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter import Limit, ValidationError
-from zae_limiter_manifest import LIMIT_FIELDS, Address, LimitDecl, ManifestError, ResourceDecl
+from zae_limiter_manifest import LIMIT_FIELDS, Address, LimitDecl, ManifestError, ResourceDecl, SystemDecl
 from zae_limiter_provisioner.conversion import live_item, to_stored_config
 
 
@@ -64,3 +64,12 @@ def test_core_and_manifest_agree_on_what_a_calendar_limit_may_be(
             LimitDecl(50, **values)
     else:
         LimitDecl(50, **values)
+
+
+@pytest.mark.parametrize("cascade", [None, True, False])
+@pytest.mark.parametrize("truth", [None, True, False])
+def test_switches_are_as_they_were_after_they_were_stored_and_read(cascade: bool | None, truth: bool | None) -> None:  # noqa: FBT001
+    decl = ResourceDecl({"rpm": LimitDecl(5)}, disabled=truth, cascade=cascade)
+    assert live_item(Address("gpt-4"), to_stored_config(decl)).decl == decl
+    system = SystemDecl(bypass=True, cascade=cascade, reason="why")
+    assert live_item(Address(), to_stored_config(system)).decl == system

@@ -39,7 +39,8 @@ class _Step(NamedTuple):
 
 def next_steps(report: Report, options: Sequence[str]) -> list[NextStep]:
     """Return the steps that may help, the strongest first; ``options`` name the place where the command looked."""
-    steps = [] if report.suspect is None else [*_remedies(*report.suspect)]
+    shut, suspect = report.explanation.disabled, report.suspect
+    steps = _enabling(shut) if shut is not None else () if suspect is None else _remedies(*suspect)
     return [NextStep(step.does, step.command(options)) for step in (*steps, *_views(report))]
 
 
@@ -65,13 +66,30 @@ def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterato
         yield _Step(f"See who consumes {name}.", "usage top", None, [*on, "--by", name])
 
 
+def _enabling(bucket: "BucketExplanation") -> Iterator[_Step]:
+    """Yield how to end what disables a bucket, at the level that does."""
+    switch = None if bucket.switches is None else bucket.switches.disabled
+    if switch is None:
+        return
+    own = switch.source in {"entity", "entity_default"}
+    on = {"entity": ["-r", bucket.resource], "resource": ["-r", bucket.resource], "system": ["--system"]}
+    ends = [*on.get(switch.source, []), "--disabled", "inherit", *([] if own else ["--now", "--yes"])]
+    whom = bucket.entity_id if own else "everybody"
+    yield _Step(f"Let {whom} in again.", "switch set", bucket.entity_id if own else None, ends)
+    if not own:
+        alone = ["-r", bucket.resource, "--disabled", "no"]
+        yield _Step(f"Let {bucket.entity_id} alone in.", "switch set", bucket.entity_id, alone)
+
+
 def _views(report: Report) -> Iterator[_Step]:
     found, bucket = report.explanation, report.deciding
     of_caller = ["--entity", found.entity_id, "-r", found.resource]
     yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
-    subject = of.get(bucket.source, ["--entity", bucket.entity_id])
-    yield _Step("See all changes of the limits that decide.", "audit list", None, subject)
+    switch = None if found.disabled is None or bucket.switches is None else bucket.switches.disabled
+    subject = of.get(switch.source if switch else bucket.source, ["--entity", bucket.entity_id])
+    what = "switches" if switch else "limits"
+    yield _Step(f"See all changes of the {what} that decide.", "audit list", None, subject)
 
 
 def _comes_at_once(limit: "LimitExplanation") -> bool:

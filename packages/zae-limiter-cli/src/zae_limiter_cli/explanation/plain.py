@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..data.switches import plain_resolved
 from ..times import iso
 from .next_steps import NextStep
 from .report import Report
@@ -26,6 +27,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         "passes": found.passes,
         "wait_seconds": _seconds(found.wait_seconds),
         "passes_at": None if found.passes_at is None else found.passes_at.isoformat(timespec="milliseconds"),
+        "disabled": None if found.disabled is None else found.disabled.entity_id,
         "binding": binding,
         "parent_id": found.parent_id,
         "parent_ids": list(found.parent_ids),
@@ -55,6 +57,7 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         "refused": bucket.refused,
         "shadowed": bucket.shadowed,
         "refused_by": _refused_by(bucket.refused_by),
+        "switches": plain_resolved(bucket.switches),
         "limits": {each.limit.name: _limit(each) for each in bucket.limits},
     }
 

@@ -42,7 +42,9 @@ class Report:
 
     @property
     def deciding(self) -> "BucketExplanation":
-        """The bucket whose limits decide: the suspect's, or the caller's own."""
+        """The bucket that is disabled, or whose limits decide: the suspect's, or the caller's own."""
+        if self.explanation.disabled is not None:
+            return self.explanation.disabled
         return self.explanation.buckets[0] if self.suspect is None else self.suspect[0]
 
 
@@ -57,7 +59,7 @@ def read_report(
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
-    subject = _subject(explanation.buckets[0] if suspect is None else suspect[0])
+    subject = _switched_by(explanation.disabled) or _subject(explanation.buckets[0] if suspect is None else suspect[0])
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     return Report(explanation, asked, since, usage, suspect, subject, changes)
 
@@ -70,6 +72,17 @@ def _most_often(
         (bucket.entity_id, each.limit.name): (bucket, each) for bucket in explanation.buckets for each in bucket.limits
     }
     return drawn.get(max(refused_by, key=lambda refuser: refused_by[refuser])) if refused_by else None
+
+
+def _switched_by(bucket: "BucketExplanation | None") -> str | None:
+    """Return the subject under which the change of what disables a bucket is recorded."""
+    from zae_limiter.maintenance import audit_resource, audit_system
+
+    switch = None if bucket is None or bucket.switches is None else bucket.switches.disabled
+    if bucket is None or switch is None:
+        return None
+    levels = {"resource": audit_resource(bucket.resource), "system": audit_system()}
+    return levels.get(switch.source, bucket.entity_id)
 
 
 def _subject(bucket: "BucketExplanation") -> str:

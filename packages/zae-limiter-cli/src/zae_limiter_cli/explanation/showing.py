@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ..columns import counted, say_wrapped
+from ..data.switches import sentences
 from ..rates import rate
 from ..times import shown
 from .next_steps import NextStep
@@ -36,6 +37,8 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
     for bucket in found.buckets:
         click.echo()
         say_wrapped([(_head(found, bucket),)], width=width)
+        for line in sentences(bucket.entity_id, bucket.resource, bucket.switches):
+            say_wrapped([(line,)], width=width, indent="  ")
         say_wrapped([ROWS, *map(_cells, bucket.limits)], width=width, indent="  ")
     click.echo()
     for line in _refusals(report):
@@ -54,7 +57,11 @@ def _verdict(report: Report) -> Iterator[str]:
         name: 1 for bucket in found.buckets for name in (each.limit.name for each in bucket.limits)
     }
     what = f"{found.entity_id} on {found.resource}, {', '.join(f'{n:,} {name}' for name, n in asked.items())}"
-    if found.binding is None:
+    shut = found.disabled
+    if shut is not None:
+        yield f"{what}: refused, because {shut.entity_id} is disabled."
+        yield f"Path: {' -> '.join(shut.path)}"
+    elif found.binding is None:
         yield f"{what}: passes now."
         if report.suspect is not None:
             yield f"Refused before, most often by {report.suspect[0].entity_id}/{report.suspect[1].limit.name}."
@@ -69,7 +76,10 @@ def _verdict(report: Report) -> Iterator[str]:
             if len(found.parent_ids) > 1
             else f"parent {found.parent_id} is"
         )
-        yield f"Its {who} not asked: neither the entity nor the call cascades."
+        switch = found.buckets[0].switches
+        off = switch is not None and switch.cascade is not None
+        why = "a switch is off" if off else "neither the entity nor the call cascades"
+        yield f"Its {who} not asked: {why}."
 
 
 def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:

@@ -47,6 +47,7 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
     cut, address = largest_cut(change), change.address
     if (
         cut is None
+        or cut.limit is None
         or change.after is None
         or isinstance(change.after, RecordDecl)
         or address.resource in (None, "_default_")

@@ -32,7 +32,8 @@ def announce_telling(connection: Connection, plans: Iterable[Plan]) -> None:
             if repository is None:
                 continue
             for resource in resources:
-                line = forecast(connection, resource, repository.count_live_buckets(resource))
+                live = repository.count_live_buckets(resource, for_switches=resources[resource])
+                line = forecast(connection, resource, live)
                 click.echo(f"{plan.namespace}: {line}", err=True)
 
 
@@ -40,16 +41,16 @@ def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool
     """Tell the live buckets of the changes that were made; return whether all were told."""
     problems: list[str] = []
     for namespace, answer in outcomes.items():
-        made = _changed(answer.plan.changes) if answer.plan and answer.status != "failed" else []
+        made = _changed(answer.plan.changes) if answer.plan and answer.status != "failed" else {}
         if not made:
             continue
         with open_namespace(connection, namespace) as repository:
-            for resource in made:
-                told = tell(connection, repository, resource)
+            for resource, switched in made.items():
+                told = tell(connection, repository, resource, for_switches=switched)
                 of = "system" if resource is None else f"resource {resource}"
                 click.echo(f"{namespace}: {of}: {told_line(told)}", err=True)
                 try:
-                    check_all_told(connection, repository, resource, told)
+                    check_all_told(connection, repository, resource, told, for_switches=switched)
                 except CommandError as error:
                     problems.append(f"{namespace}: {error}")
     for problem in problems:
@@ -57,17 +58,24 @@ def tell_changes(connection: Connection, outcomes: Mapping[str, Answer]) -> bool
     return not problems
 
 
-def _changed(changes: Iterable[Change]) -> list[str | None]:
-    """Return the resources whose limits are changed, and ``None`` for the system; entities are told by the apply."""
-    return [
-        change.address.resource
-        for change in changes
-        if change.address.level != "entity" and _limits(change.before) != _limits(change.after)
-    ]
+def _changed(changes: Iterable[Change]) -> dict[str | None, bool]:
+    """Return the resources whose limits or switches are changed, ``None`` for the system, each with whether switches
+    are; entities are told by the apply.
+    """
+    found = dict[str | None, bool]()
+    for change in changes:
+        switched = _switches(change.before) != _switches(change.after)
+        if change.address.level != "entity" and (switched or _limits(change.before) != _limits(change.after)):
+            found[change.address.resource] = switched
+    return found
 
 
 def _limits(side: object) -> object:
     return getattr(side, "limits", {})
+
+
+def _switches(side: object) -> object:
+    return getattr(side, "switches", {})
 
 
 @contextmanager

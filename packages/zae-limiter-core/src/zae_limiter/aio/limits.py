@@ -15,10 +15,10 @@ from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.bulk import BulkResult
 from ..values.limits import Limit, OnUnavailable
 from ..values.overrides import Override
-from .flow_runner import FlowRunner
+from .switches import SwitchMethods
 
 
-class LimitMethods(FlowRunner):
+class LimitMethods(SwitchMethods):
     """Limits of the system, of resources and of entities. Every change is audited; ``principal`` is its author."""
 
     async def set_system_defaults(
@@ -147,12 +147,14 @@ class LimitMethods(FlowRunner):
         """
         return await self._run(bulk.delete_many(self.namespace_state, places, await self._cause(principal)))
 
-    async def count_live_buckets(self, resource: str | None = None) -> LiveBuckets:
+    async def count_live_buckets(self, resource: str | None = None, *, for_switches: bool = False) -> LiveBuckets:
         """Return the number of live buckets that ``tell_live_buckets`` would tell, and of the writes it would make.
 
         Reads rows of indexes: about 50 of them for a read unit. Raises ``ValidationError``.
         """
-        return await self._run(level_telling.count_live_buckets(self.namespace_state, resource))
+        return await self._run(
+            level_telling.count_live_buckets(self.namespace_state, resource, for_switches=for_switches)
+        )
 
     async def tell_live_buckets(
         self,
@@ -160,18 +162,24 @@ class LimitMethods(FlowRunner):
         *,
         writes_per_second: float = 500,
         on_progress: Callable[[int], None] | None = None,
+        for_switches: bool = False,
     ) -> ToldBuckets:
         """Tell the live buckets of a resource that its limits have changed, or with ``None`` those of the namespace
         that the system's limits hold for; return how many.
 
         From the next request on, every process holds them to the new limits, without waiting for the life of its cache.
         Each costs a write for each shard, at most ``writes_per_second`` of them. Entities with limits of their own are
-        left alone. ``on_progress`` is called with the number of buckets that are told so far. After an interruption
-        the same call goes on: it leaves out buckets that were told since the last change. Raises ``ValidationError``.
+        left alone; with ``for_switches`` they are told, too, because switches hold for them. ``on_progress`` is called
+        with the number of buckets that are told so far. After an interruption the same call goes on: it leaves out
+        buckets that were told since the last change. Raises ``ValidationError``.
         """
         return await self._run(
             level_telling.tell_level(
-                self.namespace_state, resource, writes_per_second=writes_per_second, on_progress=on_progress
+                self.namespace_state,
+                resource,
+                writes_per_second=writes_per_second,
+                on_progress=on_progress,
+                for_switches=for_switches,
             )
         )
 

@@ -285,7 +285,7 @@ class RateLimits(CustomLogger):
         if isinstance(error, ANSWERED):
             document, fields = self._answers.document(error)
             detail = document["detail"]
-            if self._tokens and isinstance(error, RateLimitExceeded):
+            if self._tokens and isinstance(error, RateLimitExceeded) and document["status"] == STATUS:
                 why = assumed_answer(error, self._tokens, _estimated(data, call_type), self._estimate)
                 detail = f"{detail}; {why}" if why else detail
             return _refusal(document["status"], detail, fields, call_type)

@@ -53,6 +53,12 @@ CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
 OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
+DISABLED: Final = "disabled"
+BYPASS: Final = "bypass"
+CASCADING: Final = "cascading"  # "on" or "off"
+REASON: Final = "reason"  # of the switches
+SWITCHES: Final[Mapping[str, str]] = {"disabled": DISABLED, "bypass": BYPASS, "cascade": CASCADING, "reason": REASON}
+"""The attributes of the switches, by field of ``Switches``."""
 
 # Of a usage snapshot.
 WINDOW: Final = "window"

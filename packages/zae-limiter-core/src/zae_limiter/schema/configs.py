@@ -1,4 +1,4 @@
-"""The item of a config: its limits, its override, its policy and its fingerprint."""
+"""The item of a config: its limits, its override, its switches, its policy and its fingerprint."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -7,6 +7,7 @@ from ..values.limits import Limit, OnUnavailable, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.overrides import Override
 from ..values.provisioner import StoredConfig
+from ..values.switches import NO_SWITCHES, Switches
 from .attributes import (
     CONFIG_VERSION,
     ENTITY_ID,
@@ -14,6 +15,7 @@ from .attributes import (
     ON_UNAVAILABLE,
     OVERRIDE_UNTIL,
     RESOURCE,
+    SWITCHES,
     TTL,
     ConfigPrefix,
     limit_attributes,
@@ -81,11 +83,23 @@ def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
 
 
 def override_attributes(override: Override, *, alone: bool) -> Item:
-    """Return an override as attributes; with ``alone`` the item has no limits of its own, and expires after the
-    override.
-    """
+    """Return an override as attributes; with ``alone`` the item has nothing else, and expires after the override."""
     expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
+
+
+@reads
+def read_switches(item: Item | None) -> Switches:
+    """Return the switches of a config item; none are set if there is no item."""
+    if item is None or item.keys().isdisjoint(SWITCHES.values()):
+        return NO_SWITCHES
+    return Switches(**{field: item[name] for field, name in SWITCHES.items() if name in item})
+
+
+def switch_attributes(switches: Switches) -> Item:
+    """Return the switches that are set, and their reason, as attributes."""
+    values = ((name, getattr(switches, field)) for field, name in SWITCHES.items())
+    return {name: value for name, value in values if value is not None}
 
 
 @reads
@@ -98,13 +112,13 @@ def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
 @reads
 def read_config(item: Item, now_ms: int) -> StoredConfig | None:
     """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
-    limits, override = read_limits(item), read_override(item, now_ms)
-    if not limits and override is None and override_end(item) is not None:
+    limits, override, switches = read_limits(item), read_override(item, now_ms), read_switches(item)
+    if not limits and override is None and not switches and override_end(item) is not None:
         return None
-    return StoredConfig(limits, read_on_unavailable(item), optional(text, item, FINGERPRINT), override)
+    return StoredConfig(limits, read_on_unavailable(item), optional(text, item, FINGERPRINT), override, switches)
 
 
 def other_attributes(config: StoredConfig) -> Item:
-    """Return the attributes of a config item beside its limits."""
+    """Return the attributes of a config item beside its limits and its switches."""
     attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
     return {name: value for name, value in attributes.items() if value is not None}

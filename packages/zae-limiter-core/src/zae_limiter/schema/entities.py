@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..values.entities import Entity
 from ..values.naming import check_identifier
+from ..values.switches import ResolvedSwitches
 from . import keys
 from .attributes import (
     ANCESTOR_IDS,
@@ -96,12 +97,14 @@ def read_entity(item: Item) -> Entity:
 class ParentLink(NamedTuple):
     """The parents of an entity, and whether an acquire of the entity also consumes from them.
 
-    ``further_ids``: who was above the parents when the entity got them.
+    ``further_ids``: who was above the parents when the entity got them. ``switches``: what holds by the configs, if the
+    link was read with them.
     """
 
     parent_ids: tuple[str, ...] = ()
     cascade: bool = False
     further_ids: tuple[str, ...] = ()
+    switches: ResolvedSwitches | None = None
 
 
 @reads

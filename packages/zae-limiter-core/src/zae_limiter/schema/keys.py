@@ -39,7 +39,9 @@ class AuditAddress(NamedTuple):
 
 
 class EntityConfigAddress(NamedTuple):
-    """The resource and the entity in an entity config's index keys; ``until_ms`` if it has nothing but an override."""
+    """The resource and the entity in an entity config's index keys; ``until_ms`` if it has no limits but an override's:
+    the end of that, 0 for none.
+    """
 
     resource: str
     entity_id: str
@@ -219,7 +221,9 @@ def gsi3_pk_entity_config(ns: str, resource: str) -> str:
 
 
 def gsi3_sk_entity(entity: str, until_ms: int | None = None) -> str:
-    """Return the sort key of an entity config in GSI3; ``until_ms``: the end of an override, if it has nothing else."""
+    """Return the sort key of an entity config in GSI3; ``until_ms``: the end of an override, if it has no other limits;
+    0 if it has none at all.
+    """
     return encode(entity) if until_ms is None else f"{encode(entity)}#{until_ms}"
 
 
@@ -243,6 +247,11 @@ def gsi4_pk(ns: str) -> str:
 def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None) -> str:
     """Return the sort key of an entity config in GSI4; ``until_ms`` as in GSI3."""
     return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{gsi3_sk_entity(entity, until_ms)}"
+
+
+def gsi4_sk_without_limits(pk: str) -> str:
+    """Return the sort key in GSI4 of the config of a resource that has switches, and no limits."""
+    return f"{pk}#0"
 
 
 def gsi4_sk_usage(window_key: str, resource: str, entity: str) -> str:

@@ -10,6 +10,7 @@ AuditAction = Literal[
     "limits_deleted",
     "override_set",
     "override_deleted",
+    "switches_set",
     "entity_created",
     "entity_updated",
     "entity_deleted",
@@ -17,7 +18,7 @@ AuditAction = Literal[
     "bucket_credited",
 ]
 
-AuditKind = Literal["limits", "override", "entity", "bucket"]
+AuditKind = Literal["limits", "override", "switches", "entity", "bucket"]
 """What an action is about: the first word of it."""
 
 AUDIT_KINDS: Final[tuple[AuditKind, ...]] = get_args(AuditKind)

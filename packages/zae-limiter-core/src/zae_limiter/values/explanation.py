@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from .limits import ConfigSource, Limit
+from .switches import ResolvedSwitches
 from .usage import Refuser
 
 LimitsFrom = ConfigSource | Literal["call", "default_limits", "bucket"]
@@ -67,6 +68,9 @@ class BucketExplanation:
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
     path: tuple[str, ...] = ()
     """The entities from the one that asks to this one."""
+    switches: ResolvedSwitches | None = None
+    """The switches that hold for the entity on the resource; ``None`` if no level sets one. By ``bypass`` all limits
+    are in shadow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +97,20 @@ class Explanation:
         return max(refusing, key=lambda each: each[1].wait_seconds, default=None)
 
     @property
+    def disabled(self) -> BucketExplanation | None:
+        """The first bucket whose entity a switch disables, so that every acquire is refused; ``None`` without one."""
+        return next((each for each in self.buckets if each.switches is not None and each.switches.disables), None)
+
+    @property
     def passes(self) -> bool:
         """Whether the acquire passes now."""
-        return self.binding is None
+        return self.disabled is None and self.binding is None
 
     @property
     def wait_seconds(self) -> float:
         """Seconds until the acquire passes, if nobody else comes: 0 for now, ``math.inf`` for never."""
+        if self.disabled is not None:
+            return math.inf
         return 0.0 if self.binding is None else self.binding[1].wait_seconds
 
     @property

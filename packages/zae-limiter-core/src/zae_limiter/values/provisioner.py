@@ -13,6 +13,7 @@ from .entities import Json
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
 from .overrides import Override
+from .switches import NO_SWITCHES, Switches
 
 ConfigPlace = tuple[str | None, str | None]  # an entity and a resource; no entity: a resource; neither: the system
 
@@ -21,7 +22,8 @@ EVENTS_REMEMBERED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class StoredConfig:
-    """What is stored at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
+    """What is stored at one place: limits, switches, and ``on_unavailable`` at the system alone. Raises
+    ``ValidationError``.
 
     ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
     it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
@@ -31,13 +33,16 @@ class StoredConfig:
     on_unavailable: OnUnavailable | None = None
     fingerprint: str | None = None
     override: Override | None = None
+    switches: Switches = NO_SWITCHES
 
     def __post_init__(self) -> None:
+        if not isinstance(self.switches, Switches):
+            raise ValidationError("switches", self.switches, "must be Switches")
         if self.on_unavailable is not None:
             check_on_unavailable(self.on_unavailable)
         if self.override is not None and not isinstance(self.override, Override):
             raise ValidationError("override", self.override, "must be an Override")
-        if self.limits or (self.on_unavailable is None and self.override is None):
+        if self.limits or (self.on_unavailable is None and self.override is None and not self.switches):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)

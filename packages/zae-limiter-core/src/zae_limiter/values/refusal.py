@@ -6,6 +6,7 @@ from typing import Any
 
 from ..exceptions import RateLimitError
 from .limit_status import LimitStatus
+from .switches import SetSwitch
 
 
 def binding(statuses: Sequence[LimitStatus]) -> LimitStatus:
@@ -140,6 +141,45 @@ class RateLimitExceeded(RateLimitError):
             return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
         told = f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
         return f"{told}; the store is away, and this process goes by its share of the limit" if self.by_share else told
+
+
+class AccessDisabled(RateLimitExceeded):
+    """A switch refuses every acquire of ``refused_by``, the entity that asked or one above it; nothing stays consumed.
+
+    ``switch`` has the level that set it, and its ``reason``. No retry passes by itself: ``retry_after_seconds`` is
+    infinite. ``violations`` has the limits of the disabled bucket, whatever these have.
+    """
+
+    def __init__(
+        self,
+        statuses: Sequence[LimitStatus],
+        entity_id: str | None = None,
+        disabled_id: str | None = None,
+        switch: SetSwitch | None = None,
+    ) -> None:
+        super().__init__(statuses, entity_id)
+        self.args = (self.statuses, entity_id, disabled_id, switch)
+        self.disabled_id = self.entity_id if disabled_id is None else disabled_id
+        self.switch = switch
+
+    @property
+    def primary_violation(self) -> LimitStatus:
+        """A limit of the disabled bucket."""
+        return next(status for status in self.statuses if status.entity_id == self.disabled_id)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is disabled, as whoever set the switch said."""
+        return None if self.switch is None else self.switch.reason
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values, with ``disabled_by``, the level, and the ``reason``."""
+        level = None if self.switch is None else self.switch.source
+        return {**super().as_dict(), "error": "access_disabled", "disabled_by": level, "reason": self.reason}
+
+    def __str__(self) -> str:
+        told = f"{' > '.join(self.path)}/{self.resource}: {self.disabled_id} is disabled on {self.resource}"
+        return told if self.switch is None else f"{told} by {self.switch.setter}{self.switch.because}"
 
 
 def _finite(seconds: float) -> float | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
 from .schedules import timetable_of
+from .switches import NO_SWITCHES, ResolvedSwitches, Switches
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
@@ -135,6 +136,8 @@ class Resolved:
     They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
     ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer. ``further_ids``: who was
     above the parents when the entity got them, and probably still is: a hint of what to read with the parents.
+    ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
+    who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     """
 
     config: Config
@@ -146,23 +149,32 @@ class Resolved:
     generation: int
     ends_ms: int | None = None
     further_ids: tuple[str, ...] = ()
+    switches: ResolvedSwitches | None = None
+    seen_ms: int = 0
+
+    @property
+    def disables(self) -> bool:
+        """Whether every acquire is refused."""
+        return self.switches is not None and self.switches.disables
 
     def agrees_with(self, other: "Resolved") -> bool:
-        """Return whether an acquire would use the same limits and the same parents with either."""
+        """Return whether an acquire would use the same limits, the same switches and the same parents with either."""
         mine, others = self.config, other.config
         if mine.scheduled or others.scheduled:  # whose values may be those of different times
             same = mine.declared == others.declared
         else:
             same = (mine.limits, mine.shadow, mine.ahead) == (others.limits, others.shadow, others.ahead)
             same = same and mine.weights == others.weights
+        same = same and self.switches == other.switches
         return same and (self.parent_ids, self.cascade) == (other.parent_ids, other.cascade)
 
 
 class Level(NamedTuple):
-    """One level: its name, and the limits stored there, if any."""
+    """One level: its name, and the limits and switches stored there, if any."""
 
     source: ConfigSource
     limits: tuple[Limit, ...]
+    switches: Switches = NO_SWITCHES
 
 
 def winner(levels: Sequence[Level]) -> Level | None:

@@ -159,6 +159,11 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "set_many_limits": method("set_many_limits", {("child", "r"): [TPM], ("another", "r"): [RPM]}),
     "set_resource_defaults": method("set_resource_defaults", "r", [TPM]),
     "set_system_defaults": method("set_system_defaults", [TPM], "allow"),
+    "set_switches": method("set_switches", "child", "r", disabled=True, reason="why"),
+    "set_resource_switches": method("set_resource_switches", "r", bypass=True),
+    "set_system_switches": method("set_system_switches", cascade="on"),
+    "get_switches": method("get_switches", "child", "r"),
+    "resolve_switches": method("resolve_switches", "child", "r"),
     "set_version_record": method("set_version_record", VersionRecord(1, "0.1.0", "0.1.0")),
     "tell_live_buckets": method("tell_live_buckets", "r", writes_per_second=10_000),
     "update_entity": method("update_entity", "child", name="n", metadata={"k": [1]}),
@@ -206,6 +211,7 @@ def filled() -> list[Item]:
         limiter.create_entity(child, name="n", parent_id="parent", cascade=True)
     limiter.set_limits("child", [RPM, TPM], "r")
     limiter.set_limits("parent", [RPM], "r", override_until=LATER)
+    limiter.set_switches("child", bypass=False, cascade="on", reason="why")
     for _ in range(2):
         with limiter.acquire("child", "r", {"rpm": 1}):
             pass

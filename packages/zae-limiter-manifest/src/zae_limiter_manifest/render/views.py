@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from ..addresses import Address, Level
 from ..changes import Action, Change, FieldChange
-from ..cuts import largest_cut
+from ..cuts import largest_cut, switched_off
 from ..overrides import LiveOverride
 from ..plan import Plan
 from . import words
@@ -119,9 +119,15 @@ def _share(change: Change) -> float:
 
 
 def cut_note(change: Change) -> str:
-    """Return a note on what a change takes away: ` (cuts rpm by 90 %)`; empty if it takes nothing."""
+    """Return a note on what a change takes away: ` (cuts rpm by 90 %)`, ` (refuses every acquire)`; empty if it takes
+    nothing.
+    """
     cut = largest_cut(change)
-    return f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)" if cut else ""
+    if cut is None:
+        return ""
+    if cut.limit is None:
+        return f" ({switched_off(change)})"
+    return f" (cuts {cut.limit} by {max(1, int(cut.share * 100))} %)"
 
 
 def by_level(changes: Sequence[Change]) -> list[tuple[str, ...]]:

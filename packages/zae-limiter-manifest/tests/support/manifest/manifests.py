@@ -75,9 +75,23 @@ calendar_limits = st.builds(
     shadow=st.booleans(),
 ) | st.builds(LimitDecl, st.integers(0, 1000), kind=st.just("total"))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits | calendar_limits, min_size=1)
-resources = st.builds(ResourceDecl, limit_maps)
+
+SWITCHES: list[dict[str, Any]] = [
+    {"disabled": True, "cascade": False, "reason": "unpaid"},
+    {"disabled": False, "bypass": True, "reason": "a: b #c"},
+    {"cascade": True},
+    {"cascade": "inherit", "bypass": False},
+]
+resources = (
+    st.builds(ResourceDecl, limit_maps)
+    | st.builds(lambda limits, switches: ResourceDecl(limits, **switches), limit_maps, st.sampled_from(SWITCHES))
+    | st.sampled_from(SWITCHES).map(lambda switches: ResourceDecl(**switches))
+)
 systems = st.builds(
-    SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block", "share"]), limits=st.just({}) | limit_maps
+    lambda policy, limits, switches: SystemDecl(policy, limits, **switches),
+    st.sampled_from([None, "allow", "block", "share"]),
+    st.just({}) | limit_maps,
+    st.sampled_from([{}, *SWITCHES]),
 ).filter(lambda system: system != SystemDecl())
 entities = st.builds(
     EntityDecl, st.dictionaries(st.sampled_from(["_default_", *RESOURCES]), resources, min_size=1, max_size=2)

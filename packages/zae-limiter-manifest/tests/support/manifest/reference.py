@@ -11,6 +11,7 @@ from zae_limiter_manifest import RESERVED_LIMIT_NAMES, StackProperties, load, re
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
 from zae_limiter_manifest.shapes import (
+    Cascading,
     Choice,
     Entries,
     Flag,
@@ -73,8 +74,8 @@ def _shape(member: Member) -> str:
             return f"1 to {highest:,}"
         case Seconds(highest=highest) | Number(highest=highest):
             return f"0 to {highest:,}"
-        case Flag():
-            return "`true` or `false`"
+        case Flag() | Cascading():
+            return "`true` or `false`" if isinstance(member.shape, Flag) else "`on`, `off` or `inherit`"
         case Choice() as choice:
             return choice.alternatives
         case Name():

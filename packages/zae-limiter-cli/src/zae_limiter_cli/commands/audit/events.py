@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ...connection import Connection
 
-KINDS: Final = ("limits", "override", "entity", "bucket")
+KINDS: Final = ("limits", "override", "switches", "entity", "bucket")
 RECENT: Final = "24h"
 
 

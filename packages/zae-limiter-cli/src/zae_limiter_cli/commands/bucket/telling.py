@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     metavar="NUMBER",
     help="Most writes a second.",
 )
+@click.option("--switches", is_flag=True, help="Switches have changed: also entities with limits of their own.")
 @yes_option
 @output_option
 def tell(
@@ -37,10 +38,11 @@ def tell(
     resource: str | None,
     system: bool,
     rate: float,
+    switches: bool,
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Tell live buckets that the limits of a resource or of the system have changed.
+    """Tell live buckets that the limits, or the switches, of a resource or of the system have changed.
 
     Running processes then obey with their next request, not within the life of their config cache. The command shows
     the number of buckets and the cost, and asks first. After an interruption it goes on: a bucket that was told since
@@ -49,9 +51,9 @@ def tell(
     if (resource is None) is not system:
         raise CommandError("pass either --resource NAME or --system")
     with open_namespace(connection, namespace) as repository:
-        consent(connection, repository, resource, yes=yes, output=output, rate=rate)
-        told = tell_now(connection, repository, resource, rate=rate)
+        consent(connection, repository, resource, yes=yes, output=output, rate=rate, for_switches=switches)
+        told = tell_now(connection, repository, resource, rate=rate, for_switches=switches)
         if output == "json":
             say_json({"resource": resource, **plain_told(told)})
         show_told(told, output)
-        check_all_told(connection, repository, resource, told)
+        check_all_told(connection, repository, resource, told, for_switches=switches)

@@ -9,6 +9,7 @@ from ...confirmation import confirm
 from ...data.declared import as_declared
 from ...data.parsing import tokens_option
 from ...data.showing import plain_bucket, say_buckets
+from ...data.switches import plain_resolved, sentences, switches_on
 from ...errors import CommandError
 from ...options import (
     OutputForm,
@@ -40,13 +41,19 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
     The limits are those of the bucket: it follows a change of limits at its next acquire. SHADOWED counts the acquires
     that were admitted although shadow limits would have refused them. A resource without a bucket has all its tokens,
     unless a capacity of 0 blocks: --resource shows that. Without --resource the list may miss a bucket of the last
-    second.
+    second. Switches in force come first, each with the level that sets it.
     """
     with open_namespace(connection, namespace) as repository:
         found = [as_declared(repository, each) for each in repository.get_buckets(entity_id, resource)]
+        on = [resource] if resource is not None else [each.resource for each in found]
+        switches = switches_on(repository, entity_id, on)
         if output == "json":
-            say_json([plain_bucket(each) for each in found])
-        elif found:
+            say_json([{**plain_bucket(each), "switches": plain_resolved(switches[each.resource])} for each in found])
+            return
+        for each, resolved in switches.items():
+            for line in sentences(entity_id, each, resolved):
+                click.echo(line)
+        if found:
             say_buckets(found)
         elif resource is None:
             left = "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that"

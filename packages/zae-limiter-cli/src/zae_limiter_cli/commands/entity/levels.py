@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json
+from ...data.places import places_of
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import open_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter.values.limits import ConfigSource
-    from zae_limiter.values.provisioner import ConfigPlace
     from zae_limiter.values.resolution import Level
 
     from ...connection import Connection
@@ -81,18 +80,6 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
     with open_namespace(connection, namespace) as repository:
         found = repository.list_resources_with_entity_configs()
     show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
-
-
-def places_of(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
-    """Return the place of each level, in the order in which they win."""
-    from zae_limiter.values.naming import DEFAULT_RESOURCE
-
-    return {
-        "entity": (entity_id, resource),
-        "entity_default": (entity_id, DEFAULT_RESOURCE),
-        "resource": (None, resource),
-        "system": (None, None),
-    }
 
 
 def _say(place: str, levels: Sequence["Level"], won: "Level | None") -> None:

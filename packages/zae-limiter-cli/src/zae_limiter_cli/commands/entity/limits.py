@@ -9,13 +9,13 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
+from ...data.places import places_of
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 from ...principal import principal_option
 from ...times import parse_end, shown
-from .levels import places_of
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository

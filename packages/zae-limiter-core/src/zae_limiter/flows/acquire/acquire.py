@@ -20,6 +20,7 @@ from ..process.queueing import give_back_all, queue
 from ..steps import Enqueue, Flow, Sleep
 from .claims import Claim, Grant, Seen, config_of, no_limits, no_such_limit
 from .create_path import create_path
+from .disabling import refuse_if_disabled, still_hold
 from .outage import grant_without_store
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest, fit_estimates
@@ -34,8 +35,8 @@ ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
-    Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if the policy does not
-    let the call through, and another ``InfrastructureError`` for an error that is no outage.
+    Raises ``RateLimitExceeded``, ``AccessDisabled``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if
+    the policy does not let the call through, and another ``InfrastructureError`` for an error that is no outage.
     """
     claims: list[Claim] | None = None
     try:
@@ -67,6 +68,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 return grant
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
+        refuse_if_disabled(namespace_state, request, _expired_claims(namespace_state, request) or ())
         _raise_if_answered(request, claims or (), error)
         return (yield from grant_without_store(namespace_state, request, error, claims or ()))
 
@@ -100,7 +102,7 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
         )
         for home, resolved in zip(homes, (yield from resolve_all(namespace_state, homes, likely)), strict=True):
             entity_id = home.id.entity_id
-            claim = _claim(namespace_state, request, home, resolved)
+            claim = _claim(namespace_state, request, home, resolved, stale=resolved.disables)
             claim.path, claim.place = path.to[entity_id], len(claims)
             claims.append(claim)
             if above := parents_to_ask(request, entity_id, resolved):
@@ -111,7 +113,12 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
 
 def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
     """Return the claims by configs that this process has read, expired or not; ``None`` if it has to read one first."""
-    return _fresh_claims(namespace_state, request) or _expired_claims(namespace_state, request)
+    claims = _fresh_claims(namespace_state, request)
+    if claims is None:
+        claims = _expired_claims(namespace_state, request)
+        if not still_hold(namespace_state, claims):
+            return None
+    return claims
 
 
 def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
@@ -188,6 +195,10 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
     """Take where the fast way does not do: there are parents, a config has expired, or a waiting caller's turn has
     come.
     """
+    for claim in claims:
+        if claim.stale:  # as each that is disabled
+            refuse_if_disabled(namespace_state, request, claims)
+            break
     if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
         refuse_by_copies(namespace_state, request, claims)
     if request.turn is not None:

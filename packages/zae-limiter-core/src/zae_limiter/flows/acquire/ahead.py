@@ -11,7 +11,7 @@ from ..bucket.serving import hold_ahead
 from ..bucket_queue import Outcome, Renewal, Waiter
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
-from .claims import Claim, Grant
+from .claims import Claim, Grant, config_of
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import choose_shard
@@ -44,7 +44,8 @@ class HeldGrant(Grant):
 
     def _claim(self, place: int, part: Part) -> Claim:
         home, hold, resolved, path = part
-        claim = Claim(home, home, resolved, resolved.config, _amounts(self.request, part), path=path, place=place)
+        config = config_of(self.request, resolved, hold.now)
+        claim = Claim(home, home, resolved, config, _amounts(self.request, part), path=path, place=place)
         claim.enter().outcome = Outcome("admitted", hold.state, self._at_ms)
         return claim
 

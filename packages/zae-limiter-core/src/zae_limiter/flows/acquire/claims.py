@@ -139,7 +139,10 @@ class Claim:
 
 
 def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int]) -> Config:
-    """Return the limits of a call: those that it passes, else the stored ones, else its default limits."""
+    """Return the limits of a call: those that it passes, else the stored ones, else its default limits.
+
+    All of them are in shadow if the limiter is, or if a switch lets every acquire pass.
+    """
     config = resolved.config
     if request.limits:
         config = Config(request.limits, now(), own=config.own, from_call=True)
@@ -147,7 +150,9 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
         config = Config(request.default_limits, config.read_at_ms)
     if config.since_ms >= 0:
         config = config.at(now())
-    return replace(config, shadow=frozenset(config.by_name)) if request.shadow else config
+    if request.shadow or (resolved.switches is not None and resolved.switches.bypasses):
+        return replace(config, shadow=frozenset(config.by_name))
+    return config
 
 
 def no_limits(bucket: BucketId) -> ValidationError:

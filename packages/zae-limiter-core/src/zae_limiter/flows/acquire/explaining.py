@@ -21,9 +21,10 @@ from ...values.explanation import BucketExplanation, Explanation, LimitExplanati
 from ...values.limits import MILLI, Limit
 from ...values.resolution import Config, Resolved
 from ...values.schedules import timetable_of
+from ...values.switches import ResolvedSwitches
 from ...values.usage import Refuser
 from ..bucket.shifting import all_shifted
-from ..process.config_cache import ConfigItems, config_keys
+from ..process.config_cache import ConfigItems, cascades, config_keys
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
@@ -77,6 +78,7 @@ class _Drawn(NamedTuple):
     override_until: datetime | None
     amounts: Mapping[str, int]
     held: Mapping[str, int]
+    switches: ResolvedSwitches | None
 
 
 def _keys(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> Iterator[Key]:
@@ -99,7 +101,11 @@ def _path(namespace_state: NamespaceState, request: AcquireRequest, found: Found
 
 
 def _link(namespace_state: NamespaceState, request: AcquireRequest, entity_id: str, found: Found) -> ParentLink:
-    return read_parent_link(found.get(config_keys(namespace_state.namespace_id, entity_id, request.resource).meta))
+    """Return the parents of an entity, and whether its acquires draw on them by its switches or by its record."""
+    keys = config_keys(namespace_state.namespace_id, entity_id, request.resource)
+    items = ConfigItems(*map(found.get, keys))
+    link, switches = read_parent_link(items.meta), items.switches(namespace_state.now())
+    return link._replace(cascade=cascades(link, switches), switches=switches)
 
 
 def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
@@ -113,7 +119,7 @@ def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mappin
         *(found.get(key) for key in config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource))
     )
     stored = items.config([now_ms] * len(items), now_ms)
-    resolved = items.resolved(stored, now_ms, cached_until_ms=now_ms, generation=0)
+    resolved = items.resolved(stored, now_ms, seen_ms=now_ms, cached_until_ms=now_ms, generation=0)
     states = [read_bucket(found[key]).repaired(now_ms) for key in _shard_keys(bucket, found) if key in found]
     source = _source(request, resolved)
     if source == "bucket":
@@ -122,7 +128,8 @@ def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mappin
     amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
     asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
     states = all_shifted(states, config, now_ms)
-    return _Drawn(bucket, states, config, source, _override_until(items, source, now_ms), asked, held)
+    until = _override_until(items, source, now_ms)
+    return _Drawn(bucket, states, config, source, until, asked, held, resolved.switches)
 
 
 def _source(request: AcquireRequest, resolved: Resolved) -> LimitsFrom:
@@ -179,6 +186,7 @@ def _explained(drawn: Sequence[_Drawn], path: Path, now_ms: int, *, by_holds: bo
             shadowed=_total(each.states, SHADOWED),
             refused_by=_refused_by(each.states),
             path=path.to[each.bucket.entity_id],
+            switches=each.switches,
         )
         for each in drawn
     )

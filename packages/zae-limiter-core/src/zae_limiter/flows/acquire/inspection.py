@@ -1,5 +1,6 @@
 """Read without writing: effective limits, available tokens, time to wait."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from ..steps import Flow
 from ..validation import validate_bucket
 from .acquire import find_claims
 from .claims import Claim
+from .disabling import is_disabled
 from .requests import AcquireRequest
 
 Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
@@ -36,8 +38,12 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
 
 
 def time_until_available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[float]:
-    """Return the seconds until an acquire of the amounts can pass, on every bucket of its path."""
+    """Return the seconds until an acquire of the amounts can pass, on every bucket of its path; infinite if it is
+    disabled.
+    """
     claims = yield from _read_claims(namespace_state, request)
+    if any(is_disabled(request, stored.claim.resolved) for stored in claims):
+        return math.inf
     now = namespace_state.now()
     waits = (_wait(stored, name, n, now) for stored in claims for name, n in stored.claim.checked.items())
     return max(waits, default=0.0)

@@ -20,6 +20,7 @@ from ..steps import Flow
 from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of
 from .counting import count_refusal
+from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .settling import exceeded, learn, weigh
 from .shard_selection import balance_of, try_other_shards
@@ -124,9 +125,7 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 
 
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
-    """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not
-    there.
-    """
+    """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if they are not there."""
     claims = grant.claims
     for _ in range(ROUNDS):
         mine = [
@@ -159,12 +158,14 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
 
 
 def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[list[Claim]]:
-    """Return the claims of the lease with the limits as they are now. Raises ``ValidationError`` if they lack one."""
+    """Return the claims with the limits as they are now. Raises ``ValidationError``, ``AccessDisabled``."""
     claims: list[Claim] = []
     for claim in grant.claims:
         home = cached_bucket(namespace_state, claim.cached.id.entity_id, claim.cached.id.resource)
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
-        claims.append(replace(claim, config=config_of(grant.request, resolved, namespace_state.now)))
+        config = config_of(grant.request, resolved, namespace_state.now)
+        claims.append(replace(claim, resolved=resolved, config=config))
+    refuse_if_disabled(namespace_state, grant.request, for_each(claims, amounts))
     if not amounts.keys() <= {name for claim in claims for name in claim.config.by_name}:
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     return claims
@@ -304,9 +305,7 @@ def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> Bu
 
 
 def _is_outdated(bucket_request: BucketRequest) -> bool:
-    """Return whether the bucket has other limits by now, or no longer has the shard: it expired, and began again with
-    fewer.
-    """
+    """Return whether the bucket has other limits by now, or no longer has the shard, because it expired."""
     return bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ...exceptions import ValidationError
 from ...values.entities import MOST_BUCKETS
+from ...values.switches import ResolvedSwitches
 from .requests import AcquireRequest
 
 
@@ -33,7 +34,7 @@ class Path:
 
 
 class Linked(Protocol):
-    """What is known of an entity: its parents, and whether its own acquires draw on them."""
+    """What is known of an entity: its parents, whether its own acquires draw on them, and the switches that hold."""
 
     @property
     def parent_ids(self) -> tuple[str, ...]: ...
@@ -41,9 +42,18 @@ class Linked(Protocol):
     @property
     def cascade(self) -> bool: ...
 
+    @property
+    def switches(self) -> ResolvedSwitches | None: ...
+
 
 def parents_to_ask(request: AcquireRequest, entity_id: str, known: Linked) -> tuple[str, ...]:
-    """Return the parents on whose buckets the acquire draws as well. The call's ``cascade`` is for who asks."""
-    if known.cascade or (request.cascade and entity_id == request.entity_id):
+    """Return the parents on whose buckets the acquire draws as well.
+
+    The call's ``cascade`` is for who asks; a switch that is off comes before it.
+    """
+    if known.cascade:
         return known.parent_ids
+    if request.cascade and entity_id == request.entity_id:
+        switched_off = known.switches is not None and known.switches.cascade is not None
+        return () if switched_off else known.parent_ids
     return ()

@@ -57,6 +57,11 @@ def _deciding(stood: Sequence["_Stood"]) -> list[int]:
     return short or [place for place in enforced if stood[place].claim.refused] or enforced
 
 
+def statuses_before(claim: Claim, now_ms: int) -> list[LimitStatus]:
+    """Return how the limits of a claim stood before it took anything."""
+    return [each.status() for each in _before(claim, now_ms)]
+
+
 Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
 
 

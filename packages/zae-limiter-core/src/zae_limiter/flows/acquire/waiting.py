@@ -32,6 +32,7 @@ from ..steps import Flow, Wait
 from .acquire import NotYet, acquire, known_claims
 from .claims import Claim, Grant, Seen
 from .counting import count_refusal
+from .disabling import is_disabled
 from .outage import pay_shares
 from .requests import AcquireRequest
 from .shard_selection import balance_of
@@ -167,7 +168,7 @@ class _Caller:
     def join_others(self) -> None:
         """Join the line of its own bucket if others wait there, and every other line that exists."""
         claims = known_claims(self._namespace_state, self._request) or []
-        if any(claim.cached.line and claim.checked for claim in claims) and not any(map(_is_hopeless, claims)):
+        if any(claim.cached.line and claim.checked for claim in claims) and not any(map(self._is_hopeless, claims)):
             self._join(claims, [claim.cached for claim in claims if claim.cached.line or claim is claims[0]])
 
     def wait_ms(self) -> int:
@@ -182,7 +183,7 @@ class _Caller:
         if is_to_read and all(cached.line.is_first(self.turn, now) for cached in self._lines):
             return 0
         self._claims = claims or self._claims
-        if any(map(_is_hopeless, self._claims)):
+        if any(map(self._is_hopeless, self._claims)):
             self.leave()
             return 0
         longest, held = 0, list[Claim]()
@@ -321,12 +322,13 @@ class _Caller:
             claim.cached.line.join(self.turn, claim.checked)
         self._lines = kept
 
-
-def _is_hopeless(claim: Claim) -> bool:
-    """Return whether the limits can never hold the amounts."""
-    scheduled = claim.config.scheduled
-    return any(
-        amount > claim.config.by_name[name].ceiling_milli
-        for name, amount in claim.checked.items()
-        if name not in scheduled
-    )
+    def _is_hopeless(self, claim: Claim) -> bool:
+        """Return whether the limits can never hold the amounts, or a switch refuses everybody, as known last."""
+        if is_disabled(self._request, claim.cached.resolved or claim.resolved):
+            return True
+        scheduled = claim.config.scheduled
+        return any(
+            amount > claim.config.by_name[name].ceiling_milli
+            for name, amount in claim.checked.items()
+            if name not in scheduled
+        )

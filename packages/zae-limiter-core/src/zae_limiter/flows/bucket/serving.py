@@ -78,7 +78,7 @@ def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too
 
     With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``.
     """
-    fresh = namespace_state.fresh(cached)
+    fresh = namespace_state.fresh(cached) or namespace_state.refusing(cached)
     if fresh is not None and (cached.known or not bucket_too):
         return fresh
     waiter = Waiter(cached.loading)
@@ -119,7 +119,9 @@ class LoadingTogether(Waiter):
 
 def _is_unknown(namespace_state: NamespaceState, cached: CachedBucket) -> bool:
     resolved = namespace_state.last_known(cached)
-    return not cached.known or resolved is None or namespace_state.has_expired(resolved)
+    if resolved is not None and namespace_state.has_expired(resolved):
+        resolved = namespace_state.refusing(cached)
+    return not cached.known or resolved is None
 
 
 def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequence[Waiter]) -> Flow[None]:
@@ -146,6 +148,8 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket, others: Iterabl
         resolved = yield from _read(namespace_state, cached, others)
         reads += 1
     cached.resolved = resolved
+    if resolved.disables:  # who is refused next reads all records again, to see at once that it no longer is
+        namespace_state.configs.expire(of.entity_id, of.resource)
     parent = {PARENT_ID: resolved.parent_ids[0]} if resolved.parent_ids else {}
     cached.parent_link = {CASCADE: resolved.cascade, **parent}
 

@@ -9,11 +9,19 @@ from typing import NamedTuple
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.configs import limits_in_force, override_end, read_config, read_limits, read_on_unavailable
-from ...schema.entities import read_parent_link
+from ...schema.configs import (
+    limits_in_force,
+    override_end,
+    read_config,
+    read_limits,
+    read_on_unavailable,
+    read_switches,
+)
+from ...schema.entities import ParentLink, read_parent_link
 from ...values.limits import OnUnavailable
 from ...values.resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
+from ...values.switches import ResolvedSwitches, resolve_switches
 
 
 class Record(NamedTuple):
@@ -130,8 +138,10 @@ class ConfigCache:
             return None
         items = ConfigItems(*(record.item for record in records))
         config = items.config([record.read_at_ms for record in records], now_ms).read_again_after(later_than_ms)
-        cached_until_ms = min(record.read_at_ms for record in records) + self._ttl_ms
-        return items.resolved(config, now_ms, cached_until_ms=cached_until_ms, generation=generation)
+        seen_ms = min(record.read_at_ms for record in records)
+        return items.resolved(
+            config, now_ms, seen_ms=seen_ms, cached_until_ms=seen_ms + self._ttl_ms, generation=generation
+        )
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Mark all records behind the limits of an entity on a resource as stale, so that the next acquire reads
@@ -183,11 +193,15 @@ class ConfigItems(NamedTuple):
     def levels(self, now_ms: int) -> list[Level]:
         """Return the four levels, the strongest first; an override in force replaces the limits of its level."""
         return [
-            Level("entity", limits_in_force(self.entity, now_ms)),
-            Level("entity_default", limits_in_force(self.entity_default, now_ms)),
-            Level("resource", read_limits(self.resource)),
-            Level("system", read_limits(self.system)),
+            Level("entity", limits_in_force(self.entity, now_ms), read_switches(self.entity)),
+            Level("entity_default", limits_in_force(self.entity_default, now_ms), read_switches(self.entity_default)),
+            Level("resource", read_limits(self.resource), read_switches(self.resource)),
+            Level("system", read_limits(self.system), read_switches(self.system)),
         ]
+
+    def switches(self, now_ms: int) -> ResolvedSwitches | None:
+        """Return the switches that hold; ``None`` if no level sets one."""
+        return resolve_switches((level.source, level.switches) for level in self.levels(now_ms))
 
     def override_ends(self, now_ms: int) -> list[int]:
         """Return the ends (epoch ms) of the overrides in force."""
@@ -210,18 +224,29 @@ class ConfigItems(NamedTuple):
         config = Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
         return config.at(now_ms)
 
-    def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
-        """Return config, parents and policy in one value."""
+    def resolved(self, config: Config, now_ms: int, *, seen_ms: int, cached_until_ms: int, generation: int) -> Resolved:
+        """Return config, switches, parents and policy in one value."""
         wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
-        parent_link = read_parent_link(self.meta)
+        parent_link, switches = read_parent_link(self.meta), self.switches(now_ms)
+        if switches is not None and switches.disables:
+            cached_until_ms = 0
         return Resolved(
             config=config,
             source=wins.source if wins else None,
             on_unavailable=read_on_unavailable(self.system),
             parent_ids=parent_link.parent_ids,
-            cascade=parent_link.cascade,
+            cascade=cascades(parent_link, switches),
             valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
             generation=generation,
             ends_ms=ends_ms,
             further_ids=parent_link.further_ids,
+            switches=switches,
+            seen_ms=seen_ms,
         )
+
+
+def cascades(link: ParentLink, switches: ResolvedSwitches | None) -> bool:
+    """Return whether the acquires of an entity draw on its parents: by the switch, else by the entity's own record."""
+    if switches is None or switches.cascade is None:
+        return link.cascade
+    return switches.cascade.value == "on" and bool(link.parent_ids)

@@ -295,6 +295,15 @@ class NamespaceState:
         configs.hits += 1
         return resolved
 
+    def refusing(self, cached: CachedBucket) -> Resolved | None:
+        """Return the resolved limits of a bucket that is disabled, if they were read so lately that they refuse; else
+        ``None``.
+        """
+        resolved = self.last_known(cached)
+        if resolved is None or not resolved.disables:
+            return None
+        return resolved if abs(self.now() - resolved.seen_ms) < self.settings.staleness_ms else None
+
     def has_expired(self, resolved: Resolved) -> bool:
         """Return whether the limits no longer hold. Limits from the future were read before the clock went back."""
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms

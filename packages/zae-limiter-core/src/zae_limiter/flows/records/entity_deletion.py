@@ -18,6 +18,7 @@ from ...schema.entities import read_child_count, read_entity
 from ...schema.items import BucketId
 from ...values.audit import Cause
 from ...values.naming import check_identifier
+from ...values.switches import NO_SWITCHES
 from ..bucket.reading import bucket_of_row
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, optimistic
@@ -104,7 +105,7 @@ def _writes(
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
     """Delete limits and overrides, each place with its own audit event."""
     keyed = {place: limits.entity_place(namespace_state, *place) for place in map(read_own_place, configs)}
-    changes = {place: limits.Change(at, None, override=None) for place, at in keyed.items()}
+    changes = {place: limits.Change(at, None, override=None, switches=NO_SWITCHES) for place, at in keyed.items()}
     result = yield from bulk.change_many(namespace_state, changes, cause)
     for error in result.failed.values():
         raise error

@@ -30,7 +30,7 @@ from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import KEYS_PER_READ, read, with_retries
 from ..steps import Flow
-from ..validation import OwnPlace
+from ..validation import OwnPlace, validate_flag
 from .limits import resource_place, system_place
 from .listing import entity_config_rows, entity_config_rows_on, resource_rows
 
@@ -40,10 +40,12 @@ Concerns = Callable[[BucketId], bool]
 _AT: Final = len("2024-01-31T14:00:00.000Z")  # an event id begins with the instant of its change
 
 
-def count_live_buckets(namespace_state: NamespaceState, resource: str | None) -> Flow[LiveBuckets]:
+def count_live_buckets(
+    namespace_state: NamespaceState, resource: str | None, *, for_switches: bool
+) -> Flow[LiveBuckets]:
     """Count the buckets that ``tell_level`` would tell, by their rows in an index."""
     rows = IndexRows(namespace_state.namespace_id)
-    query, concerns = yield from _begin(rows, resource)
+    query, concerns = yield from _begin(rows, resource, for_switches=for_switches)
     buckets = shards = others = 0
     while query is not None:
         query, found = yield from _page(query, rows)
@@ -63,11 +65,12 @@ def tell_level(
     *,
     writes_per_second: float,
     on_progress: Progress | None,
+    for_switches: bool,
 ) -> Flow[ToldBuckets]:
     """Tell the live buckets of a resource, or with ``None`` those that the system's limits hold for."""
     _check_rate(writes_per_second)
     rows = IndexRows(namespace_state.namespace_id)
-    query, concerns = yield from _begin(rows, resource)
+    query, concerns = yield from _begin(rows, resource, for_switches=for_switches)
     newer_than_ms = yield from _last_change(namespace_state, resource)
     told = before = 0
     failed: dict[BucketId, StoreError] = {}
@@ -93,15 +96,21 @@ def _check_rate(writes_per_second: float) -> None:
         raise ValidationError("writes_per_second", writes_per_second, "must be a number of at least 1")
 
 
-def _begin(rows: IndexRows, resource: str | None) -> Flow[tuple[Query | None, Concerns]]:
-    """Return the query of the buckets, and what says whether the level's limits hold for one."""
+def _begin(rows: IndexRows, resource: str | None, *, for_switches: bool) -> Flow[tuple[Query | None, Concerns]]:
+    """Return the query of the buckets, and what says whether the level's limits, or its switches, hold for one."""
+    validate_flag("for_switches", for_switches)
     ns = rows.namespace_id
     if resource is None:
         query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns))
-        return query, (yield from _concerned_by_system(rows))
+        return query, _everyone if for_switches else (yield from _concerned_by_system(rows))
     resource = check_resource("resource", resource)
     query = Query(keys.gsi2_pk_resource(ns, resource), "GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
-    return query, (yield from _concerned_by_resource(rows, resource))
+    return query, _everyone if for_switches else (yield from _concerned_by_resource(rows, resource))
+
+
+def _everyone(_: BucketId) -> bool:
+    """Concern every bucket: switches hold for entities with limits of their own, too."""
+    return True
 
 
 def _concerned_by_resource(rows: IndexRows, resource: str) -> Flow[Concerns]:

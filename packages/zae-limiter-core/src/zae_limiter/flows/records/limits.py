@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ from ...schema.configs import (
     read_limits,
     read_on_unavailable,
     read_override,
+    read_switches,
+    switch_attributes,
 )
 from ...schema.limit_fields import plain_fields
 from ...values.audit import AuditAction, Cause
@@ -38,6 +41,7 @@ from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, OnUnavailable, check_limits
 from ...values.naming import check_resource
 from ...values.overrides import Override, new_override
+from ...values.switches import Switches
 from ..bucket.telling import tell_own
 from ..optimistic import Write, as_read, optimistic
 from ..process.namespace_state import NamespaceState
@@ -61,8 +65,8 @@ class Change(NamedTuple):
 
     With ``keeps_limits`` the stored limits stay. ``kept`` names the other attributes that stay, unless ``extra`` has
     them. The fingerprint is one of them: the provisioner's last write set it, so stored limits that differ from it show
-    a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. An item with neither
-    limits nor a policy nor an override is deleted.
+    a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. The switches stay,
+    unless ``switches`` are others. An item with neither limits nor a policy, an override or switches is deleted.
     """
 
     place: Place
@@ -71,6 +75,7 @@ class Change(NamedTuple):
     kept: tuple[str, ...] = (ON_UNAVAILABLE, FINGERPRINT)
     keeps_limits: bool = False
     override: Override | Unchanged | None = UNCHANGED
+    switches: Switches | Unchanged = UNCHANGED
 
 
 def system_place(namespace_state: NamespaceState) -> Place:
@@ -207,7 +212,12 @@ def _change_own(namespace_state: NamespaceState, wanted: Change, cause: Cause) -
     them was not told; the config is changed then, and the same call may be made again.
     """
     yield from change(namespace_state, wanted, cause)
-    told = yield from tell_own(namespace_state, [own_place_of(wanted.place)])
+    return (yield from tell_place(namespace_state, wanted.place))
+
+
+def tell_place(namespace_state: NamespaceState, place: Place) -> Flow[int]:
+    """Tell the live buckets of an entity that its config at a place was changed; return their number, or raise."""
+    told = yield from tell_own(namespace_state, [own_place_of(place)])
     for error in told.failed.values():
         raise error
     return told.buckets
@@ -242,18 +252,20 @@ def writes_of(
 
 
 def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
-    """Return whether a change only removes, and what it removes is not there."""
+    """Return whether a change adds nothing, and what it removes is not there."""
     if wanted.limits is not None or wanted.override not in (None, UNCHANGED) or wanted.extra:
         return False
-    was = plain(before, now_ms)
-    if was is None:
-        return True
-    if wanted.keeps_limits:
-        return "override" not in was
-    return wanted.override is UNCHANGED and "override" in was and not was["limits"]
+    was = plain(before, now_ms) or {}
+    stays = wanted.switches in (UNCHANGED, read_switches(before))
+    stays = stays and (wanted.override is UNCHANGED or "override" not in was)
+    if wanted.keeps_limits or not was or not stays:
+        return stays
+    return not was["limits"] and ON_UNAVAILABLE not in was and ("override" in was or "switches" in was)
 
 
 def _action(wanted: Change) -> AuditAction:
+    if wanted.keeps_limits and wanted.switches is not UNCHANGED:
+        return "switches_set"
     if wanted.keeps_limits and wanted.override is not UNCHANGED:
         return "override_set" if wanted.override else "override_deleted"
     return "limits_set" if wanted.limits is not None or wanted.keeps_limits else "limits_deleted"
@@ -266,11 +278,18 @@ def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
     if item is None:
         return None
     policy, override, limits = read_on_unavailable(item), read_override(item, now_ms), read_limits(item)
-    if not limits and override is None and override_end(item) is not None:
+    switches = read_switches(item)
+    if not limits and override is None and not switches and override_end(item) is not None:
         return None
     policies = {} if policy is None else {ON_UNAVAILABLE: policy}
     overrides = {} if override is None else {"override": _plain_override(override)}
-    return {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item), **policies, **overrides}
+    switched = {"switches": plain_switches(switches)} if switches else {}
+    return {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item), **policies, **overrides, **switched}
+
+
+def plain_switches(switches: Switches) -> dict[str, Any]:
+    """Return switches as plain values, by field, without those that are not set."""
+    return {name: value for name, value in asdict(switches).items() if value is not None}
 
 
 def _plain_override(override: Override) -> dict[str, Any]:
@@ -289,19 +308,24 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
     kept = wanted.kept if wanted.limits is not None or wanted.keeps_limits else ()
     carried = {name: value for name, value in (before or {}).items() if name in kept}
     extra = {**carried, **wanted.extra}
-    if not limits and override is None and ON_UNAVAILABLE not in extra:
+    switches = read_switches(before) if isinstance(wanted.switches, Unchanged) else wanted.switches
+    if not limits and override is None and not switches and ON_UNAVAILABLE not in extra:
         return None
-    beside = {} if override is None else override_attributes(override, alone=not limits)
+    beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
     version = config_version(before) + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
-    if override is not None and not limits:
-        fixed = {**fixed, **_index_keys_until(fixed, override.until_ms)}
-    attributes = {**extra, **config_attributes(limits), **beside}
+    if not limits and RESOURCE in fixed:  # the system is in no list
+        fixed = {**fixed, **_index_keys_until(fixed, 0 if override is None else override.until_ms)}
+    attributes = {**extra, **config_attributes(limits), **beside, **switch_attributes(switches)}
     return {PK: key.pk, SK: key.sk, **fixed, **attributes, CONFIG_VERSION: version}
 
 
 def _index_keys_until(fixed: Mapping[str, str], until_ms: int) -> dict[str, str]:
-    """Return the index keys of an item that has nothing but an override, from which lists read its end."""
+    """Return the index keys of an item without limits of its own, from which lists read the end of its override; 0 if
+    it has switches alone.
+    """
+    if ENTITY_ID not in fixed:
+        return {GSI4SK: keys.gsi4_sk_without_limits(fixed[GSI4SK])}
     entity_id, resource = fixed[ENTITY_ID], fixed[RESOURCE]
     return {
         GSI3SK: keys.gsi3_sk_entity(entity_id, until_ms),

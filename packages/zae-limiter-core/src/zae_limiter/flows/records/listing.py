@@ -25,11 +25,12 @@ def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
     return sorted(resources)
 
 
-def resource_rows(rows: IndexRows) -> Flow[list[str]]:
-    """Return the resources whose configs the index shows."""
+def resource_rows(rows: IndexRows, *, with_switches: bool = False) -> Flow[list[str]]:
+    """Return the resources whose limits the index shows; ``with_switches``: also those that have switches alone."""
     ns = rows.namespace_id
     query = Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, ""))
-    return (yield from query_rows(query, rows, _resource))
+    found = yield from query_rows(query, rows, _resource)
+    return [resource for resource, has_limits in found if has_limits or with_switches]
 
 
 def entity_config_rows(rows: IndexRows) -> Flow[list[EntityConfigAddress]]:
@@ -97,12 +98,15 @@ def in_force(addresses: Iterable[EntityConfigAddress], namespace_state: Namespac
     return [each for each in addresses if each.until_ms is None or now_ms < each.until_ms]
 
 
-def _resource(item: Item) -> str:
-    """Return the resource in a row of its config. Raises ``ValueError`` for any other row."""
+def _resource(item: Item) -> tuple[str, bool]:
+    """Return the resource in a row of its config, and whether it has limits. Raises ``ValueError`` for any other
+    row.
+    """
     resource = check_resource("resource", keys.parse_resource_pk(item[PK]))
-    if key_of(item).sk != keys.sk_config() or item[GSI4SK] != item[PK]:
+    has_limits = item[GSI4SK] == item[PK]
+    if key_of(item).sk != keys.sk_config() or not (has_limits or item[GSI4SK] == keys.gsi4_sk_without_limits(item[PK])):
         raise ValueError("not as the config of a resource")
-    return resource
+    return resource, has_limits
 
 
 def _address(rows: IndexRows, item: Item) -> EntityConfigAddress:

@@ -10,6 +10,7 @@ from ...values.audit import Cause
 from ...values.bulk import BulkResult
 from ...values.naming import check_resource
 from ...values.provisioner import ConfigPlace, StoredConfig
+from ...values.switches import NO_SWITCHES
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
@@ -67,7 +68,7 @@ def put_configs(
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
     """Return the places that may have limits: the system, and the resources and entities that the index shows."""
     rows = IndexRows(namespace_state.namespace_id)
-    resources = yield from resource_rows(rows)
+    resources = yield from resource_rows(rows, with_switches=True)
     own = yield from entity_config_rows(rows)
     yield from report(rows)
     return [
@@ -97,8 +98,9 @@ def read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
 
 def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredConfig | None) -> Change:
     if config is None:
-        return Change(_place(namespace_state, place), None)
-    return Change(_place(namespace_state, place), config.limits, other_attributes(config), kept=())
+        return Change(_place(namespace_state, place), None, switches=NO_SWITCHES)
+    at, extra = _place(namespace_state, place), other_attributes(config)
+    return Change(at, config.limits, extra, kept=(), switches=config.switches)
 
 
 def _place(namespace_state: NamespaceState, place: ConfigPlace) -> Place:

@@ -1,0 +1,61 @@
+"""Show switches: in words for people, as plain values for programs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .places import places_of
+
+if TYPE_CHECKING:
+    from zae_limiter import ResolvedSwitches, SetSwitch, Switches, SyncRepository
+
+
+def values_of(switches: "Switches") -> tuple[str, str, str]:
+    """Return ``disabled``, ``bypass`` and ``cascade`` of a level in words."""
+    words = {True: "yes", False: "no", None: "inherit"}
+    return words[switches.disabled], words[switches.bypass], switches.cascade or "inherit"
+
+
+def plain_switches(switches: "Switches") -> dict[str, Any]:
+    """Return the switches of a level by name; ``null`` for one that is left to the next level."""
+    return asdict(switches)
+
+
+def plain_resolved(resolved: "ResolvedSwitches | None") -> dict[str, Any]:
+    """Return the switches that hold by name, each with its level and reason; ``null`` for one that no level sets."""
+    return dict.fromkeys(("disabled", "bypass", "cascade")) if resolved is None else asdict(resolved)
+
+
+def sentences(entity_id: str, resource: str, resolved: "ResolvedSwitches | None") -> list[str]:
+    """Return a sentence for each switch that is in force, with the level that sets it and the reason."""
+    if resolved is None:
+        return []
+    found = []
+    if resolved.disables and resolved.disabled is not None:
+        found.append(f"{entity_id} is disabled on {resource} by {_by(resolved.disabled)}.")
+    if resolved.bypasses and resolved.bypass is not None:
+        found.append(f"{entity_id} bypasses its limits on {resource} by {_by(resolved.bypass)}.")
+    if resolved.cascade is not None:
+        does = "cascades" if resolved.cascade.value == "on" else "does not cascade"
+        found.append(f"{entity_id} {does} on {resource} by {_by(resolved.cascade)}.")
+    return found
+
+
+def switches_on(
+    repository: "SyncRepository", entity_id: str, resources: Iterable[str]
+) -> "Mapping[str, ResolvedSwitches | None]":
+    """Return the switches that hold for an entity by resource, by one batch of reads."""
+    from zae_limiter.values.switches import resolve_switches
+
+    places = {resource: places_of(entity_id, resource) for resource in resources}
+    found = repository.get_configs([place for levels in places.values() for place in levels.values()])
+    return {
+        resource: resolve_switches(
+            (source, found[place].switches) for source, place in levels.items() if place in found
+        )
+        for resource, levels in places.items()
+    }
+
+
+def _by(switch: "SetSwitch") -> str:
+    return f"{switch.setter}{switch.because}"

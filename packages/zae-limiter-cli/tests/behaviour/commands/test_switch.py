@@ -1,0 +1,174 @@
+"""`switch set` and `show`, and where else a switch is named: `why`, `bucket show`, `audit list`."""
+
+import json
+from contextlib import ExitStack
+
+import pytest
+
+from support.cli.by_hand import document, refused, run, told
+from support.cli.tables import Table
+from zae_limiter import AccessDisabled, Limit, Options, Switches, SyncRateLimiter, SyncRepository
+
+RPM = Limit.per_minute("rpm", 100)
+
+
+def at_work(table: Table, until: ExitStack) -> SyncRateLimiter:
+    """A process that has read the limits and written the bucket of ``key``."""
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    other = until.enter_context(SyncRepository.over(table.store, Options(stack="my-app", read_timeout=30)))
+    limiter = SyncRateLimiter(other)
+    with limiter.acquire("key", "gpt-4", {"rpm": 1}):
+        return limiter
+
+
+def disabled(limiter: SyncRateLimiter) -> str | None:
+    """Why the next acquire is refused, ``None`` if it is not."""
+    try:
+        with limiter.acquire("key", "gpt-4", {"rpm": 1}):
+            return None
+    except AccessDisabled as refusal:
+        return refusal.reason
+
+
+def test_an_entity_is_disabled_at_once_and_told_why(table: Table) -> None:
+    with ExitStack() as until:
+        limiter = at_work(table, until)
+        done = run("switch", "set", "key", "--disabled", "yes", "--reason", "unpaid", "--yes")
+        assert done.stdout == (
+            "key on all resources: disabled yes, bypass inherit, cascade inherit (unpaid).\n1 live bucket was told.\n"
+        )
+        assert disabled(limiter) == "unpaid"
+        assert table.repository.get_switches("key") == Switches(disabled=True, reason="unpaid")
+
+
+@pytest.mark.parametrize("place", [("-r", "gpt-4"), ("--system",)])
+def test_a_level_is_told_now(table: Table, place: tuple[str, ...]) -> None:
+    with ExitStack() as until:
+        limiter = at_work(table, until)
+        table.repository.set_limits("key", [RPM], "gpt-4")
+        args = [*place, "--disabled", "yes", "--reason", "down", "--now", "--yes"]
+        done = run("switch", "set", "-o", "json", *args)
+        assert json.loads(done.stdout)["live_buckets"] == {"told": 1, "told_before": 0, "failed": []}
+        assert "1 live bucket of" in done.stderr
+        assert disabled(limiter) == "down"
+
+
+def test_a_level_that_was_not_told_now_can_be_told_later(table: Table) -> None:
+    with ExitStack() as until:
+        limiter = at_work(table, until)
+        table.repository.set_limits("key", [RPM], "gpt-4")
+        assert disabled(limiter) is None
+        run("switch", "set", "-r", "gpt-4", "--disabled", "yes", "--reason", "down", "--yes")
+        assert disabled(limiter) is None
+        done = run("bucket", "tell", "-r", "gpt-4", "--switches", "--yes")
+        assert done.stdout.endswith("1 live bucket was told.\n")
+        assert disabled(limiter) == "down"
+
+
+def test_disabling_asks_first(table: Table) -> None:
+    for args, whom in (
+        (("key",), "key on all resources"),
+        (("key", "-r", "gpt-4"), "key on gpt-4"),
+        (("-r", "gpt-4"), "everybody on gpt-4"),
+        (("--system",), "everybody on all resources"),
+    ):
+        line = refused("switch", "set", *args, "--disabled", "yes")
+        assert line.startswith(f"Disable {whom} in namespace default?")
+    assert not table.repository.get_switches()
+
+
+def test_a_switch_that_is_not_given_stays_and_inherit_ends_it(table: Table) -> None:
+    run("switch", "set", "key", "-r", "gpt-4", "--cascade", "off")
+    assert document("switch", "set", "key", "-r", "gpt-4", "--bypass", "yes")["switches"] == {
+        "disabled": None,
+        "bypass": True,
+        "cascade": "off",
+        "reason": None,
+    }
+    run("switch", "set", "key", "-r", "gpt-4", "--cascade", "inherit", "--bypass", "inherit")
+    assert not table.repository.get_switches("key", "gpt-4")
+
+
+def test_show_has_every_level_and_what_holds(table: Table) -> None:
+    repository = table.repository
+    repository.set_system_switches(bypass=True)
+    repository.set_resource_switches("gpt-4", disabled=True, reason="down")
+    repository.set_switches("key", disabled=False)
+    lines = told("switch", "show", "key", "-r", "gpt-4")
+    assert " ".join(lines[0]) == "key bypasses its limits on gpt-4 by the system's config."
+    assert lines[1:] == [
+        ["LEVEL", "DISABLED", "BYPASS", "CASCADE", "REASON"],
+        ["entity", "inherit", "inherit", "inherit", "-"],
+        ["entity_default", "no", "inherit", "inherit", "-"],
+        ["resource", "yes", "inherit", "inherit", "down"],
+        ["system", "inherit", "yes", "inherit", "-"],
+    ]
+    shown = document("switch", "show", "key", "-r", "gpt-4")
+    assert shown["disabled"] == {"value": False, "source": "entity_default", "reason": None}
+    assert told("switch", "show", "other", "-r", "s")[0] == [
+        "other",
+        "bypasses",
+        "its",
+        "limits",
+        "on",
+        "s",
+        "by",
+        "the",
+        "system's",
+        "config.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ((), "pass ENTITY_ID"),
+        (("key",), "nothing to set"),
+        (("key", "--system", "--bypass", "yes"), "--system is all"),
+        (("key", "--bypass", "yes", "--now"), "--now is for"),
+        (("key", "--bypass", "yes", "--disabled", "yes", "--yes"), "contradicts disabled"),
+        (("key", "--bypass", "inherit", "--reason", "x"), "reason"),
+    ],
+)
+def test_mistakes_change_nothing(table: Table, args: tuple[str, ...], problem: str) -> None:
+    assert problem in refused("switch", "set", *args)
+    assert not table.repository.get_switches("key")
+
+
+def test_why_names_the_switch_its_level_and_how_to_end_it(table: Table) -> None:
+    with ExitStack() as until:
+        at_work(table, until)
+        table.repository.create_entity("acme")
+        table.repository.create_entity("child", parent_id="acme", cascade=True)
+        table.repository.set_switches("acme", disabled=True, reason="unpaid", principal="bob")
+        shown = run("why", "child", "-r", "gpt-4").stdout
+        assert "child on gpt-4, 1 rpm: refused, because acme is disabled.\nPath: child -> acme\n" in shown
+        assert "acme is disabled on gpt-4 by its own config on all resources (unpaid)." in shown
+        assert "bob  switches_set on _default_" in shown
+        assert "zae-limiter switch set acme --disabled inherit --name my-app" in shown
+        plain = document("why", "child", "-r", "gpt-4")
+        assert (plain["passes"], plain["disabled"], plain["binding"]) == (False, "acme", None)
+        table.repository.set_switches("child", "gpt-4", cascade="off")
+        assert "not asked: a switch is off." in run("why", "child", "-r", "gpt-4").stdout
+
+
+def test_the_command_that_why_shows_ends_what_a_resource_disables(table: Table) -> None:
+    with ExitStack() as until:
+        limiter = at_work(table, until)
+        table.repository.set_resource_switches("gpt-4", disabled=True)
+        steps = [step["command"].split()[1:] for step in document("why", "key", "-r", "gpt-4")["next"]]
+        assert steps[1][:3] == ["switch", "set", "key"]
+        group, *args = steps[0]
+        assert run(group, *args).exit_code == 0
+        assert disabled(limiter) is None
+
+
+def test_bucket_show_and_audit_have_the_switches(table: Table) -> None:
+    with ExitStack() as until:
+        at_work(table, until)
+        table.repository.set_switches("key", "gpt-4", bypass=True, reason="trial")
+        shown = run("bucket", "show", "key").stdout.splitlines()
+        assert shown[0] == "key bypasses its limits on gpt-4 by its own config (trial)."
+        (bucket,) = document("bucket", "show", "key")
+        assert bucket["switches"]["bypass"] == {"value": True, "source": "entity", "reason": "trial"}
+        assert "switches.bypass true" in run("audit", "list", "--entity", "key").stdout

@@ -1,0 +1,63 @@
+"""Refuse an acquire that a switch disables, on any bucket of its path.
+
+A disabled entity has no limits that hold for any time: ``Resolved.valid_until_ms`` is over, so no way of admitting
+without a look at its switches takes it, and no other acquire pays for one. What was read refuses for as long as a last
+seen balance may refuse; then the records are read again. So whoever is let in again is let in within a second, although
+nobody can call the processes back, and an entity without a bucket has nothing that could be told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...operations.values import NOTHING
+from ...values.refusal import AccessDisabled
+from ...values.resolution import Resolved
+from ..process.namespace_state import NamespaceState
+from .claims import Claim, Seen
+from .requests import AcquireRequest
+from .statuses import statuses_before
+
+
+def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
+    """Return whether a switch refuses the request on a bucket; a limiter in shadow refuses nobody."""
+    return resolved.disables and not request.shadow
+
+
+def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) -> bool:
+    """Return whether what disables one of the claims was read lately enough to refuse; ``True`` if nothing does.
+
+    If not, the whole path is to be read again: whoever is refused writes to no bucket, so a change of an entity below
+    the disabled one is not told either.
+    """
+    for claim in claims or ():
+        if claim.stale and claim.resolved.disables and namespace_state.refusing(claim.cached) is None:
+            break
+    else:
+        return True
+    for claim in claims or ():
+        namespace_state.expire(claim.cached)
+    return False
+
+
+def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
+    """Raise ``AccessDisabled`` if one of the claims is disabled: of several, for the one that is nearest.
+
+    It has the statuses of every limit, as last seen; those of the disabled bucket never pass.
+    """
+    shut = next((claim for claim in claims if is_disabled(request, claim.resolved)), None)
+    if shut is None:
+        return
+    now = namespace_state.now()
+    if not any(shut.amounts.values()):  # it has none of the limits that are asked for, and is disabled all the same
+        shut.amounts = dict.fromkeys(shut.config.by_name, 0)
+    for claim in claims:
+        claim.seen = claim.seen or Seen(namespace_state.states(claim.cached), now, NOTHING)
+    statuses = [
+        replace(status, limit=replace(status.limit, shadow=False), exceeded=True, retry_after_seconds=float("inf"))
+        if claim is shut
+        else status
+        for claim in claims
+        for status in statuses_before(claim, now)
+    ]
+    switch = shut.resolved.switches.disabled if shut.resolved.switches is not None else None
+    raise AccessDisabled(statuses, request.entity_id, shut.cached.id.entity_id, switch)

@@ -1,0 +1,72 @@
+"""What lives here: switches, as processes of their own obey them with their next request.
+What never does: every level and every place that names one (core's own tests).
+"""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from support.integration.asked_processes import AskedProcess
+from support.integration.harness import Harness
+from zae_limiter import Limit, RateLimiter
+
+pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("variant", ["async"], indirect=True)]
+
+ENTITY, PARENT, RESOURCE = "auth0|123", "acme/x", "/v1/chat#7"
+MANY = Limit.per_hour("rpm", 3600)
+STALE_SECONDS = 1.0
+
+
+@pytest.fixture
+async def admin(harness: Harness) -> RateLimiter:
+    admin = await harness.open()
+    await admin.set_resource_defaults(RESOURCE, [MANY])
+    await admin.create_entity(PARENT)
+    await admin.create_entity(ENTITY, parent_id=PARENT, cascade=True)
+    return admin
+
+
+@pytest.fixture
+def two(harness: Harness, admin: RateLimiter) -> Iterator[list[AskedProcess]]:
+    """Two processes at work: both have read the limits, and seen the buckets."""
+    processes = [AskedProcess(harness.target.endpoint_url or "", harness.table_name) for _ in range(2)]
+    assert all(each.passes(ENTITY, RESOURCE) for each in processes * 2)
+    yield processes
+    for each in processes:
+        each.close()
+
+
+@pytest.mark.parametrize("who", [ENTITY, PARENT])
+async def test_who_is_disabled_is_refused_at_once_and_let_in_within_a_second(
+    admin: RateLimiter, two: list[AskedProcess], who: str
+) -> None:
+    assert await admin.set_switches(who, disabled=True, reason="unpaid") == 1
+    assert not any(each.passes(ENTITY, RESOURCE) for each in two * 2)
+    assert await admin.set_switches(who, disabled=None) == 1
+    time.sleep(STALE_SECONDS)  # noqa: ASYNC251 - for the other processes
+    assert all(each.passes(ENTITY, RESOURCE) for each in two)
+
+
+async def test_a_resource_is_disabled_at_once_when_its_buckets_are_told(
+    admin: RateLimiter, two: list[AskedProcess]
+) -> None:
+    await admin.set_limits(ENTITY, [MANY], RESOURCE)
+    await admin.set_resource_switches(RESOURCE, disabled=True)
+    assert (await admin.tell_live_buckets(RESOURCE, for_switches=True)).told == 2
+    assert not any(each.passes(ENTITY, RESOURCE) for each in two)
+
+
+async def test_the_path_changes_with_the_next_request(admin: RateLimiter, two: list[AskedProcess]) -> None:
+    async def drawn_on() -> int:
+        bucket = await admin.repository.get_bucket(PARENT, RESOURCE)
+        assert bucket is not None
+        return bucket.limits[0].consumed
+
+    assert await drawn_on() == 4
+    assert await admin.set_switches(ENTITY, RESOURCE, cascade="off") == 1
+    assert all(each.passes(ENTITY, RESOURCE) for each in two)
+    assert await drawn_on() == 4
+    assert await admin.set_switches(ENTITY, RESOURCE, cascade="on") == 1
+    assert all(each.passes(ENTITY, RESOURCE) for each in two)
+    assert await drawn_on() == 6
