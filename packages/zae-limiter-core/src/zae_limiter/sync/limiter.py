@@ -12,6 +12,7 @@ from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
 from ..runtime.unused import warn_if_later
+from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.explanation import Explanation
 from ..values.limits import Limit, OnUnavailable, check_limits
@@ -57,12 +58,14 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
         max_wait: float = 0.0,
+        also: Sequence[Draw] = (),
     ) -> SyncLease:
         """Return a ``SyncLease``: its ``with`` block takes tokens of every named limit, or of none.
 
         ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
+        ``also``: further buckets to take from, or from none of all; ``lease.draw`` settles each.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
@@ -75,6 +78,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             on_unavailable=on_unavailable,
             rollback=rollback,
             max_wait=max_wait,
+            also=also,
             shadow=self._shadow,
         )
         caller = sys._getframe(1)

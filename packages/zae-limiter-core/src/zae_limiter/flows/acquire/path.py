@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ...exceptions import ValidationError
 from ...values.entities import MOST_BUCKETS
-from .requests import AcquireRequest
+from .requests import AcquireRequest, DrawRequest
 
 
 class Path:
@@ -43,7 +43,13 @@ class Linked(Protocol):
 
 
 def parents_to_ask(request: AcquireRequest, entity_id: str, known: Linked) -> tuple[str, ...]:
-    """Return the parents on whose buckets the acquire draws as well. The call's ``cascade`` is for who asks."""
+    """Return the parents on whose buckets the acquire draws as well. The call's ``cascade`` is for who asks, a draw's
+    for its entity.
+    """
     if known.cascade or (request.cascade and entity_id == request.entity_id):
-        return known.parent_ids
+        return () if isinstance(request, DrawRequest) and _stays(request, entity_id) else known.parent_ids
     return ()
+
+
+def _stays(draw: DrawRequest, entity_id: str) -> bool:
+    return draw.alone and entity_id == draw.entity_id

@@ -47,7 +47,7 @@ def refusal_of(
     worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
     wait_seconds = max(least_seconds, statuses[worst].retry_after_seconds)
     statuses[worst] = replace(statuses[worst], exceeded=True, retry_after_seconds=wait_seconds)
-    return RateLimitExceeded(statuses, request.entity_id)
+    return RateLimitExceeded(statuses, *request.asker)
 
 
 def _deciding(stood: Sequence["_Stood"]) -> list[int]:
@@ -218,6 +218,7 @@ def _status(
         next_token_seconds=calculate_next_token(parts, at_ms),
         path=claim.path or (claim.cached.id.entity_id,),
         place=claim.place,
+        draw=claim.draw,
     )
 
 

@@ -22,7 +22,7 @@ from ...operations.errors import BudgetSpent
 from ...operations.values import NOTHING
 from ...rules.registry import due_ms, minting_ms
 from ...rules.rule import FOREVER_MS
-from ...schema.items import BucketState
+from ...schema.items import BucketId, BucketState
 from ...values.refusal import RateLimitExceeded
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
@@ -66,7 +66,7 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
         yield from count_refusal(namespace_state, refusal)
         raise
     if namespace_state.shares.pending and grant.unavailable is None:
-        yield from pay_shares(namespace_state, grant.claims)
+        yield from pay_shares(namespace_state, grant.all_claims)
     return grant
 
 
@@ -218,8 +218,9 @@ class _Caller:
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in the line of the caller's own bucket."""
         claims = known_claims(self._namespace_state, self._request) or self._claims
-        short = refusal.primary_violation.entity_id
-        self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id.entity_id == short])
+        worst = refusal.primary_violation
+        short = BucketId(self._namespace_state.namespace_id, worst.entity_id, worst.resource)
+        self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id == short])
         self.turn.sleep()
         self._due_ms = None
 
