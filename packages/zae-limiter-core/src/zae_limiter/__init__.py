@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .values.buckets import LiveBuckets as LiveBuckets
     from .values.buckets import ResourceCapacity as ResourceCapacity
     from .values.buckets import ToldBuckets as ToldBuckets
+    from .values.checks import Check as Check
     from .values.draws import Draw as Draw
     from .values.entities import Entity as Entity
     from .values.entities import EntityPage as EntityPage
@@ -101,6 +102,7 @@ _HOMES = {
     "BulkResult": "values.limits",
     "CacheStats": "values.stats",
     "CertificateError": "exceptions",
+    "Check": "values.checks",
     "ClientTooOldError": "exceptions",
     "Clock": "clock.system",
     "ContentionError": "exceptions",

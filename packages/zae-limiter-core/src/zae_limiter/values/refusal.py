@@ -116,7 +116,8 @@ class RateLimitExceeded(RateLimitError):
             "refused_by": self.refused_by,
             "path": list(self.path),
             "exceeded": [
-                {"entity_id": status.entity_id, "limit_name": status.limit_name} for status in self.violations
+                {"entity_id": status.entity_id, "resource": status.resource, "limit_name": status.limit_name}
+                for status in self.violations
             ],
             "retry_after_seconds": _finite(self.retry_after_seconds),
             "limits": [

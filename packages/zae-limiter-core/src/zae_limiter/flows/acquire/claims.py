@@ -34,8 +34,8 @@ class Claim:
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
-    ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. If it belongs to a
-    ``draw`` (from 1), both begin with the draw's entity.
+    ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
+    the entity of a ``draw``, if it belongs to one (from 1).
     ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
     """
 
@@ -55,6 +55,11 @@ class Claim:
     path: tuple[str, ...] = ()
     place: int = 0
     draw: int = 0
+
+    @property
+    def bucket(self) -> BucketId:
+        """The bucket."""
+        return self.cached.id
 
     @property
     def checked(self) -> Mapping[str, int]:

@@ -6,15 +6,39 @@ their order. There all of them must ask for the same amounts: to add these up wo
 some out would count it too low. So the caller has to say what is meant, by a draw of this bucket.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from ...exceptions import ValidationError
 from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI
+from ...values.resolution import Config
 from .claims import Claim, Grant, no_limits, no_such_limit
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest, DrawRequest
+
+
+class Met(Protocol):
+    """A bucket that a call meets on its path, or on that of one of its draws."""
+
+    @property
+    def bucket(self) -> BucketId: ...
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def amounts(self) -> Mapping[str, int]: ...
+
+    @property
+    def path(self) -> tuple[str, ...]: ...
+
+    @property
+    def place(self) -> int: ...
+
+
+T = TypeVar("T", bound=Met)
 
 
 class Walk:
@@ -61,33 +85,47 @@ def join(request: AcquireRequest, walks: Sequence[Walk]) -> list[Claim]:
     """
     if not request.also:
         return with_amounts(request, walks[0].claims)
-    claims = [claim for walk in walks for claim in with_amounts(walk.request, walk.claims)]
-    of_bucket: dict[BucketId, Claim] = {claim.cached.id: claim for claim in claims if not claim.place}
-    for claim in claims:
-        first = of_bucket.setdefault(claim.cached.id, claim)
-        if first.place and first.amounts != claim.amounts:
-            raise _contradiction(first, claim)
+    return each_once([claim for walk in walks for claim in with_amounts(walk.request, walk.claims)])
+
+
+def each_once(met: Sequence[T]) -> list[T]:
+    """Return the buckets that a call and its draws have met, each once. Raises ``ValidationError`` for what they leave
+    open, and for too many buckets.
+    """
+    of_bucket: dict[BucketId, T] = {each.bucket: each for each in met if not each.place}
+    for each in met:
+        first = of_bucket.setdefault(each.bucket, each)
+        if first.place and first.amounts != each.amounts:
+            raise _contradiction(first, each)
     if len(of_bucket) > MOST_BUCKETS:
         names = ", ".join(f"{bucket.entity_id}/{bucket.resource}" for bucket in of_bucket)
         problem = f"the call draws on more than {MOST_BUCKETS} buckets: {names}; leave draws out, or their cascade"
         raise ValidationError("also", len(of_bucket), problem)
-    return [claim for claim in claims if of_bucket[claim.cached.id] is claim]
+    return [each for each in met if of_bucket[each.bucket] is each]
 
 
 def with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
-    """Give each claim the amounts of its own limits. Raises ``ValidationError`` for an amount without a limit; a draw
-    with the amounts of its call may lack some of them, but not all.
-    """
+    """Give each claim the amounts of its own limits. Raises the errors of ``check_limits_of``."""
     for claim in claims:
-        if not claim.config.limits:
-            raise no_limits(claim.cached.id)
         claim.amounts = {name: amount for name, amount in request.amounts.items() if name in claim.config.by_name}
-    drawn = {known for claim in claims for known in claim.amounts}
-    if drawn and isinstance(request, DrawRequest) and request.as_called:
-        return claims
-    for name in request.amounts.keys() - drawn:
-        raise no_such_limit(request, name, {known for claim in claims for known in claim.config.by_name})
+    check_limits_of(request, claims)
     return claims
+
+
+def check_limits_of(request: AcquireRequest, met: Sequence[Met]) -> None:
+    """Raise ``ValidationError`` for a bucket without limits, and for an amount without a limit on the path. A draw with
+    the amounts of its call may lack limits for some of them, but not for all.
+    """
+    known: set[str] = set()
+    for each in met:
+        if not each.config.limits:
+            raise no_limits(each.bucket)
+        known.update(each.config.by_name)
+    missing = request.amounts.keys() - known
+    if isinstance(request, DrawRequest) and request.as_called and len(missing) < len(request.amounts):
+        return
+    for name in missing:
+        raise no_such_limit(request, name, known)
 
 
 def draw_of(grant: Grant, entity_id: str | None, resource: str | None) -> Grant:
@@ -101,11 +139,11 @@ def draw_of(grant: Grant, entity_id: str | None, resource: str | None) -> Grant:
     raise ValidationError("draw", "/".join(map(str, wanted)), f"no draw of this call; `also` names {named}")
 
 
-def _contradiction(first: Claim, second: Claim) -> ValidationError:
+def _contradiction(first: Met, second: Met) -> ValidationError:
     ways = (f"{' > '.join(each.path)} takes {_shown(each)}" for each in (first, second))
     problem = f"{' and '.join(ways)}: name it by a draw of its own, or give one of them cascade=False"
-    return ValidationError("also", f"{first.cached.id.entity_id}/{first.cached.id.resource}", problem)
+    return ValidationError("also", f"{first.bucket.entity_id}/{first.bucket.resource}", problem)
 
 
-def _shown(claim: Claim) -> str:
-    return ", ".join(f"{amount // MILLI} {name}" for name, amount in claim.amounts.items()) or "nothing"
+def _shown(met: Met) -> str:
+    return ", ".join(f"{amount // MILLI} {name}" for name, amount in met.amounts.items()) or "nothing"

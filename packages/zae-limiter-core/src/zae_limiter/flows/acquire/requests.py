@@ -188,8 +188,18 @@ def validate_max_wait(seconds: object) -> float:
 
 
 def validate_place(
-    entity_id: str, resource: str, *, limits: Sequence[Limit] | None, default_limits: tuple[Limit, ...]
+    entity_id: str,
+    resource: str,
+    *,
+    limits: Sequence[Limit] | None,
+    default_limits: tuple[Limit, ...],
+    cascade: bool = False,
+    also: Sequence[Draw] = (),
+    shadow: bool = False,
 ) -> AcquireRequest:
     """Check a call without amounts, and return it as a request. Raises ``ValidationError``."""
     given = () if limits is None else check_limits("limits", limits)
-    return AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
+    request = AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
+    request.cascade, request.shadow = validate_flag("cascade", cascade), shadow
+    request.also = _draws(request, also)
+    return request

@@ -93,7 +93,7 @@ class _Stood(NamedTuple):
 
     def status(self) -> LimitStatus:
         limit = self.parts[0].shard_limit.limit
-        return _status(self.claim, limit, self.parts, self.amount, self.at_ms, self.wait_seconds)
+        return status_of(self.claim, limit, self.parts, self.amount, self.at_ms, self.wait_seconds)
 
 
 def _before(claim: Claim, now_ms: int) -> list[_Stood]:
@@ -162,7 +162,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
             parts = [_less(parts[0], -held.get(name, 0), at_ms), *parts[1:]]
         if owed_by:
             parts = [_less(part, owed_by.get(part.shard_limit.shard, NOTHING).get(name, 0), at_ms) for part in parts]
-        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms, short.get(name, 0.0)))
+        statuses.append(status_of(claim, parts[0].shard_limit.limit, parts, amount, at_ms, short.get(name, 0.0)))
     return statuses
 
 
@@ -195,7 +195,7 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
                 limit = claim.config.by_name[name]
                 parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
                 wait = calculate_wait(parts, amount, at.at_ms)
-                found.append(_status(claim, limit, parts, amount, at.at_ms, wait))
+                found.append(status_of(claim, limit, parts, amount, at.at_ms, wait))
     return found
 
 
@@ -203,9 +203,10 @@ def _states(outcome: Outcome) -> Sequence[BucketState]:
     return () if outcome.state is None else (outcome.state,)
 
 
-def _status(
+def status_of(
     claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int, wait_seconds: float
 ) -> LimitStatus:
+    """Return the status of a limit of a claim, which has so much on each shard."""
     return LimitStatus(
         entity_id=claim.cached.id.entity_id,
         resource=claim.cached.id.resource,
