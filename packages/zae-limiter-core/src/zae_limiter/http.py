@@ -43,11 +43,11 @@ def headers(
     refusal.
 
     Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
-    With ``entity_ids`` these have the id of their entity, ``org/NAME``. Those of draws are ``also/NAME`` and so on, with
-    ``entity_ids`` ``user-7/NAME`` and ``user-7/RESOURCE/NAME``. ``units`` has the quota unit of limits that
-    count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
-    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and
-    no shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
+    Those of draws are ``also/NAME``, ``also-2/NAME``, ``also-2/parent/NAME``. With ``entity_ids`` all of these have the
+    id of their entity, ``org/NAME``, and ``org/RESOURCE/NAME`` of another resource. ``units`` has the quota unit of
+    limits that count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the
+    scarcest limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no
+    fields, and no shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
     """
     named = list(_named(result, entity_ids=entity_ids))
     if not named:
