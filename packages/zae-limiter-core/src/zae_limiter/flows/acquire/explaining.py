@@ -39,7 +39,7 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     """
     found: dict[Key, Item] = {}
     known: set[Key] = set()
-    while wanted := [key for key in _keys(namespace_state, request, found) if key not in known]:
+    while wanted := [key for key in dict.fromkeys(_keys(namespace_state, request, found)) if key not in known]:
         found |= yield from read_all(wanted)
         known.update(wanted)
     now, link = namespace_state.now(), _link(namespace_state, request, request.entity_id, found)
