@@ -61,9 +61,9 @@ def _own_claims(self: Grant) -> Sequence[Claim]:
 
 PATH_FAULTS: Final[Mapping[str, tuple[Fault, int]]] = {
     "an ancestor counted twice": (partial(patch.object, Path, "rise", _each_way), 2),
-    "a further parent forgotten": (partial(patch.object, acquire, "parents_to_ask", _first_parent), 3),
+    "a further parent forgotten": (partial(patch.object, draws, "parents_to_ask", _first_parent), 3),
     "an ancestor not compensated": (partial(patch.object, acquire, "give_back_all", _but_the_topmost), 29),
-    "a draw counted twice": (partial(patch.object, draws, "each_once", list), 1),
-    "a draw not compensated": (_draws_kept, 1),
+    "a draw counted twice": (partial(patch.object, draws, "each_once", list), 4),
+    "a draw not compensated": (_draws_kept, 81),
     "a draw kept by a failed block": (partial(patch.object, Grant, "all_claims", property(_own_claims)), 1),
 }

@@ -62,6 +62,6 @@ def check_path(tree: Tree, grant: Grant) -> None:
     for draw in request.also:
         entities = {draw.entity_id} if draw.alone else path(tree, draw.entity_id, cascade=draw.cascade)
         wanted |= {(each, draw.resource) for each in entities}
-    found = sorted((claim.bucket.entity_id, claim.bucket.resource) for claim in grant.all_claims)
+    found = sorted((claim.bucket.entity_id, claim.bucket.resource) for each in grant.all for claim in each.claims)
     if found != sorted(wanted):
         raise Violation(f"{request.asker} draws on {found}, and has to draw on {sorted(wanted)}")
