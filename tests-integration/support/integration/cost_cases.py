@@ -95,7 +95,7 @@ ACQUIRES = [
         "acquire",
         "2 further buckets by `also`, refused by one, not seen",
         at.take_also_in_vain,
-        (*TWO_MODELS, at.take_also, at.wait(1.1)),
+        (*TWO_MODELS, at.take_much_also, at.wait(1.1)),
     ),
     Case("acquire", "admitted, and its block raises", at.fail, WARM),
     Case("lease.consume", "", at.consume, (*WARM, at.enter)),

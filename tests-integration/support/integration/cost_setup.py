@@ -260,6 +260,11 @@ async def take_also(it: Place, **consume: int) -> None:
         pass
 
 
+async def take_much_also(it: Place) -> None:
+    """Such an acquire that leaves less than half of the last bucket."""
+    await take_also(it, rpm=40)
+
+
 async def take_also_in_vain(it: Place) -> None:
     """Such an acquire that the last bucket refuses."""
     with suppress(RateLimitExceeded):
