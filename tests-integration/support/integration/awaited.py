@@ -43,7 +43,7 @@ class Awaited:
         return self._faced(await _in_thread(self._threads, call, *args, **kwargs))
 
     def _faced(self, value: Any) -> Any:
-        if isinstance(value, tuple):
+        if type(value) is tuple:
             return tuple(map(self._faced, value))
         return Awaited(value, self._threads) if type(value).__name__ in TWINS else value
 
