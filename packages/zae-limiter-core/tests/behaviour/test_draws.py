@@ -19,8 +19,10 @@ from zae_limiter import (
     Draw,
     LeaseExpiredError,
     Limit,
+    RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
+    SyncRateLimiter,
     ValidationError,
 )
 from zae_limiter.http import headers, problem
@@ -548,15 +550,17 @@ async def test_a_decorated_call_draws_too(world: World) -> None:
     it = await world.process(default_limits=[RPM, TPM])
     target: Any = getattr(it.limiter, "_target", it.limiter)
     if world.variant == "async":
+        limiter: RateLimiter = target
 
-        @target.limit(*OWN, CALL, also=ALSO)
+        @limiter.limit(*OWN, CALL, also=ALSO)
         async def limited() -> int:
             return 1
 
         assert await limited() == 1
     else:
+        twin: SyncRateLimiter = target
 
-        @target.limit(*OWN, CALL, also=ALSO)
+        @twin.limit(*OWN, CALL, also=ALSO)
         def blocking() -> int:
             return 1
 

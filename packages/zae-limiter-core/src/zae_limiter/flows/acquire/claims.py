@@ -225,8 +225,9 @@ class Grant:
         """End the block: nothing can be added any more."""
         with self.lock:
             self.open = False
-        for each in self.draws:
-            each.close()
+        if self.draws:
+            for each in self.draws:
+                each.close()
 
 
 def _grant_of_draw(request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None) -> Grant:

@@ -62,12 +62,11 @@ class Walk:
 
     def meet(self, claim: Claim) -> bool:
         """Add the claim that comes next; return whether the path goes on above it."""
-        entity_id = claim.cached.id.entity_id
-        claim.path, claim.place, claim.draw = self.path.to[entity_id], len(self.claims), self.number
+        entity_id, path = claim.cached.id.entity_id, self.path
+        claim.path, claim.place, claim.draw = path.to[entity_id], len(self.claims), self.number
         self.claims.append(claim)
-        above = parents_to_ask(self.request, entity_id, claim.resolved)
-        if above:
-            self.path.rise(entity_id, above)
+        if above := parents_to_ask(self.request, entity_id, claim.resolved):
+            path.rise(entity_id, above)
         return bool(above)
 
 
@@ -106,9 +105,15 @@ def each_once(met: Sequence[T]) -> list[T]:
 
 def with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     """Give each claim the amounts of its own limits. Raises the errors of ``check_limits_of``."""
+    known: set[str] = set()
     for claim in claims:
-        claim.amounts = {name: amount for name, amount in request.amounts.items() if name in claim.config.by_name}
-    check_limits_of(request, claims)
+        by_name = claim.config.by_name
+        if not by_name:
+            raise no_limits(claim.bucket)
+        claim.amounts = {name: amount for name, amount in request.amounts.items() if name in by_name}
+        known.update(by_name)
+    if not request.amounts.keys() <= known:
+        check_limits_of(request, claims)
     return claims
 
 
@@ -116,11 +121,10 @@ def check_limits_of(request: AcquireRequest, met: Sequence[Met]) -> None:
     """Raise ``ValidationError`` for a bucket without limits, and for an amount without a limit on the path. A draw with
     the amounts of its call may lack limits for some of them, but not for all.
     """
-    known: set[str] = set()
     for each in met:
         if not each.config.limits:
             raise no_limits(each.bucket)
-        known.update(each.config.by_name)
+    known = {name for each in met for name in each.config.by_name}
     missing = request.amounts.keys() - known
     if isinstance(request, DrawRequest) and request.as_called and len(missing) < len(request.amounts):
         return

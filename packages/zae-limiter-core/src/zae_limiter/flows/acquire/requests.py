@@ -127,7 +127,7 @@ def validate_request(
     )
     if learns is not None:
         request.learns = learns
-    if type(also) is not tuple or also:
+    if also != ():
         request.also = _draws(request, also)
     return request
 
