@@ -23,9 +23,11 @@ from zae_limiter import (
     RateLimiterUnavailable,
     RateLimitExceeded,
     SyncRateLimiter,
+    TokenUsage,
     ValidationError,
 )
 from zae_limiter.http import headers, problem
+from zae_limiter.integrations.settlement import settle, settle_at_least
 from zae_limiter.observers import AcquireEvent, Event, LeaseEvent
 from zae_limiter.operations.errors import Throttled, Unreachable
 from zae_limiter.operations.values import Operation, Transact, Update
@@ -120,6 +122,31 @@ async def test_a_bucket_that_a_draw_names_is_settled_by_it_alone(world: World) -
         await lease.settle(tpm=10)
         await lease.draw("org").settle(tpm=20)
     assert await left(it, OWN, ("org", "gpt-4")) == [990, 980]
+
+
+async def test_a_draw_whose_ancestor_asks_leaves_that_one_its_amounts(world: World) -> None:
+    it = await below_one(world)
+    for _ in range(2):
+        async with it.limiter.acquire("org", "gpt-4", CALL, also=[Draw("user-7", consume={"tpm": 300})]) as lease:
+            assert [(each.entity_id, each.limit_name) for each in lease.statuses] == [
+                *(("org", "rpm"), ("org", "tpm"), ("user-7", "tpm")),
+            ]
+    assert await left(it, ("org", "gpt-4"), USER) == [800, 400]
+
+
+async def test_integrations_settle_the_draws_that_have_the_amounts_of_the_call(world: World) -> None:
+    it = await world.process(default_limits=[RPM, TPM])
+    await it.limiter.set_limits("user-8", [Limit.per_hour("usd", 100, weights={"input": 2, "output": 4})])
+    also = [*ALSO, Draw("user-8", consume={"usd": 50}), Draw("user-9")]
+    await it.limiter.set_limits("user-9", [RPM, Limit.per_hour("tpm", 1000, weights={"input": 1, "output": 2})])
+    async with it.limiter.acquire(*OWN, CALL, also=also) as lease:
+        await settle(lease, "tpm", TokenUsage(input=10, output=20))
+        await lease.draw("user-8").settle(TokenUsage(input=1, output=2))
+    assert await left(it, *PLACES, ("user-9", "gpt-4")) == [970, 970, 910, 950]
+    assert await it.limiter.available("user-8", "gpt-4") == {"usd": 90}
+    async with it.limiter.acquire(*OWN, CALL, also=[Draw("user-7")]) as lease:
+        await settle_at_least(lease, "tpm", TokenUsage(input=10))
+    assert await left(it, OWN, USER) == [870, 870]
 
 
 async def test_the_cascade_of_a_draw(world: World) -> None:

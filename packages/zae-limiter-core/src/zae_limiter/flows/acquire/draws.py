@@ -1,9 +1,9 @@
 """Walk the paths of a call and of its draws, and join them, so that each bucket is drawn on once.
 
-A draw names its bucket, and nothing else names it: so this bucket gives what the draw says, also if the call or another
-draw cascades to it. Any other bucket that several of them reach belongs to the first, the call before its draws in
-their order. There all of them must ask for the same amounts: to add these up would count one call twice, and to leave
-some out would count it too low. So the caller has to say what is meant, by a draw of this bucket.
+The call names its own bucket, and each draw one. Such a bucket gives what is asked of it there, also if the call or
+another draw cascades to it. Any other bucket that several of them reach belongs to the first, the call before its draws
+in order. There all of them must ask for the same amounts: to add these up would count one call twice, and to leave some
+out would count it too low. So the caller has to say what is meant, by a draw of this bucket.
 """
 
 from collections.abc import Mapping, Sequence
