@@ -281,6 +281,9 @@ FREE: Final = {  # methods that ask nothing
     "Lease.degraded",
     "Lease.draw",
     "Lease.draws",
+    "DrawLease.as_called",
+    "DrawLease.entity_id",
+    "DrawLease.resource",
     "Lease.entity_id",
     "LeaseCalls.settle",  # the end of the block writes, as for an adjust
     "Lease.corrected",
