@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 from hypothesis import strategies as st
 
 from zae_limiter import (
+    Draw,
     HandledEvent,
     Limit,
     ProvisionerLock,
@@ -64,6 +65,16 @@ some_limits = st.builds(
     st.sampled_from([1, 60, 10**15]),
     st.sampled_from([1, 60, 86400, 3_153_600_000]),
 )
+draws = st.lists(
+    st.builds(
+        Draw,
+        st.none() | entities,
+        st.none() | resources,
+        consume=st.none() | consumption,
+        cascade=st.none() | st.booleans(),
+    ),
+    max_size=3,
+)
 limits = st.lists(some_limits, min_size=1, max_size=3, unique_by=lambda limit: limit.name)
 places = st.tuples(entities, resources | st.just("_default_"))
 config_places = places | st.tuples(st.none(), resources) | st.just((None, None))
@@ -92,6 +103,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "consume": consumption,
     "tokens": consumption,
     "limits": limits,
+    "also": draws,
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
     "writes_per_second": st.sampled_from([1000, 0, -1, math.nan, math.inf, "5", None, True]),  # none that takes long
     "since": times,
@@ -164,6 +176,7 @@ _METHODS = methods()
 _lease_amounts = consumption | st.dictionaries(st.text(max_size=3), python_junk, max_size=2)
 _BLOCKS = st.lists(
     st.builds(Call, st.sampled_from(["consume", "adjust", "settle", "release", "would_exceed"]), _lease_amounts)
-    | st.builds(Call, st.just("keep"), st.just({})),
+    | st.builds(Call, st.just("keep"), st.just({}))
+    | st.builds(Call, st.just("draw"), st.fixed_dictionaries({"entity_id": entities, "resource": resources})),
     max_size=3,
 ).map(tuple)

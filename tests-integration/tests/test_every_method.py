@@ -26,6 +26,9 @@ pytestmark = pytest.mark.needs("atomic")
 API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.builder"}
 NEVER_REFUSE = {
+    "DrawLease.as_called",
+    "DrawLease.entity_id",
+    "DrawLease.resource",
     "Lease.entity_id",
     "RateLimiter.close",
     "RateLimiter.limit",  # what it decorates does

@@ -13,6 +13,7 @@ import pytest
 
 from support.core.snapshots import usage_item
 from zae_limiter import (
+    Draw,
     EntityUsage,
     InfrastructureNotFoundError,
     InvalidNameError,
@@ -138,6 +139,9 @@ async def acquires(api_case: ApiCase) -> None:
     api_case.clock.advance(3)
     assert await limiter.is_available("e", "r", {"rpm": 3})
     assert (await limiter.explain("e", "r", {"rpm": 3})).passes
+    checked = await limiter.check("e", "r", {"rpm": 4, "tpm": 5})
+    assert (checked.passes, checked.retry_after_seconds) == (False, 1.0)
+    assert [(each.limit_name, each.available) for each in checked.statuses] == [("rpm", 3), ("tpm", 950)]
     with pytest.raises(ValidationError):
         limiter.acquire("e", "r", {"rpm": -1})
     with pytest.raises(ValidationError):
@@ -149,6 +153,7 @@ async def acquires(api_case: ApiCase) -> None:
         limiter.time_until_available("e", "r", {}),
         limiter.is_available("e", "r", {"unknown": 1}),
         limiter.explain("e", "r", {"unknown": 1}),
+        limiter.check("e", "r", {"unknown": 1}),
     )
 
 
@@ -181,9 +186,43 @@ async def leases(api_case: ApiCase) -> None:
         with pytest.raises(LeaseExpiredError):
             ended()
     await tokens_of_kinds(api_case)
+    await draws(api_case)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
     with pytest.raises(ValidationError, match="must be a function by"):
         limiter.limit("e", "r", {"rpm": 1})(of_other_variant)
+
+
+async def draws(api_case: ApiCase) -> None:
+    limiter, also = api_case.limiter, [Draw("other"), Draw(resource="s", consume={"rpm": 3})]
+    await limiter.set_system_defaults([RPM])
+    for _ in range(2):
+        async with limiter.acquire("drawing", "s-1", {"rpm": 1}, also=also) as lease:
+            other, more = lease.draw("other"), lease.draw(resource="s")
+            assert [(each.entity_id, each.resource, each.as_called) for each in lease.draws] == [
+                *(("other", "s-1", True), ("drawing", "s", False)),
+            ]
+            await other.consume(rpm=4)
+            await other.adjust(rpm=1)
+            await more.release(rpm=1)
+            await lease.settle(rpm=2)
+            assert (other.consumed, more.consumed, more.weights, more.would_exceed(rpm=3)) == (
+                *({"rpm": 6}, {"rpm": 2}, {}, ()),
+            )
+            with pytest.raises(ValidationError, match="`also` names"):
+                lease.draw("nobody")
+            await refused(RateLimitExceeded, more.consume(rpm=60))
+    left = [await limiter.available(*place) for place in (("drawing", "s-1"), ("other", "s-1"), ("drawing", "s"))]
+    assert left == [{"rpm": 56}, {"rpm": 48}, {"rpm": 56}]
+    await refused(LeaseExpiredError, other.settle(rpm=1), other.consume(rpm=1), other.adjust(rpm=1))
+    await refused(LeaseExpiredError, other.release(rpm=1))
+    with pytest.raises(LeaseExpiredError):
+        other.would_exceed(rpm=1)
+    with pytest.raises(RateLimitExceeded) as caught:
+        async with limiter.acquire("drawing", "s-1", {"rpm": 1}, also=[Draw("other", consume={"rpm": 49})]):
+            pass
+    assert (caught.value.refused_by, caught.value.entity_id) == ("other", "drawing")
+    assert not (await limiter.check("drawing", "s-1", {"rpm": 1}, also=[Draw("other", consume={"rpm": 49})])).passes
+    assert await limiter.available("drawing", "s-1") == {"rpm": 56}
 
 
 async def tokens_of_kinds(api_case: ApiCase) -> None:
@@ -220,7 +259,8 @@ async def slots(api_case: ApiCase) -> None:
 
 async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     unused = api_case.limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "corrected", "degraded", "lost_slots", "shadowed", "statuses", "waited", "weights"):
+    known = ("consumed", "corrected", "degraded", "draws", "lost_slots", "shadowed", "statuses", "waited", "weights")
+    for name in known:
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     with pytest.warns(ResourceWarning, match="nobody entered it"):
@@ -281,6 +321,7 @@ async def without_the_store(api_case: ApiCase) -> None:
         limiter.time_until_available("e", "r", {"rpm": 1}),
         limiter.is_available("e", "r", {"rpm": 1}),
         limiter.explain("e", "r"),
+        limiter.check("e", "r"),
         limiter.get_system_defaults(),
         limiter.set_system_defaults([RPM]),
         limiter.delete_system_defaults(),

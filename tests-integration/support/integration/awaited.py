@@ -10,10 +10,15 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
-from zae_limiter import Lease, RateLimiter, Repository
+from zae_limiter import DrawLease, Lease, RateLimiter, Repository
 
 Variant = Literal["async", "sync"]
-TWINS: dict[str, type] = {"SyncRateLimiter": RateLimiter, "SyncRepository": Repository, "SyncLease": Lease}
+TWINS: dict[str, type] = {
+    "SyncRateLimiter": RateLimiter,
+    "SyncRepository": Repository,
+    "SyncLease": Lease,
+    "SyncDrawLease": DrawLease,
+}
 
 
 class Awaited:
@@ -30,12 +35,16 @@ class Awaited:
             return lambda *args, **kwargs: _Block(value(*args, **kwargs), self._threads)
         if inspect.iscoroutinefunction(inspect.getattr_static(self._twin, name, None)):
             return partial(self._call, value)
+        if name == "draw":
+            return lambda *args, **kwargs: self._faced(value(*args, **kwargs))
         return self._faced(value)
 
     async def _call(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self._faced(await _in_thread(self._threads, call, *args, **kwargs))
 
     def _faced(self, value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(self._faced, value))
         return Awaited(value, self._threads) if type(value).__name__ in TWINS else value
 
 

@@ -10,13 +10,22 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import Lease, RateLimiter, Repository, SyncLease, SyncRateLimiter, SyncRepository
+from zae_limiter import (
+    DrawLease,
+    Lease,
+    RateLimiter,
+    Repository,
+    SyncDrawLease,
+    SyncLease,
+    SyncRateLimiter,
+    SyncRepository,
+)
 
 from .awaited import Variant
 
 CLASSES: dict[Variant, tuple[type, ...]] = {
-    "async": (RateLimiter, Repository, Lease),
-    "sync": (SyncRateLimiter, SyncRepository, SyncLease),
+    "async": (RateLimiter, Repository, Lease, DrawLease),
+    "sync": (SyncRateLimiter, SyncRepository, SyncLease, SyncDrawLease),
 }
 
 

@@ -44,6 +44,7 @@ def stored(state: ProvisionerState, over: int = 0) -> Step:
 RAISED = [Limit.per_minute(limit.name, 2 * limit.capacity) for limit in LIMITS]
 raised = called("set_resource_defaults", MODEL, RAISED)
 WARM = (at.resource_limits, at.take)
+TWO_MODELS = (at.resource_limits, at.other_resource_limits)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 PLACES = {(entity, MODEL): LIMITS for entity in at.ids(1000)}
 CONFIGS = {place: StoredConfig(tuple(limits), fingerprint="0" * 32) for place, limits in PLACES.items()}
@@ -89,6 +90,14 @@ ACQUIRES = [
         )
         for buckets in (2, 4, 8)
     ),
+    Case("acquire", "2 further buckets by `also`", at.take_also, (*TWO_MODELS, at.take_also)),
+    Case("acquire", "2 further buckets by `also`, none there yet", at.take_also, TWO_MODELS),
+    Case(
+        "acquire",
+        "2 further buckets by `also`, refused by one, not seen",
+        at.take_also_in_vain,
+        (*TWO_MODELS, at.take_much_also, at.wait(1.1)),
+    ),
     Case("acquire", "admitted, and its block raises", at.fail, WARM),
     Case("lease.consume", "", at.consume, (*WARM, at.enter)),
     Case("lease.adjust", "at the end of the block", at.adjust, (*WARM, at.enter)),
@@ -97,6 +106,9 @@ ACQUIRES = [
     case("time_until_available", KEY, MODEL, {"rpm": 1}, before=WARM),
     case("is_available", KEY, MODEL, {"rpm": 1}, before=WARM),
     case("is_available", KEY, MODEL, {"rpm": 1}, when="nothing known", before=(at.resource_limits,)),
+    case("check", KEY, MODEL, {"rpm": 1}, before=WARM),
+    case("check", KEY, MODEL, {"rpm": 1}, when="8 buckets", before=(at.resource_limits, at.path(8), at.take)),
+    case("check", KEY, MODEL, {"rpm": 1}, when="8 buckets, nothing known", before=(at.resource_limits, at.path(8))),
     case("explain", KEY, MODEL, before=WARM),
     case("explain", KEY, MODEL, when="child and parent", before=(at.resource_limits, at.family, at.take)),
     case("explain", KEY, MODEL, when="8 buckets", before=(at.resource_limits, at.path(8), at.take)),
@@ -271,17 +283,22 @@ FREE: Final = {  # methods that ask nothing
     "Repository.get_cache_stats",
     "Repository.get_store_stats",
     "Lease.keep",
-    "Lease.consumed",
+    "LeaseCalls.consumed",
     "Lease.degraded",
+    "Lease.draw",
+    "Lease.draws",
+    "DrawLease.as_called",
+    "DrawLease.entity_id",
+    "DrawLease.resource",
     "Lease.entity_id",
-    "Lease.settle",  # the end of the block writes, as for an adjust
+    "LeaseCalls.settle",  # the end of the block writes, as for an adjust
     "Lease.corrected",
     "Lease.lost_slots",
     "Lease.shadowed",
     "Lease.statuses",
     "Lease.waited",
-    "Lease.weights",
-    "Lease.would_exceed",
+    "LeaseCalls.weights",
+    "LeaseCalls.would_exceed",
     "RateLimiter.estimate",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.core.kinds import of_every_kind
 from support.core.snapshots import usage_item
-from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
+from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Log, Sleep, play
@@ -23,7 +23,7 @@ from zae_limiter.testing import ManualClock
 from .harness import Harness
 
 KEY, PROJECT = "123e4567-e89b-12d3-a456-426614170000", "123e4567-e89b-12d3-a456-42661417ffff"
-MODEL = "gpt-4"
+MODEL, OTHER_MODEL = "gpt-4", "embeddings"
 LIMITS = [Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 100_000), Limit.per_day("tpd", 10_000_000)]
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 PER_BATCH = 25
@@ -74,6 +74,7 @@ def called(method: str, *args: Any, **kwargs: Any) -> Step:
 
 
 resource_limits = called("set_resource_defaults", MODEL, LIMITS)
+other_resource_limits = called("set_resource_defaults", OTHER_MODEL, LIMITS)
 shadow_beside = called("set_resource_defaults", MODEL, [*LIMITS[:2], replace(LIMITS[2], shadow=True)])
 only_shadow = called("set_resource_defaults", MODEL, [replace(limit, shadow=True) for limit in LIMITS])
 with_slots = called("set_resource_defaults", MODEL, [*LIMITS[:2], Limit.concurrent("parallel", 5)])
@@ -251,6 +252,24 @@ async def take_in_vain(it: Place) -> None:
     """An acquire that is refused."""
     with suppress(RateLimitExceeded):
         await take(it, rpm=30)
+
+
+async def take_also(it: Place, **consume: int) -> None:
+    """An acquire that draws on another entity's bucket, and on the key's for another model."""
+    also = [Draw("acme-corp"), Draw(resource=OTHER_MODEL, consume=consume or None)]
+    async with it.limiter.acquire(KEY, MODEL, dict.fromkeys(("rpm", "tpm", "tpd"), 1), also=also):
+        pass
+
+
+async def take_much_also(it: Place) -> None:
+    """Such an acquire that leaves less than half of the last bucket."""
+    await take_also(it, rpm=40)
+
+
+async def take_also_in_vain(it: Place) -> None:
+    """Such an acquire that the last bucket refuses."""
+    with suppress(RateLimitExceeded):
+        await take_also(it, rpm=60)
 
 
 async def take_in_shadow(it: Place) -> None:

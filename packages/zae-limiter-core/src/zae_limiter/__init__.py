@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
+    from .aio.lease import DrawLease as DrawLease
     from .aio.lease import Lease as Lease
     from .aio.limiter import RateLimiter as RateLimiter
     from .aio.repository import Repository as Repository
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
     from .settings import Options as Options
+    from .sync.lease import SyncDrawLease as SyncDrawLease
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from .values.buckets import ResourceCapacity as ResourceCapacity
     from .values.buckets import ToldBuckets as ToldBuckets
     from .values.bulk import BulkResult as BulkResult
+    from .values.checks import Check as Check
+    from .values.draws import Draw as Draw
     from .values.entities import Entity as Entity
     from .values.entities import EntityPage as EntityPage
     from .values.entities import KnownEntity as KnownEntity
@@ -103,9 +107,12 @@ _HOMES = {
     "BulkResult": "values.bulk",
     "CacheStats": "values.stats",
     "CertificateError": "exceptions",
+    "Check": "values.checks",
     "ClientTooOldError": "exceptions",
     "Clock": "clock.system",
     "ContentionError": "exceptions",
+    "Draw": "values.draws",
+    "DrawLease": "aio.lease",
     "Entity": "values.entities",
     "EntityPage": "values.entities",
     "KnownEntity": "values.entities",
@@ -160,6 +167,7 @@ _HOMES = {
     "Switches": "values.switches",
     "StoredConfig": "values.provisioner",
     "StoredEntity": "values.provisioner",
+    "SyncDrawLease": "sync.lease",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",

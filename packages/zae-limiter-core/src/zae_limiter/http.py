@@ -44,9 +44,10 @@ def headers(
     refusal.
 
     Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
-    With ``entity_ids`` these have the id of their entity, ``org/NAME``. ``units`` has the quota unit of limits that
-    count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
-    limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) and
+    Those of draws are ``also/NAME``, ``also-2/NAME``, ``also-2/parent/NAME``. With ``entity_ids`` all of these have the
+    id of their entity, ``org/NAME``, and ``org/RESOURCE/NAME`` of another resource. ``units`` has the quota unit of
+    limits that count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the
+    scarcest limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) and
     ``AccessDisabled`` have no fields, and no shadow limit has any. Raises ``ValueError`` for a unit that no field can
     have.
     """
@@ -89,13 +90,14 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
 def _named(result: HasStatuses, *, entity_ids: bool = False) -> Iterator[tuple[str, LimitStatus]]:
     for status in result.statuses:
         if not status.limit.shadow:
-            by_id = entity_ids and status.entity_id != result.entity_id
-            name = (
-                f"{quote(status.entity_id, safe=PLAIN)}/{status.limit_name}"
-                if by_id
-                else status.name_for(result.entity_id)
-            )
-            yield name, status
+            by_id = entity_ids and (status.draw or status.entity_id != result.entity_id)
+            yield _by_id(status, result.statuses) if by_id else status.name_for(result.entity_id), status
+
+
+def _by_id(status: LimitStatus, statuses: Sequence[LimitStatus]) -> str:
+    """Return the limit's name with the id of its entity, and with the resource of a draw on another one."""
+    of = [status.entity_id] if status.resource == statuses[0].resource else [status.entity_id, status.resource]
+    return "/".join([*(quote(part, safe=PLAIN) for part in of), status.limit_name])
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:

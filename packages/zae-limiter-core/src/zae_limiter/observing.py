@@ -98,7 +98,7 @@ class Watch:
             self._tell_call(call, amounts, _outcome_of(error), perf_counter() - begun, error)
             raise
         outcome: Outcome = "admitted" if self._outage() is outage else "degraded"
-        would_refuse = () if self.grant is None else shadowed(self.grant.claims, known)
+        would_refuse = () if self.grant is None else shadowed(self.grant.all_claims, known)
         self._tell_call(call, amounts, outcome, perf_counter() - begun, would_refuse=would_refuse)
 
     @contextmanager
@@ -156,7 +156,7 @@ class Watch:
                 resource=request.resource,
                 consumed={name: amount // MILLI if kept else 0 for name, amount in grant.consumed.items()},
                 ending=ending,
-                degraded=grant.unavailable is not None,
+                degraded=grant.outage is not None,
                 seconds=seconds,
                 error=error,
                 write_units=audience.written(),
@@ -165,11 +165,11 @@ class Watch:
 
     def _shadow_requests(self) -> Collection[BucketRequest]:
         """Return the requests of shadow limits before a call."""
-        claims = () if self.grant is None else self.grant.claims
+        claims = () if self.grant is None else self.grant.all_claims
         return {request for claim in claims if claim.config.shadow for request in claim.requests}
 
     def _outage(self) -> object:
-        return None if self.grant is None else self.grant.unavailable
+        return None if self.grant is None else self.grant.outage
 
 
 def _outcome_of(error: BaseException) -> Outcome:

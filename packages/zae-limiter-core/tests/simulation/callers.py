@@ -4,7 +4,7 @@ Lives here: acquire, the body of a lease, its end; each step by chance. Never: t
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.schema.items import BucketId
+from zae_limiter.values.draws import Draw
 from zae_limiter.values.limit_status import LimitStatus
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
@@ -118,7 +119,19 @@ class Caller:
             on_unavailable="allow" if rng.random() < plan.allowing else None,
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
+            also=self._draws(names) if plan.draws and rng.random() < plan.draws else (),
         )
+
+    def _draws(self, names: Sequence[str]) -> list[Draw]:
+        """Some further buckets, by the amounts of the call or by others."""
+        rng, plan = self._rng, self._plan
+        drawn: dict[tuple[str, str], Draw] = {}
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            place = rng.choice([*plan.tree]), rng.choice(plan.resources)
+            amounts = {name: rng.choice((0,) if self.checks else plan.amounts) for name in names}
+            consume = rng.choice((None, None, amounts))
+            drawn[place] = Draw(*place, consume=consume, cascade=rng.choice((None, None, True, False)))
+        return [draw for place, draw in drawn.items() if place != self.place]
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
@@ -131,7 +144,8 @@ class Caller:
         else:
             grant = yield from self._acquire(request)
             self._check_limits(grant, begun_ms, began_ms)
-            self._note(grant, request.amounts)
+            for each in grant.all:
+                self._note(each, each.request.amounts)
         self.degraded = grant.unavailable is not None
         self._check_path(grant)
         grant.rollback = self._rng.random() < 0.9
@@ -160,15 +174,17 @@ class Caller:
 
         Without an answer, the last known limits hold; an override that has ended is none of them.
         """
-        for claim in grant.claims:
+        for claim in grant.all_claims:
             if claim.config.from_call or grant.request.shadow or grant.unavailable is not None:
                 continue
             at_any_time = claim.stale and not self._plan.faultless
             self._check_config(claim.cached.id, claim.config, begun_ms, began_ms, at_any_time=at_any_time)
 
-    def _check_held(self, grant: HeldGrant, begun_ms: int, began_ms: int) -> None:
+    def _check_held(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """The same for an acquire without a request, whose claims are made when they are needed."""
-        for part in grant._parts:
+        if not isinstance(grant, HeldGrant):
+            self._check_limits(grant, begun_ms, began_ms)
+        for part in grant._parts if isinstance(grant, HeldGrant) else ():
             self._check_config(part.home.id, part.resolved.config, begun_ms, began_ms, at_any_time=False)
 
     def _check_config(self, of: BucketId, config: Config, begun_ms: int, began_ms: int, *, at_any_time: bool) -> None:
@@ -196,11 +212,11 @@ class Caller:
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)
-        if grant.corrections:
+        if grant.corrected:
             yield from self._process.driver.run(lease.correct(self._process.namespace_state, grant), self.account)
 
     def _body(self, grant: Grant) -> Script[None]:
-        rng, limits = self._rng, sorted(grant.request.amounts)
+        rng = self._rng
         if not self._plan.busy:
             return
         if rng.random() < self._plan.failing:
@@ -208,18 +224,20 @@ class Caller:
                 yield self._kernel.pause(0)
             raise BodyFailed
         for _ in range(rng.choice((0, 0, 1, 3))):
+            part = rng.choice(grant.all) if grant.draws else grant
+            limits = sorted(part.request.amounts)
             deed, amount = rng.choice(("work", "consume", "adjust", "release", "keep", "fail")), {rng.choice(limits): 1}
             if deed == "work":
                 longest = 200_000_000 if rng.random() < self._plan.long_work else 300_000
                 yield self._kernel.pause(rng.randint(0, longest))
             elif deed == "consume":
-                yield from self._consume(grant, amount)
+                yield from self._consume(part, amount)
             elif deed == "keep":
                 grant.rollback = False
             elif deed == "fail":
                 raise BodyFailed
             else:
-                self._book(grant, deed, amount)
+                self._book(part, deed, amount)
 
     def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
         process = self._process
@@ -236,12 +254,12 @@ class Caller:
             self._note(grant, milli, known)
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
-        """He counts it, by each limit of his parent that was short, and so does a parent that was short."""
-        short = {(each.entity_id, each.limit_name) for each in error.violations}
-        entity_id, resource = self.place
-        counting = {entity_id, *(entity for entity, _ in short)} if short else ()
-        self.refusals.update(((entity, resource), "rj") for entity in counting)
-        self.refusals.update((self.place, f"rj_{entity}/{name}") for entity, name in short if entity != entity_id)
+        """He counts it, by each limit of another bucket that was short, and so does each bucket that was short."""
+        short = {((each.entity_id, each.resource), each.limit_name) for each in error.violations}
+        counting = {self.place, *(place for place, _ in short)} if short else ()
+        self.refusals.update((place, "rj") for place in counting)
+        named = {f"rj_{place[0]}/{name}" for place, name in short if place != self.place}
+        self.refusals.update((self.place, name) for name in named)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
         shadowed = statuses.shadowed(grant.claims, known)
@@ -257,7 +275,8 @@ class Caller:
 
     def _counts(self, grant: Grant, status: LimitStatus, amounts: Mapping[str, int]) -> bool:
         """Whether the bucket was asked for anything: what asks for 0 is not written."""
-        [claim] = [claim for claim in grant.claims if claim.cached.id.entity_id == status.entity_id]
+        place = status.entity_id, status.resource
+        [claim] = [each for each in grant.claims if (each.bucket.entity_id, each.bucket.resource) == place]
         return any(amounts.get(name, 0) for name in claim.config.by_name)
 
     def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> None:
@@ -275,7 +294,8 @@ class Caller:
         if self.account.expected is not None:
             self.account.expected = {
                 (claim.cached.key.pk, name): amount
-                for claim in grant.claims
-                for name, amount in grant.consumed.items()
+                for each in grant.all
+                for claim in each.claims
+                for name, amount in each.consumed.items()
                 if name in claim.config.by_name
             }

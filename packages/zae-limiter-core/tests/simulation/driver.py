@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.ahead import HeldGrant, grant_ahead
+from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.create_path import PathRequest
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
@@ -103,10 +104,15 @@ class Driver:
         self._held.driver, self._playing = self, account
         return go_on()
 
-    def grant_ahead(self, request: AcquireRequest, account: Account) -> HeldGrant | None:
+    def grant_ahead(self, request: AcquireRequest, account: Account) -> Grant | None:
         """What the process holds, if it is enough; then without a flow."""
         granted = grant_ahead(self.namespace_state, request, self.post)
-        for part in () if granted is None else granted._parts:
+        for claim in granted.all_claims if granted is not None and request.also else ():
+            pk, events, hold = claim.cached.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
+            assert hold is not None, "what it holds served it"
+            self._note_served(pk, claim.amounts, events, claim.config, hold)
+            account.took(pk, claim.amounts)
+        for part in granted._parts if isinstance(granted, HeldGrant) else ():
             config = part.resolved.config
             amounts = {name: amount for name, amount in request.amounts.items() if name in config.by_name}
             self._note_served(part.home.key.pk, amounts, 1 if any(amounts.values()) else 0, config, part.hold)

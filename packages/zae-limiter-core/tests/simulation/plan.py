@@ -36,7 +36,7 @@ class Plan:
     ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
-    often somebody gets other parents.
+    often somebody gets other parents; ``draws``: the chance that a call names further buckets.
     """
 
     processes: int
@@ -79,6 +79,7 @@ class Plan:
     busy: bool = True
     tree: Tree = field(default_factory=lambda: PAIR)
     moves: int = 0
+    draws: float = 0.0
     epoch_ms: int = EPOCH_MS
 
     @property
@@ -368,6 +369,8 @@ def _paths(rng: Random) -> Plan:
         callers=min(plan.callers, 40),
         of_parent=(),
         moves=rng.choice((0, 0, 0, 3)),
+        draws=(draws := rng.choice((0.0, 0.0, 0.4, 0.9))),
+        resources=RESOURCES[:2] if draws else plan.resources,
     )
 
 

@@ -56,9 +56,12 @@ def _above(tree: Tree, entity: str, *, cascade: bool = False) -> Iterator[str]:
 
 
 def check_path(tree: Tree, grant: Grant) -> None:
-    """Raise ``Violation`` unless the grant has one claim for each bucket of the path, and no other."""
+    """Raise ``Violation`` unless the grant has one claim for each bucket of its paths, and no other."""
     request = grant.request
-    wanted = path(tree, request.entity_id, cascade=request.cascade)
-    found = sorted(claim.cached.id.entity_id for claim in grant.claims)
+    wanted = {(each, request.resource) for each in path(tree, request.entity_id, cascade=request.cascade)}
+    for draw in request.also:
+        entities = {draw.entity_id} if draw.alone else path(tree, draw.entity_id, cascade=draw.cascade)
+        wanted |= {(each, draw.resource) for each in entities}
+    found = sorted((claim.bucket.entity_id, claim.bucket.resource) for each in grant.all for claim in each.claims)
     if found != sorted(wanted):
-        raise Violation(f"{request.entity_id} draws on {found}, and has to draw on {sorted(wanted)}")
+        raise Violation(f"{request.asker} draws on {found}, and has to draw on {sorted(wanted)}")

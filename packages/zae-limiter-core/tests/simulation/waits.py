@@ -64,7 +64,7 @@ class Waits:
 
 
 def _wants_no_less(one: AcquireRequest, other: AcquireRequest) -> bool:
-    if (one.entity_id, one.resource, one.cascade) != (other.entity_id, other.resource, other.cascade):
+    if (one.asker, one.cascade, one.also) != (other.asker, other.cascade, other.also):
         return False
     if one.amounts.keys() != other.amounts.keys():
         return False

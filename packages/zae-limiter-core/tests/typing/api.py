@@ -15,7 +15,10 @@ from zae_limiter import (
     BucketPage,
     BulkResult,
     CacheStats,
+    Check,
     Clock,
+    Draw,
+    DrawLease,
     Entity,
     EntityPage,
     EntityUsage,
@@ -35,6 +38,7 @@ from zae_limiter import (
     ResourceCapacity,
     Store,
     StoreStats,
+    SyncDrawLease,
     SyncLease,
     SyncRateLimiter,
     SyncRepository,
@@ -198,12 +202,15 @@ async def a_lease_is_entered_with_the_word_of_its_variant(limiter: RateLimiter, 
         assert_type(lease.statuses, list[LimitStatus])
         assert_type(lease.degraded, bool)
         assert_type(lease.corrected, bool)
+        assert_type(lease.draw("team", resource="api"), DrawLease)
+        assert_type(await lease.draws[0].consume(rpm=1), None)
         lease.keep()
     with blocking as sync_lease:
         assert_type(sync_lease, SyncLease)
         sync_lease.consume(rpm=1)
         sync_lease.consume(rpm=0.5)  # type: ignore[arg-type]
         assert_type(sync_lease.statuses, list[LimitStatus])
+        assert_type(sync_lease.draws, tuple[SyncDrawLease, ...])
     with limiter.acquire("user", "api", {"rpm": 1}):  # type: ignore[attr-defined]
         pass
     async with sync_limiter.acquire("user", "api", {"rpm": 1}):  # type: ignore[attr-defined]
@@ -229,6 +236,8 @@ async def a_limiter_answers_without_taking(limiter: RateLimiter, sync_limiter: S
     assert_type(sync_limiter.time_until_available("user", "api", {"rpm": 1}), float)
     assert_type(sync_limiter.is_available("user", "api", {"rpm": 1}), bool)
     assert_type(await limiter.explain("user", "api"), Explanation)
+    assert_type(await limiter.check("user", "api", also=[Draw("team")]), Check)
+    assert_type(sync_limiter.check("user", "api", {"rpm": 1}).statuses, tuple[LimitStatus, ...])
     assert_type(sync_limiter.explain("user", "api", {"rpm": 1}, cascade=True).buckets, tuple[BucketExplanation, ...])
 
 

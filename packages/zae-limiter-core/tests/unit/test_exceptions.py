@@ -220,7 +220,7 @@ def test_the_refusal_of_a_parent_names_it_the_path_to_it_and_only_what_is_short(
         "resource": "r",
         "refused_by": "acme-corp",
         "path": ["key-1", "acme-corp"],
-        "exceeded": [{"entity_id": "acme-corp", "limit_name": "rpm"}],
+        "exceeded": [{"entity_id": "acme-corp", "resource": "r", "limit_name": "rpm"}],
     }
 
 
@@ -248,7 +248,7 @@ def test_a_shadow_limit_that_is_short_binds_nothing() -> None:
     shadow = replace(of("key-1", "tpm", 9), limit=Limit.per_minute("tpm", 10, shadow=True))
     error = RateLimitExceeded([shadow, of("acme-corp", "rpm", 1)], "key-1")
     assert (error.refused_by, error.retry_after_seconds) == ("acme-corp", 1)
-    assert error.as_dict()["exceeded"] == [{"entity_id": "acme-corp", "limit_name": "rpm"}]
+    assert error.as_dict()["exceeded"] == [{"entity_id": "acme-corp", "resource": "r", "limit_name": "rpm"}]
 
 
 def test_a_missing_table_says_what_to_run() -> None:

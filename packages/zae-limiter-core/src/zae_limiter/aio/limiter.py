@@ -12,6 +12,8 @@ from ..flows.validation import validate_flag
 from ..observers import Observer
 from ..observing import audience_of
 from ..runtime.unused import warn_if_later
+from ..values.checks import Check
+from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.explanation import Explanation
 from ..values.limits import Limit, OnUnavailable, check_limits
@@ -57,12 +59,14 @@ class RateLimiter(LimitMethods, EntityMethods):
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
         max_wait: float = 0.0,
+        also: Sequence[Draw] = (),
     ) -> Lease:
         """Return a ``Lease``: its ``async with`` block takes tokens of every named limit, or of none.
 
         ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
+        ``also``: further buckets to take from, or from none of all; ``lease.draw`` settles each.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
@@ -75,6 +79,7 @@ class RateLimiter(LimitMethods, EntityMethods):
             on_unavailable=on_unavailable,
             rollback=rollback,
             max_wait=max_wait,
+            also=also,
             shadow=self._shadow,
         )
         caller = sys._getframe(1)
@@ -154,10 +159,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``limits`` replace the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
         ``ValidationError``.
         """
-        request = validate_request(
-            entity_id, resource, consume, limits=limits, default_limits=self._default_limits, shadow=self._shadow
-        )
-        return await self._run(inspection.time_until_available(self.namespace_state, request))
+        return (await self.check(entity_id, resource, consume, limits)).retry_after_seconds
 
     async def is_available(
         self,
@@ -169,6 +171,25 @@ class RateLimiter(LimitMethods, EntityMethods):
         """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return await self.time_until_available(entity_id, resource, consume, limits) == 0
 
+    async def check(
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int | Estimate] | None = None,
+        limits: Sequence[Limit] | None = None,
+        *,
+        cascade: bool = False,
+        also: Sequence[Draw] = (),
+    ) -> Check:
+        """Return whether such an acquire would pass, what is left of each limit, and when it passes. Takes nothing,
+        counts nothing, writes nothing.
+
+        Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. One read
+        of all buckets, while this process knows the limits. Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        """
+        request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
+        return await self._run(inspection.check(self.namespace_state, request))
+
     async def explain(
         self,
         entity_id: str,
@@ -177,27 +198,16 @@ class RateLimiter(LimitMethods, EntityMethods):
         limits: Sequence[Limit] | None = None,
         *,
         cascade: bool = False,
+        also: Sequence[Draw] = (),
     ) -> Explanation:
         """Return why such an acquire would pass or be refused: every bucket that it draws on, what each limit has, the
         one that binds, and when it passes. Takes nothing, counts nothing, writes nothing.
 
-        Without ``consume`` it asks for one token of each limit. ``limits`` and ``cascade`` are those of ``acquire``.
-        Two reads for an entity and all above it, past all caches; one more if a bucket above has several shards.
-        Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        Without ``consume`` it asks for one token of each limit. The other arguments are those of ``acquire``. Two reads
+        for an entity and all above it, past all caches; one more if a bucket above has several shards. ``check`` costs
+        less. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
-        if consume is None:
-            request = self._place(entity_id, resource, limits)
-            request.cascade, request.shadow = validate_flag("cascade", cascade), self._shadow
-        else:
-            request = validate_request(
-                entity_id,
-                resource,
-                consume,
-                limits=limits,
-                default_limits=self._default_limits,
-                cascade=cascade,
-                shadow=self._shadow,
-            )
+        request = self._asked(entity_id, resource, consume, limits, cascade=cascade, also=also)
         return await self._run(explaining.explain(self.namespace_state, request))
 
     async def close(self) -> None:
@@ -209,6 +219,38 @@ class RateLimiter(LimitMethods, EntityMethods):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def _asked(
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int | Estimate] | None,
+        limits: Sequence[Limit] | None,
+        *,
+        cascade: bool,
+        also: Sequence[Draw],
+    ) -> AcquireRequest:
+        """Return a call to look at; ``consume`` is ``None`` for one token of each limit."""
+        if consume is not None:
+            return validate_request(
+                entity_id,
+                resource,
+                consume,
+                limits=limits,
+                default_limits=self._default_limits,
+                cascade=cascade,
+                also=also,
+                shadow=self._shadow,
+            )
+        return validate_place(
+            entity_id,
+            resource,
+            limits=limits,
+            default_limits=self._default_limits,
+            cascade=cascade,
+            also=also,
+            shadow=self._shadow,
+        )
 
     def _place(self, entity_id: str, resource: str, limits: Sequence[Limit] | None) -> AcquireRequest:
         return validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)

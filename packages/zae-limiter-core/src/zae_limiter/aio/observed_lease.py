@@ -1,14 +1,17 @@
 # `just variants` writes the blocking variant of this module.
 """The lease of a limiter with observers."""
 
+from collections.abc import Mapping
 from time import perf_counter
 from types import TracebackType
 from typing import Self
 
+from ..flows.acquire.claims import Grant
 from ..flows.acquire.requests import AcquireRequest
 from ..flows.process.namespace_state import NamespaceState
 from ..observing import Audience, Watch
 from ..runtime.unused import Place
+from ..values.limits import MILLI
 from .driver import Driver
 from .lease import Lease
 
@@ -30,11 +33,6 @@ class ObservedLease(Lease):
         self._watch = Watch(audience, request)
         self._begun = 0.0
 
-    async def consume(self, /, **amounts: int) -> None:
-        """Take more tokens at once, by limit. Raises the errors of ``Lease.consume``."""
-        with self._watch.call("consume", amounts):
-            await super().consume(**amounts)
-
     async def __aenter__(self) -> Self:
         taken = False
         try:
@@ -48,6 +46,10 @@ class ObservedLease(Lease):
             raise
         self._begun = perf_counter()
         return self
+
+    async def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+        with self._watch.call("consume", {name: amount // MILLI for name, amount in milli.items()}):
+            await super()._take(grant, milli)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -23,7 +23,7 @@ def check_arguments(kind: Kind, limiter: object, cost: object, refund: object, o
     for name, value in options.items():
         if name not in known:
             raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
-    validate_request("entity", "resource", {"limit": 1}, **options)
+    validate_request("entity-of-no-draw", "resource-of-no-draw", {"limit": 1}, **options)
 
 
 def check_refund(refund: object) -> None:

@@ -1,33 +1,42 @@
-"""Settle the lease of a call by its usage: a limit with weights by them, another one by the tokens of all kinds."""
+"""Settle the lease of a call by its usage: a limit with weights by them, another one by the tokens of all kinds.
 
-from collections.abc import Mapping
+A draw of ``also`` that has the amounts of the call is settled with it; one with amounts of its own keeps them.
+"""
 
-from ..aio.lease import Lease
-from ..sync.lease import SyncLease
+from ..aio.lease import Lease, LeaseCalls
+from ..sync.lease import SyncLease, SyncLeaseCalls
 from ..values.token_usage import MOST_TOKENS, TokenUsage
 
 
 def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage) -> None:
     """Settle what a call used. ``tokens`` names the limit that its estimate was taken from, if any."""
-    amounts = _unweighted(lease.weights, tokens, usage)
-    if amounts or lease.weights:
-        lease.settle(usage, **amounts)
+    for each in (lease, *(draw for draw in lease.draws if draw.as_called)):
+        amounts = _unweighted(each, tokens, usage)
+        if amounts or each.weights:
+            each.settle(usage, **amounts)
 
 
 async def settle(lease: Lease, tokens: str | None, usage: TokenUsage) -> None:
     """Settle what a call used, as ``settle_sync`` does."""
-    amounts = _unweighted(lease.weights, tokens, usage)
-    if amounts or lease.weights:
-        await lease.settle(usage, **amounts)
+    for each in _settled(lease):
+        amounts = _unweighted(each, tokens, usage)
+        if amounts or each.weights:
+            await each.settle(usage, **amounts)
 
 
 async def settle_at_least(lease: Lease, tokens: str | None, usage: TokenUsage) -> None:
     """Settle what a call has used until now: its estimate stays where it is larger, because more may have been used."""
-    estimated = lease.consumed
+    estimated = [each.consumed for each in _settled(lease)]
     await settle(lease, tokens, usage)
-    used = lease.consumed
-    await lease.settle(**{name: amount for name, amount in estimated.items() if used[name] < amount})
+    for each, amounts in zip(_settled(lease), estimated, strict=True):
+        used = each.consumed
+        await each.settle(**{name: amount for name, amount in amounts.items() if used[name] < amount})
 
 
-def _unweighted(weights: Mapping[str, Mapping[str, float]], tokens: str | None, usage: TokenUsage) -> dict[str, int]:
-    return {tokens: min(usage.total, MOST_TOKENS)} if tokens and tokens not in weights else {}
+def _settled(lease: Lease) -> tuple[LeaseCalls, ...]:
+    return (lease, *(each for each in lease.draws if each.as_called))
+
+
+def _unweighted(held: LeaseCalls | SyncLeaseCalls, tokens: str | None, usage: TokenUsage) -> dict[str, int]:
+    known = tokens and tokens in held.consumed and tokens not in held.weights
+    return {tokens: min(usage.total, MOST_TOKENS)} if tokens and known else {}

@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.ahead import grant_ahead
 from ..flows.acquire.claims import Grant
+from ..flows.acquire.draws import draw_of
 from ..flows.acquire.lease import (
     adjust,
     check_open,
@@ -22,7 +23,7 @@ from ..flows.acquire.lease import (
     statuses,
     would_exceed,
 )
-from ..flows.acquire.requests import AcquireRequest
+from ..flows.acquire.requests import AcquireRequest, DrawRequest
 from ..flows.acquire.slots import free, lost_slots
 from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
@@ -39,26 +40,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class SyncLease:
-    """The tokens that an acquire takes for the time of a block: ``with`` it.
+class SyncLeaseCalls:
+    """What can be done with the tokens of a lease, or with those of one of its draws."""
 
-    The end of the block writes corrections or gives the tokens back.
+    __slots__ = ()
 
-    A lease can be entered once: for another block, acquire again. One that nobody enters warns when it is collected.
-    """
-
-    __slots__ = ("_call", "_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
-
-    def __init__(
-        self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest, called_at: Place
-    ) -> None:
-        self._driver = driver
-        self._namespace_state = namespace_state
-        self._request = request
-        self._granted: Grant | None = None
-        self._call = Unentered(request.entity_id, request.resource, called_at)
-        self._once = Lock()
-        self._process = forks.generation
+    _namespace_state: NamespaceState
 
     def consume(self, /, **amounts: int) -> None:
         """Take more tokens at once, by limit. Raises the errors of ``acquire``, and ``LeaseExpiredError``.
@@ -66,7 +53,7 @@ class SyncLease:
         ``LeaseExpiredError`` also means that the block ended before the store answered: the tokens go back.
         """
         milli = checked(self._grant, "consume", amounts)
-        self._run(consume(self._namespace_state, self._grant, milli))
+        self._take(self._grant, milli)
 
     def adjust(self, /, **amounts: int) -> None:
         """Correct the estimate at the end of the block, up or down, in tokens; never refused, and may go into debt.
@@ -99,16 +86,6 @@ class SyncLease:
         """
         return would_exceed(self._namespace_state, self._grant, amounts, usage)
 
-    def keep(self) -> None:
-        """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
-        check_open(self._grant)
-        self._grant.rollback = False
-
-    @property
-    def entity_id(self) -> str:
-        """The entity that acquires."""
-        return self._request.entity_id
-
     @property
     def consumed(self) -> dict[str, int]:
         """The consumption of the lease, in tokens by limit, corrections included."""
@@ -120,9 +97,105 @@ class SyncLease:
         return dict(self._grant.weights)
 
     @property
+    def _grant(self) -> Grant:
+        raise NotImplementedError
+
+    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+        raise NotImplementedError
+
+    def _run(self, flow: Flow[T]) -> T:
+        raise NotImplementedError
+
+
+class SyncDrawLease(SyncLeaseCalls):
+    """What a lease holds by one draw of ``also``: of the draw's bucket, and of those above it.
+
+    Its calls are those of the lease, and the end of the block writes their corrections together with the lease's own.
+    """
+
+    __slots__ = ("_grant_of_draw", "_lease", "_namespace_state")
+
+    def __init__(self, lease: "SyncLease", namespace_state: NamespaceState, grant: Grant) -> None:
+        self._lease = lease
+        self._namespace_state = namespace_state
+        self._grant_of_draw = grant
+
+    @property
+    def entity_id(self) -> str:
+        """The entity of the draw."""
+        return self._grant.request.entity_id
+
+    @property
+    def resource(self) -> str:
+        """The resource of the draw."""
+        return self._grant.request.resource
+
+    @property
+    def as_called(self) -> bool:
+        """Whether the draw has no amounts of its own, but those of the call."""
+        request = self._grant.request
+        return isinstance(request, DrawRequest) and request.as_called
+
+    @property
+    def _grant(self) -> Grant:
+        return self._grant_of_draw
+
+    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+        self._lease._take(grant, milli)
+
+    def _run(self, flow: Flow[T]) -> T:
+        return self._lease._run(flow)
+
+
+class SyncLease(SyncLeaseCalls):
+    """The tokens that an acquire takes for the time of a block: ``with`` it.
+
+    The end of the block writes corrections or gives the tokens back.
+
+    A lease can be entered once: for another block, acquire again. One that nobody enters warns when it is collected.
+    """
+
+    __slots__ = ("_call", "_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
+
+    def __init__(
+        self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest, called_at: Place
+    ) -> None:
+        self._driver = driver
+        self._namespace_state = namespace_state
+        self._request = request
+        self._granted: Grant | None = None
+        self._call = Unentered(request.entity_id, request.resource, called_at)
+        self._once = Lock()
+        self._process = forks.generation
+
+    def draw(self, entity_id: str | None = None, *, resource: str | None = None) -> SyncDrawLease:
+        """Return what the lease holds by a draw of ``also``, to consume, settle, adjust or release it alone.
+
+        The bucket is named as in ``Draw``: what is left out is the call's. The lease's own calls are for its own bucket
+        and those above it. Raises ``LeaseExpiredError`` before the block, and ``ValidationError`` for another bucket.
+        """
+        grant = draw_of(self._grant, entity_id, resource)
+        return SyncDrawLease(self, self._namespace_state, grant)
+
+    @property
+    def draws(self) -> tuple[SyncDrawLease, ...]:
+        """What the lease holds by each draw of ``also``, in their order."""
+        return tuple(SyncDrawLease(self, self._namespace_state, each) for each in self._grant.draws)
+
+    def keep(self) -> None:
+        """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
+        check_open(self._grant)
+        self._grant.rollback = False
+
+    @property
+    def entity_id(self) -> str:
+        """The entity that acquires."""
+        return self._request.entity_id
+
+    @property
     def corrected(self) -> bool:
         """Whether the block has called ``settle``, ``adjust`` or ``release``."""
-        return bool(self._grant.corrections)
+        return self._grant.corrected
 
     @property
     def waited(self) -> float:
@@ -140,7 +213,7 @@ class SyncLease:
     @property
     def degraded(self) -> bool:
         """Whether the store was unavailable, so that this call is not counted, or later by ``share``."""
-        return self._grant.unavailable is not None
+        return self._grant.outage is not None
 
     @property
     def statuses(self) -> list[LimitStatus]:
@@ -153,7 +226,7 @@ class SyncLease:
     @property
     def shadowed(self) -> tuple[LimitStatus, ...]:
         """The shadow limits that would have refused the acquire or a ``consume``; empty if none."""
-        return shadowed(self._grant.claims)
+        return shadowed(self._grant.all_claims)
 
     @property
     def _grant(self) -> Grant:
@@ -182,14 +255,17 @@ class SyncLease:
             return  # a forked child has its parent's block, but not the tokens
         if error is not None and grant.rollback:
             self._roll_back(grant)
-        elif grant.corrections or grant.has_slots:
+        elif grant.corrections or grant.has_slots or (grant.draws and grant.has_end):
             self._correct(grant, error)
+
+    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+        self._run(consume(self._namespace_state, grant, milli))
 
     def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
             self._run(correct(self._namespace_state, grant))
         except InfrastructureError as problem:
-            if error is None and grant.corrections:
+            if error is None and grant.corrected:
                 raise
             grant.lost = problem
             log.warning("the end of a block was not written: slots come back when they expire", exc_info=True)

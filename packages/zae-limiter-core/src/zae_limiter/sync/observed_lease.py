@@ -1,14 +1,17 @@
 # Generated from aio/observed_lease.py by `just variants`: edit that one.
 """The lease of a limiter with observers."""
 
+from collections.abc import Mapping
 from time import perf_counter
 from types import TracebackType
 from typing import Self
 
+from ..flows.acquire.claims import Grant
 from ..flows.acquire.requests import AcquireRequest
 from ..flows.process.namespace_state import NamespaceState
 from ..observing import Audience, Watch
 from ..runtime.unused import Place
+from ..values.limits import MILLI
 from .driver import SyncDriver
 from .lease import SyncLease
 
@@ -30,11 +33,6 @@ class SyncObservedLease(SyncLease):
         self._watch = Watch(audience, request)
         self._begun = 0.0
 
-    def consume(self, /, **amounts: int) -> None:
-        """Take more tokens at once, by limit. Raises the errors of ``SyncLease.consume``."""
-        with self._watch.call("consume", amounts):
-            super().consume(**amounts)
-
     def __enter__(self) -> Self:
         taken = False
         try:
@@ -48,6 +46,10 @@ class SyncObservedLease(SyncLease):
             raise
         self._begun = perf_counter()
         return self
+
+    def _take(self, grant: Grant, milli: Mapping[str, int]) -> None:
+        with self._watch.call("consume", {name: amount // MILLI for name, amount in milli.items()}):
+            super()._take(grant, milli)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

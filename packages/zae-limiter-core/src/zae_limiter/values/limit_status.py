@@ -32,21 +32,30 @@ class LimitStatus:
     """The entities from the one that asked to that of the bucket."""
     place: int = 0
     """Where the bucket is among those that the call draws on: 0 for the caller's own, then those above, nearest
-    first."""
+    first; with a ``draw``, among those of the draw."""
+    draw: int = 0
+    """Which draw of ``also`` the bucket is drawn on by, from 1; 0 for none."""
     schedule: str = ""
     """The entry of the limit's schedule that held, with its end: ``night until 06:00 Europe/Berlin``; empty if none."""
 
     def name_for(self, entity_id: str) -> str:
         """Return the limit's name as the entity that asked sees it: ``rpm`` of its own, ``parent/rpm`` of its first
-        parent's, ``parent-2/rpm`` of the bucket in the next ``place``.
+        parent's, ``parent-2/rpm`` of the bucket in the next ``place``; of draws ``also/rpm``, ``also-2/parent/rpm``.
 
         No entity is in it, so it may go into header fields and metrics.
         """
-        if self.entity_id == entity_id:
-            return self.limit_name
-        return f"parent-{self.place}/{self.limit_name}" if self.place > 1 else f"parent/{self.limit_name}"
+        if self.draw:
+            above = f"{_numbered('parent', self.place)}/" if self.place else ""
+            return f"{_numbered('also', self.draw)}/{above}{self.limit_name}"
+        return (
+            self.limit_name if self.entity_id == entity_id else f"{_numbered('parent', self.place)}/{self.limit_name}"
+        )
 
     @property
     def deficit(self) -> int:
         """The tokens that the request lacks; 0 if they are there."""
         return max(0, self.requested - self.available)
+
+
+def _numbered(word: str, number: int) -> str:
+    return f"{word}-{number}" if number > 1 else word

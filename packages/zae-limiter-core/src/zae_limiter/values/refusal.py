@@ -36,21 +36,28 @@ class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
     ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
-    the entities above it, nearest first. ``refused_by`` is the entity whose bucket binds. ``by_share``: the store is
-    away, and the share of this process is used up; then ``statuses`` has the enforced limits, with what the share has.
-    Raises ``TypeError`` for a text in place of the statuses: Celery's JSON makes one, and then shows it as it is.
+    the entities above it, nearest first, then those of its draws. ``refused_by`` is the entity whose bucket binds.
+    ``by_share``: the store is away, and the share of this process is used up; then ``statuses`` has the enforced
+    limits, with what the share has. Raises ``TypeError`` for a text in place of the statuses: Celery's JSON makes one,
+    and then shows it as it is.
     """
 
     def __init__(
-        self, statuses: Sequence[LimitStatus], entity_id: str | None = None, *, by_share: bool = False
+        self,
+        statuses: Sequence[LimitStatus],
+        entity_id: str | None = None,
+        resource: str | None = None,
+        *,
+        by_share: bool = False,
     ) -> None:
         if isinstance(statuses, str):  # type: ignore[unreachable]
             raise TypeError("statuses must be LimitStatus objects, not a text")
-        super().__init__(tuple(statuses), entity_id)
+        super().__init__(tuple(statuses), entity_id, resource)
         self.by_share = by_share
         self.statuses = tuple(statuses)
         first = self.statuses[0].entity_id if self.statuses else ""
         self.entity_id = first if entity_id is None else entity_id
+        self._resource = resource
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
@@ -69,18 +76,22 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def refused_by(self) -> str:
-        """The entity whose bucket binds, which is that of ``primary_violation``: the one that asked, or one above."""
+        """The entity whose bucket binds, which is that of ``primary_violation``: the one that asked, one above, or that
+        of a draw.
+        """
         return self.primary_violation.entity_id
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The entities from the one that asked to ``refused_by``: ``("key-1",)``, or ``("key-1", "acme-corp")``."""
+        """The entities from the one that asked, or from that of a draw, to ``refused_by``: ``("key-1",)``, or
+        ``("key-1", "acme-corp")``.
+        """
         return path_to(self.primary_violation, self.statuses, self.entity_id)
 
     @property
     def resource(self) -> str:
         """The resource that the call asked for."""
-        return self.primary_violation.resource
+        return self._resource or self.primary_violation.resource
 
     @property
     def retry_after_seconds(self) -> float:
@@ -106,7 +117,8 @@ class RateLimitExceeded(RateLimitError):
             "refused_by": self.refused_by,
             "path": list(self.path),
             "exceeded": [
-                {"entity_id": status.entity_id, "limit_name": status.limit_name} for status in self.violations
+                {"entity_id": status.entity_id, "resource": status.resource, "limit_name": status.limit_name}
+                for status in self.violations
             ],
             "retry_after_seconds": _finite(self.retry_after_seconds),
             "limits": [

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from support.core.snapshots import usage_item
 from zae_limiter import (
+    Draw,
     HandledEvent,
     Limit,
     Options,
@@ -81,6 +82,11 @@ async def cold_acquires(limiter: Any, repository: Any) -> None:
     await acquire(limiter, "alone", "new", {"rpm": 1}, [RPM], on_unavailable="allow")
 
 
+async def draws(limiter: Any, repository: Any) -> None:
+    for also in ([Draw("parent", "other"), Draw("alone")], [Draw("new-child", "new", {"rpm": 2})]):
+        await acquire(limiter, "child", "r", {"rpm": 1}, steps=("consume", "settle"), also=also)
+
+
 async def pages(limiter: Any, repository: Any) -> None:
     page = await of(repository.get_usage_snapshots(resource="r", limit=1))
     await of(repository.get_usage_snapshots(resource="r", limit=1, next=page.next))
@@ -124,6 +130,9 @@ OWN_CALLS: Final[Mapping[str, Script]] = {
     "acquire cold": cold_acquires,
     "usage pages": pages,
     "explain": method("explain", "child", "r"),
+    "check": method("check", "child", "r", {"rpm": 60}),
+    "check with draws": method("check", "child", "r", {"rpm": 60}, also=[Draw("parent", "other"), Draw("alone")]),
+    "acquire with draws": draws,
     "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
     "create_entity": method("create_entity", "another", parent_id="parent"),
     "create_entity with parents": method("create_entity", "another", parent_ids=["parent", "alone"]),

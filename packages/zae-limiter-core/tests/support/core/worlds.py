@@ -11,12 +11,14 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
 from zae_limiter import (
+    DrawLease,
     Lease,
     Limit,
     Options,
     RateLimiter,
     RateLimitExceeded,
     Repository,
+    SyncDrawLease,
     SyncLease,
     SyncRateLimiter,
     SyncRepository,
@@ -36,6 +38,7 @@ TWINS: dict[type, type] = {
     SyncRateLimiter: RateLimiter,
     SyncRepository: Repository,
     SyncLease: Lease,
+    SyncDrawLease: DrawLease,
     SyncObservedLease: ObservedLease,
 }
 THREADS = ThreadPoolExecutor(max_workers=128)
@@ -65,6 +68,8 @@ class Awaited:
 
 def awaited(value: Any) -> Any:
     """The value; under an async face where it has a twin."""
+    if type(value) is tuple:
+        return tuple(map(awaited, value))
     return Awaited(value) if type(value) in TWINS else value
 
 

@@ -18,12 +18,13 @@ from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Enqueue, Flow, Sleep
-from .claims import Claim, Grant, Seen, config_of, no_limits, no_such_limit
+from .claims import Claim, Grant, Seen, config_of
 from .create_path import create_path
 from .disabling import refuse_if_disabled, still_hold
+from .draws import join, walks_of, with_amounts
 from .outage import grant_without_store
-from .path import Path, parents_to_ask
-from .requests import AcquireRequest, fit_estimates
+from .path import parents_to_ask
+from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .slots import keep_slots
 from .statuses import refusal_of
@@ -94,21 +95,16 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     was not opened yet, raises what opening it raises.
     """
     yield from opened(namespace_state)
-    path, claims, further = Path(request.entity_id), list[Claim](), dict[str, None]()
-    while level := path.order[len(claims) :]:
-        homes, likely = (
-            [cached_bucket(namespace_state, each, request.resource) for each in entities]
-            for entities in (level, [each for each in further if each not in path.to])
-        )
-        for home, resolved in zip(homes, (yield from resolve_all(namespace_state, homes, likely)), strict=True):
-            entity_id = home.id.entity_id
-            claim = _claim(namespace_state, request, home, resolved, stale=resolved.disables)
-            claim.path, claim.place = path.to[entity_id], len(claims)
-            claims.append(claim)
-            if above := parents_to_ask(request, entity_id, resolved):
-                path.rise(entity_id, above)
-                further |= dict.fromkeys(resolved.further_ids)
-    return _with_amounts(request, claims)
+    walks, further = walks_of(request), dict[tuple[str, str], None]()
+    while level := [(walk, (each, walk.request.resource)) for walk in walks for each in walk.level]:
+        met = {(each, walk.request.resource) for walk in walks for each in walk.path.to}
+        homes = [cached_bucket(namespace_state, *place) for _, place in level]
+        likely = [cached_bucket(namespace_state, *place) for place in further if place not in met]
+        found = yield from resolve_all(namespace_state, homes, likely)
+        for (walk, _), home, resolved in zip(level, homes, found, strict=True):
+            if walk.meet(_claim(namespace_state, walk.request, home, resolved, stale=resolved.disables)):
+                further |= dict.fromkeys((each, walk.request.resource) for each in resolved.further_ids)
+    return join(request, walks)
 
 
 def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
@@ -126,7 +122,7 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
     ``None``.
     """
     cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
-    if cached is None or not cached.known:
+    if cached is None or not cached.known or request.also:
         return None
     resolved = namespace_state.fresh(cached)
     if resolved is None or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
@@ -134,27 +130,24 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
     claim = _claim(namespace_state, request, cached, resolved)
     if request.learns is None and claim.config.limits and request.amounts.keys() <= claim.config.by_name.keys():
         return [claim]
-    return _with_amounts(request, [claim])
+    return with_amounts(request, [claim])
 
 
 def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
     """Return the claims if all configs are known but one has expired: the acquire reads it again beside its write. Else
     return ``None``.
     """
-    path, claims = Path(request.entity_id), list[Claim]()
+    walks = walks_of(request)
     try:
-        for entity_id in path.order:
-            cached = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
-            resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
-            if cached is None or resolved is None:
-                return None
-            stale = namespace_state.has_expired(resolved)
-            claim = _claim(namespace_state, request, cached, resolved, stale=stale)
-            claim.path, claim.place = path.to[entity_id], len(claims)
-            claims.append(claim)
-            if above := parents_to_ask(request, entity_id, resolved):
-                path.rise(entity_id, above)
-        return _with_amounts(request, claims)
+        for walk in walks:
+            for entity_id in walk.path.order:  # grows while it is walked
+                cached = namespace_state.cached_buckets.get((entity_id, walk.request.resource, 0))
+                resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
+                if cached is None or resolved is None:
+                    return None
+                stale = namespace_state.has_expired(resolved)
+                walk.meet(_claim(namespace_state, walk.request, cached, resolved, stale=stale))
+        return join(request, walks)
     except ValidationError:  # the limits or the parents may have changed
         return None
 
@@ -174,21 +167,6 @@ def _claim(
     claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
     claim.insists = request.rereads >= INSISTS
     return claim
-
-
-def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
-    """Return each claim with the amounts of its own limits. Raises ``ValidationError`` for an amount without a
-    limit.
-    """
-    if request.learns:
-        fit_estimates(request, [limit for claim in claims for limit in claim.config.enforced.values()])
-    for claim in claims:
-        if not claim.config.limits:
-            raise no_limits(claim.cached.id)
-        claim.amounts = {name: amount for name, amount in request.amounts.items() if name in claim.config.by_name}
-    for name in request.amounts.keys() - {known for claim in claims for known in claim.amounts}:
-        raise no_such_limit(request, name, {known for claim in claims for known in claim.config.by_name})
-    return claims
 
 
 def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:

@@ -11,6 +11,7 @@ from ..bucket.serving import hold_ahead
 from ..bucket_queue import Outcome, Renewal, Waiter
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
+from .acquire import known_claims
 from .claims import Claim, Grant, config_of
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest
@@ -52,7 +53,7 @@ class HeldGrant(Grant):
 
 def grant_ahead(
     namespace_state: NamespaceState, request: AcquireRequest, post: Callable[[Waiter], object]
-) -> HeldGrant | None:
+) -> Grant | None:
     """Return the grant of an acquire if this process holds all that it asks for, of every bucket of its path.
 
     ``post`` puts a request into its queue, which takes the next tokens ahead in good time.
@@ -63,13 +64,15 @@ def grant_ahead(
     if home is None or (hold := home.queue.hold) is None or request.limits or request.shadow:
         return None
     now_ms = hold.now()
+    if request.also:
+        return _grant_with_draws(namespace_state, request, now_ms, post)
     part = _part(namespace_state, home, hold, now_ms)
     if part is None:
         return None
     resolved, parts = part.resolved, [part]
     if resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved):
         parts = _path(namespace_state, request, now_ms)
-        if not parts or not _move_all(request, parts, now_ms):
+        if not parts or not _move_all([(each.hold, _amounts(request, each)) for each in parts], now_ms):
             return None
     elif not hold.move(request.amounts, now_ms):  # a limit that the bucket lacks is not held
         return None
@@ -78,6 +81,26 @@ def grant_ahead(
         if each.hold.due:
             _renew(namespace_state, each, now_ms, post)
     return HeldGrant(request, parts, now_ms)
+
+
+def _grant_with_draws(
+    namespace_state: NamespaceState, request: AcquireRequest, now_ms: int, post: Callable[[Waiter], object]
+) -> Grant | None:
+    """Do the same for a call with draws."""
+    claims = known_claims(namespace_state, request) or ()
+    holding = [(claim, hold) for claim in claims if (hold := claim.cached.queue.hold) is not None]
+    parts = [_part(namespace_state, claim.cached, hold, now_ms) for claim, hold in holding]
+    if not claims or len(parts) < len(claims) or None in parts:
+        return None
+    if not _move_all([(hold, claim.amounts) for claim, hold in holding], now_ms):
+        return None
+    namespace_state.configs.hits += len(claims)
+    for claim, hold in holding:
+        claim.enter().outcome = Outcome("admitted", hold.state, now_ms)
+    for part in parts:
+        if part is not None and part.hold.due:
+            _renew(namespace_state, part, now_ms, post)
+    return Grant(request, claims)
 
 
 def _part(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, now_ms: int) -> Part | None:
@@ -111,13 +134,12 @@ def _path(namespace_state: NamespaceState, request: AcquireRequest, now_ms: int)
     return parts if request.amounts.keys() <= known else []
 
 
-def _move_all(request: AcquireRequest, parts: Sequence[Part], now_ms: int) -> bool:
-    """Take the amounts from all parts, or from none."""
-    for rank, each in enumerate(parts):
-        if not each.hold.move(_amounts(request, each), now_ms):
-            for taken in parts[:rank]:
-                back = {name: -amount for name, amount in _amounts(request, taken).items()}
-                taken.hold.move(back, now_ms, events=-1)
+def _move_all(parts: Sequence[tuple[Hold, Mapping[str, int]]], now_ms: int) -> bool:
+    """Take amounts from all holds, or from none."""
+    for rank, (hold, amounts) in enumerate(parts):
+        if not hold.move(amounts, now_ms):
+            for taken, given in parts[:rank]:
+                taken.move({name: -amount for name, amount in given.items()}, now_ms, events=-1)
             return False
     return True
 

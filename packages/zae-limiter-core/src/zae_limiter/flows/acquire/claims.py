@@ -34,7 +34,8 @@ class Claim:
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
-    ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own.
+    ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
+    the entity of a ``draw``, if it belongs to one (from 1).
     ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
     """
 
@@ -53,6 +54,12 @@ class Claim:
     insists: bool = False
     path: tuple[str, ...] = ()
     place: int = 0
+    draw: int = 0
+
+    @property
+    def bucket(self) -> BucketId:
+        """The bucket."""
+        return self.cached.id
 
     @property
     def checked(self) -> Mapping[str, int]:
@@ -174,7 +181,8 @@ class Grant:
     are ``shared``. ``waited``: seconds before the tokens were there.
     ``corrections`` wait for the end of the block; ``settled`` names the limits whose real amounts are known; ``lost``:
     why the end was not written. ``has_slots``: it took slots, which the end frees. A change holds the ``lock`` and
-    checks first whether the grant is ``open``: the block may end in another thread.
+    checks first whether the grant is ``open``: the block may end in another thread. ``draws``: what each draw
+    of the call took, as a grant of its own.
     """
 
     open = True
@@ -185,10 +193,17 @@ class Grant:
     shared: Mapping[str, int] = NOTHING
     settled: frozenset[str] = frozenset()
     has_slots = False
+    draws: "Sequence[Grant]" = ()
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
         self._claims = claims
+        if request.also:
+            self._claims = [claim for claim in claims if not claim.draw]
+            self.draws = [
+                _grant_of_draw(each, [claim for claim in claims if claim.draw == number], unavailable)
+                for number, each in enumerate(request.also, start=1)
+            ]
         self.unavailable = unavailable
         self.rollback = request.rollback
         self.consumed = request.amounts
@@ -196,7 +211,7 @@ class Grant:
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """The buckets that the acquire drew on."""
+        """The buckets that the acquire drew on, without those of its draws."""
         return self._claims
 
     @property
@@ -204,7 +219,44 @@ class Grant:
         """The weights by limit; those of the entity's own limit if its parent has one of the same name."""
         return {name: each for claim in reversed(self.claims) for name, each in claim.config.weights.items()}
 
+    @property
+    def all(self) -> "Sequence[Grant]":
+        """The grant of the call, then those of its draws."""
+        return (self, *self.draws)
+
+    @property
+    def all_claims(self) -> Sequence[Claim]:
+        """The buckets that the acquire and its draws drew on."""
+        return [claim for each in self.all for claim in each.claims] if self.draws else self.claims
+
+    @property
+    def outage(self) -> StoreError | None:
+        """The error that left amounts of the call uncounted, or those of its draws."""
+        return next((each.unavailable for each in self.all if each.unavailable is not None), None)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the end of the block has something to correct."""
+        return any(each.corrections for each in self.all) if self.draws else bool(self.corrections)
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the end of the block has something to write: corrections, or slots that it frees."""
+        return any(each.corrections or each.has_slots for each in self.all)
+
     def close(self) -> None:
         """End the block: nothing can be added any more."""
         with self.lock:
             self.open = False
+        if self.draws:
+            for each in self.draws:
+                each.close()
+
+
+def _grant_of_draw(request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None) -> Grant:
+    """Return what a draw took: without the amounts of its call for which its buckets have no limits, if known."""
+    grant = Grant(request, claims, unavailable)
+    if claims:
+        known = {name for claim in claims for name in claim.amounts}
+        grant.consumed = {name: amount for name, amount in request.amounts.items() if name in known}
+    return grant

@@ -26,18 +26,21 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
     waits for it.
     """
-    asker, now = refusal.entity_id, namespace_state.now()
-    places = ((each, status.resource) for status in refusal.violations for each in (asker, status.entity_id))
-    for entity_id, resource in dict.fromkeys(places):
-        cached = cached_bucket(namespace_state, entity_id, resource)
-        by_ancestors = _by_ancestors(refusal, cached) if entity_id == asker else ()
+    asker, now = (refusal.entity_id, refusal.resource), namespace_state.now()
+    short = [(status.entity_id, status.resource) for status in refusal.violations]
+    for place in dict.fromkeys([asker, *short]) if short else ():
+        cached = cached_bucket(namespace_state, *place)
+        by_ancestors = _by_ancestors(refusal, cached) if place == asker else ()
         if namespace_state.refusals.add(cached, now, (REFUSED, *by_ancestors)) and cached.state is not None:
             yield Post(RefusalCount(cached.queue))
 
 
 def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
-    """Return the counts of the limits above that were short, no more of them than the bucket has room for."""
-    above = (each for each in refusal.violations if each.entity_id != refusal.entity_id)
+    """Return the counts of the limits of other buckets that were short, no more of them than the bucket has room
+    for.
+    """
+    asked = refusal.entity_id, refusal.resource
+    above = (each for each in refusal.violations if (each.entity_id, each.resource) != asked)
     names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in above]
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...operations.values import NOTHING
+from ...values.limit_status import LimitStatus
 from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved
 from ..process.namespace_state import NamespaceState
@@ -53,11 +54,12 @@ def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest,
     for claim in claims:
         claim.seen = claim.seen or Seen(namespace_state.states(claim.cached), now, NOTHING)
     statuses = [
-        replace(status, limit=replace(status.limit, shadow=False), exceeded=True, retry_after_seconds=float("inf"))
-        if claim is shut
-        else status
-        for claim in claims
-        for status in statuses_before(claim, now)
+        never(status) if claim is shut else status for claim in claims for status in statuses_before(claim, now)
     ]
     switch = shut.resolved.switches.disabled if shut.resolved.switches is not None else None
     raise AccessDisabled(statuses, request.entity_id, shut.cached.id.entity_id, switch)
+
+
+def never(status: LimitStatus) -> LimitStatus:
+    """Return the status of a limit of a disabled bucket."""
+    return replace(status, limit=replace(status.limit, shadow=False), exceeded=True, retry_after_seconds=float("inf"))

@@ -10,9 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ...operations.values import NOTHING, Item, Key
-from ...rules.schedules import wait_through
-from ...rules.sharding import calculate_balance
+from ...operations.values import Item, Key
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by
 from ...schema.configs import override_end
 from ...schema.entities import ParentLink, read_parent_link
@@ -28,8 +26,9 @@ from ..process.config_cache import ConfigItems, cascades, config_keys
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
-from .claims import config_of, no_limits, no_such_limit
-from .inspection import parts_of
+from .claims import config_of
+from .draws import check_limits_of, each_once
+from .inspection import Stored, are_held, asked_of
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest, fit_estimates
 
@@ -43,53 +42,73 @@ def explain(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Ex
     """
     found: dict[Key, Item] = {}
     known: set[Key] = set()
-    while wanted := [key for key in _keys(namespace_state, request, found) if key not in known]:
+    while wanted := [key for key in dict.fromkeys(_keys(namespace_state, request, found)) if key not in known]:
         found |= yield from read_all(wanted)
         known.update(wanted)
     now, link = namespace_state.now(), _link(namespace_state, request, request.entity_id, found)
-    path = _path(namespace_state, request, found)
-    buckets = [BucketId(namespace_state.namespace_id, each, request.resource) for each in path.order]
-    drawn = [_drawn(request, bucket, found, _held(namespace_state, bucket, now), now) for bucket in buckets]
-    _check(request, drawn)
-    if request.learns:
-        fit_estimates(request, [limit for each in drawn for limit in each.config.enforced.values()])
-        drawn = [each._replace(amounts={name: request.amounts[name] for name in each.amounts}) for each in drawn]
+    own, *_ = branches = [_branch(namespace_state, each, found, now) for each in (request, *request.also)]
+    drawn = each_once([each for branch in branches for each in branch])
     return Explanation(
         request.entity_id,
         request.resource,
         _instant(now),
         link.parent_ids[0] if link.parent_ids else None,
-        len(path.order) > 1,
-        _explained(drawn, path, now, by_holds=_are_held(request, drawn)),
+        len(own) > 1,
+        _explained(drawn, now, by_holds=are_held(request, [each.stored for each in drawn])),
         link.parent_ids,
     )
 
 
 class _Drawn(NamedTuple):
-    """A bucket that the acquire draws on: its shards, and the limits that it would be held to.
-
-    ``amounts`` are asked of it, ``held`` is what this process holds of it: in millitokens by limit.
-    """
+    """A bucket that the acquire draws on, by the ``path`` to its entity, and where its limits come from."""
 
     bucket: BucketId
-    states: Sequence[BucketState]
-    config: Config
+    stored: Stored
     source: LimitsFrom
     override_until: datetime | None
-    amounts: Mapping[str, int]
-    held: Mapping[str, int]
+    path: tuple[str, ...]
+    place: int
     switches: ResolvedSwitches | None
+
+    @property
+    def config(self) -> Config:
+        """The limits that the acquire would be held to."""
+        return self.stored.config
+
+    @property
+    def amounts(self) -> Mapping[str, int]:
+        """What the acquire asks for, in millitokens by limit."""
+        return self.stored.amounts
+
+
+def _branch(namespace_state: NamespaceState, request: AcquireRequest, found: Found, now_ms: int) -> list[_Drawn]:
+    """Return the buckets on the path of a call or of one of its draws. Raises ``ValidationError``."""
+    path, drawn = _path(namespace_state, request, found), list[_Drawn]()
+    for place, entity_id in enumerate(path.order):
+        bucket = BucketId(namespace_state.namespace_id, entity_id, request.resource)
+        stored, source, until, switches = _stored(namespace_state, request, bucket, found, now_ms)
+        drawn.append(_Drawn(bucket, stored, source, until, path.to[entity_id], place, switches))
+    check_limits_of(request, drawn)
+    if request.learns:
+        fit_estimates(request, [limit for each in drawn for limit in each.config.enforced.values()])
+        fitted = [{name: request.amounts[name] for name in each.amounts} for each in drawn]
+        drawn = [
+            each._replace(stored=each.stored._replace(amounts=amounts))
+            for each, amounts in zip(drawn, fitted, strict=True)
+        ]
+    return drawn
 
 
 def _keys(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> Iterator[Key]:
     """Yield the key of each record that decides the acquire, as far as what was ``found`` names it."""
-    path = _path(namespace_state, request, found)
-    links = [_link(namespace_state, request, each, found) for each in path.order if len(path.order) > 1]
-    likely = [each for link in links for each in link.further_ids]
-    for entity_id in dict.fromkeys([*path.order, *likely]):
-        bucket = BucketId(namespace_state.namespace_id, entity_id, request.resource)
-        yield from config_keys(bucket.namespace_id, entity_id, bucket.resource)
-        yield from _shard_keys(bucket, found)
+    for each in (request, *request.also):
+        path = _path(namespace_state, each, found)
+        links = [_link(namespace_state, each, entity, found) for entity in path.order if len(path.order) > 1]
+        likely = [further for link in links for further in link.further_ids]
+        for entity_id in dict.fromkeys([*path.order, *likely]):
+            bucket = BucketId(namespace_state.namespace_id, entity_id, each.resource)
+            yield from config_keys(bucket.namespace_id, entity_id, bucket.resource)
+            yield from _shard_keys(bucket, found)
 
 
 def _path(namespace_state: NamespaceState, request: AcquireRequest, found: Found) -> Path:
@@ -114,7 +133,9 @@ def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
     return [bucket_key(bucket.other(shard)) for shard in range(shards)]
 
 
-def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mapping[str, int], now_ms: int) -> _Drawn:
+def _stored(
+    namespace_state: NamespaceState, request: AcquireRequest, bucket: BucketId, found: Found, now_ms: int
+) -> tuple[Stored, LimitsFrom, datetime | None, ResolvedSwitches | None]:
     items = ConfigItems(
         *(found.get(key) for key in config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource))
     )
@@ -125,11 +146,8 @@ def _drawn(request: AcquireRequest, bucket: BucketId, found: Found, held: Mappin
     if source == "bucket":
         request = replace(request, default_limits=_limits_of(states))
     config = config_of(request, resolved, lambda: now_ms)
-    amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
-    asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
-    states = all_shifted(states, config, now_ms)
-    until = _override_until(items, source, now_ms)
-    return _Drawn(bucket, states, config, source, until, asked, held, resolved.switches)
+    asked = asked_of(namespace_state, request, bucket, all_shifted(states, config, now_ms), config)
+    return asked, source, _override_until(items, source, now_ms), resolved.switches
 
 
 def _source(request: AcquireRequest, resolved: Resolved) -> LimitsFrom:
@@ -150,60 +168,37 @@ def _limits_of(states: Sequence[BucketState]) -> tuple[Limit, ...]:
     return tuple(rules[name] for name in sorted(rules))
 
 
-def _check(request: AcquireRequest, drawn: Sequence[_Drawn]) -> None:
-    for each in drawn:
-        if not each.config.limits:
-            raise no_limits(each.bucket)
-    known = {name for each in drawn for name in each.config.by_name}
-    for name in request.amounts.keys() - known:
-        raise no_such_limit(request, name, known)
-
-
-def _held(namespace_state: NamespaceState, bucket: BucketId, now_ms: int) -> Mapping[str, int]:
-    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
-    hold = None if cached is None else cached.queue.hold
-    return NOTHING if hold is None else hold.left(now_ms)
-
-
-def _are_held(request: AcquireRequest, drawn: Sequence[_Drawn]) -> bool:
-    """Return whether this process holds all that is asked for, so that the acquire passes without a request."""
-    if request.limits or request.shadow:
-        return False
-    return all(amount <= each.held.get(name, -1) for each in drawn for name, amount in each.amounts.items())
-
-
-def _explained(drawn: Sequence[_Drawn], path: Path, now_ms: int, *, by_holds: bool) -> tuple[BucketExplanation, ...]:
+def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple[BucketExplanation, ...]:
     return tuple(
         BucketExplanation(
             entity_id=each.bucket.entity_id,
             resource=each.bucket.resource,
             source=each.source,
             override_until=each.override_until,
-            shard_count=each.states[0].shard_count if each.states else 0,
-            limits=tuple(_limit(each, limit, now_ms, by_holds=by_holds) for limit in each.config.marked),
-            admitted=_total(each.states, ACQUIRES),
-            refused=_total(each.states, REFUSED),
-            shadowed=_total(each.states, SHADOWED),
-            refused_by=_refused_by(each.states),
-            path=path.to[each.bucket.entity_id],
+            shard_count=each.stored.states[0].shard_count if each.stored.states else 0,
+            limits=tuple(_limit(each.stored, limit, now_ms, by_holds=by_holds) for limit in each.config.marked),
+            admitted=_total(each.stored.states, ACQUIRES),
+            refused=_total(each.stored.states, REFUSED),
+            shadowed=_total(each.stored.states, SHADOWED),
+            refused_by=_refused_by(each.stored.states),
+            path=each.path,
             switches=each.switches,
         )
         for each in drawn
     )
 
 
-def _limit(drawn: _Drawn, limit: Limit, now_ms: int, *, by_holds: bool) -> LimitExplanation:
-    parts = parts_of(drawn.states, drawn.config.by_name[limit.name], now_ms)
-    declared = drawn.config.scheduled.get(limit.name)
-    amount, held = drawn.amounts.get(limit.name), drawn.held.get(limit.name, 0)
+def _limit(stored: Stored, limit: Limit, now_ms: int, *, by_holds: bool) -> LimitExplanation:
+    declared = stored.config.scheduled.get(limit.name)
+    standing, amount = stored.stand(limit.name, now_ms, by_holds=by_holds), stored.amounts.get(limit.name)
     return LimitExplanation(
         limit,
         requested=None if amount is None else amount // MILLI,
-        available=calculate_balance(parts, now_ms) // MILLI,
-        held_ahead=held // MILLI,
-        wait_seconds=0.0 if amount is None or by_holds else wait_through(declared, parts, amount, now_ms),
+        available=standing.available // MILLI,
+        held_ahead=stored.held.get(limit.name, 0) // MILLI,
+        wait_seconds=standing.wait_seconds,
         schedule="" if declared is None else timetable_of(declared).at(now_ms).text,
-        in_force=None if declared is None else drawn.config.by_name[limit.name],
+        in_force=None if declared is None else stored.config.by_name[limit.name],
     )
 
 

@@ -1,15 +1,16 @@
 """Read without writing: effective limits, available tokens, time to wait."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import refill_bucket
+from ...rules.balances import force_consume, refill_bucket
 from ...rules.schedules import wait_through
 from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
-from ...schema.items import BucketState
+from ...schema.items import BucketId, BucketState
+from ...values.checks import Check
 from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
+from ...values.resolution import Config
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import all_shifted
@@ -18,8 +19,9 @@ from ..steps import Flow
 from ..validation import validate_bucket
 from .acquire import find_claims
 from .claims import Claim
-from .disabling import is_disabled
+from .disabling import is_disabled, never
 from .requests import AcquireRequest
+from .statuses import status_of
 
 Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
@@ -29,24 +31,32 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
     debt. Always reads the store.
     """
     [own, *_] = yield from _read_claims(namespace_state, request)
-    now, hold = namespace_state.now(), own.claim.cached.queue.hold
-    held = NOTHING if hold is None else hold.left(now)
+    now, held = namespace_state.now(), held_of(namespace_state, own.claim.bucket)
     balances = {
         limit.name: calculate_balance(parts_of(own.states, limit, now), now) for limit in own.claim.config.limits
     }
     return {name: (balance + held.get(name, 0)) // MILLI for name, balance in balances.items()}
 
 
-def time_until_available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[float]:
-    """Return the seconds until an acquire of the amounts can pass, on every bucket of its path; infinite if it is
-    disabled.
+def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Check]:
+    """Return what the acquire would find, by one read of its buckets if their limits are known. A request without
+    amounts stands for one token of each limit.
     """
-    claims = yield from _read_claims(namespace_state, request)
-    if any(is_disabled(request, stored.claim.resolved) for stored in claims):
-        return math.inf
-    now = namespace_state.now()
-    waits = (_wait(stored, name, n, now) for stored in claims for name, n in stored.claim.checked.items())
-    return max(waits, default=0.0)
+    found = yield from _read_claims(namespace_state, request)
+    now, branches = namespace_state.now(), (request, *request.also)
+    stored = [
+        asked_of(namespace_state, branches[claim.draw], claim.bucket, states, claim.config) for claim, states in found
+    ]
+    by_holds = are_held(request, stored)
+    statuses = []
+    for each, asked in zip(found, stored, strict=True):
+        disabled = is_disabled(request, each.claim.resolved)
+        for name, amount in (asked.amounts or (dict.fromkeys(asked.config.by_name, 0) if disabled else {})).items():
+            standing = asked.stand(name, now, by_holds=by_holds)
+            limit = asked.config.by_name[name]
+            status = status_of(each.claim, limit, standing.parts, amount, now, standing.wait_seconds)
+            statuses.append(never(status) if disabled else status)
+    return Check(request.entity_id, request.resource, tuple(statuses))
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
@@ -54,6 +64,67 @@ def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: st
     cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.marked), resolved.on_unavailable, resolved.source
+
+
+class Standing(NamedTuple):
+    """How a limit stands for a call.
+
+    ``available`` is in the bucket, in millitokens; ``parts`` has what this process holds of it as well.
+    """
+
+    available: int
+    parts: Sequence[Part]
+    wait_seconds: float
+
+
+class Stored(NamedTuple):
+    """A bucket as it is stored, with what a call asks of it: ``amounts``, and what this process holds of it ahead
+    (``held``), both in millitokens by limit.
+    """
+
+    states: Sequence[BucketState]
+    config: Config
+    amounts: Mapping[str, int]
+    held: Mapping[str, int]
+
+    def stand(self, name: str, now_ms: int, *, by_holds: bool) -> Standing:
+        """Return how a limit stands. ``by_holds``: this process holds everything that the call asks for."""
+        limit, held = self.config.by_name[name], self.held.get(name, 0)
+        parts = parts_of(self.states, limit, now_ms)
+        declared = self.config.scheduled.get(name)
+        available, amount = calculate_balance(parts, now_ms), self.amounts.get(name)
+        if held:
+            parts[0] = parts[0]._replace(tokens_milli=force_consume(*parts[0], -held, now_ms))
+        return Standing(
+            available, parts, 0.0 if amount is None or by_holds else wait_through(declared, parts, amount, now_ms)
+        )
+
+
+def asked_of(
+    namespace_state: NamespaceState,
+    request: AcquireRequest,
+    bucket: BucketId,
+    states: Sequence[BucketState],
+    config: Config,
+) -> Stored:
+    """Return a bucket with what a call asks of it: one token of each limit, if it names no amounts."""
+    amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
+    asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
+    return Stored(states, config, asked, NOTHING if config.from_call else held_of(namespace_state, bucket))
+
+
+def held_of(namespace_state: NamespaceState, bucket: BucketId) -> Mapping[str, int]:
+    """Return what this process holds of a bucket ahead, in millitokens by limit."""
+    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
+    hold = None if cached is None else cached.queue.hold
+    return NOTHING if hold is None else hold.left(namespace_state.now())
+
+
+def are_held(request: AcquireRequest, stored: Sequence[Stored]) -> bool:
+    """Return whether this process holds all that is asked for, so that the acquire passes without a request."""
+    if request.limits or request.shadow:
+        return False
+    return all(amount <= each.held.get(name, -1) for each in stored for name, amount in each.amounts.items())
 
 
 class _StoredClaim(NamedTuple):
@@ -66,20 +137,12 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
     work.
     """
     claims = yield from find_claims(namespace_state, request)
-    found = yield from read_whole([claim.cached.id for claim in claims])
+    found = yield from read_whole([claim.bucket for claim in claims])
     now = namespace_state.now()
     return [
         _StoredClaim(claim, all_shifted([state.repaired(now) for state in states], claim.config, now))
         for claim, states in zip(claims, found, strict=True)
     ]
-
-
-def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
-    """Return the seconds until the amount is there, under the limits of the claim's config."""
-    config = stored.claim.config
-    return wait_through(
-        config.scheduled.get(name), parts_of(stored.states, config.by_name[name], now_ms), amount, now_ms
-    )
 
 
 def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:

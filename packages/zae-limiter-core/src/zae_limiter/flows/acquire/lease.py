@@ -200,9 +200,9 @@ def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: 
 
 def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]:
     """Return the statuses of the limits that the lease holds, as they are once its corrections are written."""
-    corrections = _to_write(grant)
     return statuses_after(
-        namespace_state, [(claim, _owed(namespace_state, claim, corrections)) for claim in grant.claims]
+        namespace_state,
+        [(claim, _owed(namespace_state, claim, _to_write(each))) for each in grant.all for claim in each.claims],
     )
 
 
@@ -217,18 +217,20 @@ def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[st
 
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
-    corrections = _to_write(grant)
-    learn(namespace_state, grant)
-    give_to_share(namespace_state, grant, to_share(grant))
+    for each in grant.all:
+        learn(namespace_state, each)
+        give_to_share(namespace_state, each, to_share(each))
     made = [
         (claim, bucket_request)
-        for claim in grant.claims
-        for bucket_request in _corrections(namespace_state, claim, corrections)
+        for each in grant.all
+        for claim in each.claims
+        for bucket_request in _corrections(namespace_state, claim, _to_write(each))
     ]
-    made += free_at_end(grant.claims, made, namespace_state.now()) if grant.has_slots else ()
+    if any(each.has_slots for each in grant.all):
+        made += free_at_end(grant.all_claims, made, namespace_state.now())
     error: StoreError | None
     try:
-        yield from queue([bucket_request for _, bucket_request in made])
+        yield from queue([each for _, each in made])
         made += [
             (claim, _on_shard_0(claim, bucket_request))
             for claim, bucket_request in made
@@ -244,7 +246,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
             for claim, bucket_request in made
             if bucket_request.outcome is not None and isinstance(bucket_request.outcome.error, NotApplied)
         ]
-        asked = for_each(grant.claims, corrections)
+        asked = [claim for each in grant.all for claim in for_each(each.claims, _to_write(each))]
         yield from let_corrections_through(namespace_state, grant.request, error, asked, not_written)
         grant.unavailable = error
 
@@ -253,11 +255,10 @@ def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
     queued.
     """
-    give_to_share(namespace_state, grant, grant.shared)
+    for each in grant.all:
+        give_to_share(namespace_state, each, each.shared)
     with suppress(BudgetSpent):
-        yield from give_back_all(
-            [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
-        )
+        yield from give_back_all((each for claim in grant.all_claims for each in claim.requests), uncounted=False)
 
 
 def _to_write(grant: Grant) -> dict[str, int]:

@@ -37,11 +37,13 @@ def grant_without_store(
     namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
 ) -> Flow[Grant]:
     """Return the grant of an acquire that the store did not answer. Raises the errors of ``let_through``."""
-    anew = for_each(claims, request.amounts)
+    parts = (request, *request.also)
+    anew = [anew for claim in claims for anew in for_each([claim], parts[claim.draw].amounts)]
     if (yield from let_through(namespace_state, request, error, anew)) == "allow":
         return Grant(request, (), error)
     grant = Grant(request, anew, error)
-    grant.uncounted = grant.shared = request.amounts
+    for each in grant.all:
+        each.uncounted = each.shared = each.consumed
     return grant
 
 
@@ -142,7 +144,7 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
         ]
         _raise_if_impossible(request, waits, claims, error)
         if any(status.exceeded for status in waits):
-            raise RateLimitExceeded(waits, request.entity_id, by_share=True) from error
+            raise RateLimitExceeded(waits, *request.asker, by_share=True) from error
         for claim, share in found:
             shares.hold(_key(claim), share)
             share.count(claim.amounts, now, events=1 if any(claim.amounts.values()) else 0)
@@ -175,6 +177,7 @@ def _status(claim: Claim, name: str, amount: int, share: LimitShare, now_ms: int
         retry_after_seconds=wait,
         path=claim.path or (claim.cached.id.entity_id,),
         place=claim.place,
+        draw=claim.draw,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from ...exceptions import ValidationError
 from ...values.entities import MOST_BUCKETS
 from ...values.switches import ResolvedSwitches
-from .requests import AcquireRequest
+from .requests import AcquireRequest, DrawRequest
 
 
 class Path:
@@ -49,11 +49,17 @@ class Linked(Protocol):
 def parents_to_ask(request: AcquireRequest, entity_id: str, known: Linked) -> tuple[str, ...]:
     """Return the parents on whose buckets the acquire draws as well.
 
-    The call's ``cascade`` is for who asks; a switch that is off comes before it.
+    The call's ``cascade`` is for who asks, a draw's for its entity; a switch that is off comes before the call's.
     """
+    if isinstance(request, DrawRequest) and _stays(request, entity_id):
+        return ()
     if known.cascade:
         return known.parent_ids
     if request.cascade and entity_id == request.entity_id:
         switched_off = known.switches is not None and known.switches.cascade is not None
         return () if switched_off else known.parent_ids
     return ()
+
+
+def _stays(draw: DrawRequest, entity_id: str) -> bool:
+    return draw.alone and entity_id == draw.entity_id

@@ -6,10 +6,12 @@ same names, types and defaults, and each option reaches its check.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypedDict
 
 from ...exceptions import ValidationError
+from ...values.draws import Draw
+from ...values.entities import MOST_BUCKETS
 from ...values.estimates import Estimate, EstimateKey
 from ...values.limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
@@ -27,6 +29,7 @@ class AcquireOptions(TypedDict, total=False):
     on_unavailable: OnUnavailable | None
     rollback: bool
     max_wait: float
+    also: Sequence[Draw]
 
 
 @dataclass(slots=True)  # only `rereads`, `learns` and estimates change; not frozen, which would slow down every acquire
@@ -35,7 +38,7 @@ class AcquireRequest:
 
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
     may wait began. ``learns``: the limits whose amounts are estimates, and what the real ones are remembered by.
-    ``rereads``: how often it was decided before, so that its limits were read again.
+    ``rereads``: how often it was decided before, so that its limits were read again. ``also``: its draws.
     """
 
     entity_id: str
@@ -52,6 +55,35 @@ class AcquireRequest:
     since_ms: int = 0
     rereads: int = 0
     learns: Mapping[str, EstimateKey] | None = None
+    also: "tuple[DrawRequest, ...]" = ()
+
+    @property
+    def asker(self) -> tuple[str, str]:
+        """The entity and the resource of the call."""
+        return self.entity_id, self.resource
+
+    @property
+    def branches(self) -> "tuple[AcquireRequest, ...]":
+        """The call itself and its draws: each begins a path of its own."""
+        return (self, *(replace(each, turn=self.turn, rereads=self.rereads) for each in self.also))
+
+
+@dataclass(slots=True)
+class DrawRequest(AcquireRequest):
+    """One draw of a call, as a request of its own with the options of the call.
+
+    ``caller``: the entity and the resource of the call. ``as_called``: its amounts are the call's, as far as its
+    buckets have limits for them. ``alone``: it draws on nobody above, also if the entity cascades.
+    """
+
+    caller: tuple[str, str] = ("", "")
+    as_called: bool = False
+    alone: bool = False
+
+    @property
+    def asker(self) -> tuple[str, str]:
+        """The entity and the resource of the call."""
+        return self.caller
 
 
 def validate_request(
@@ -65,6 +97,7 @@ def validate_request(
     on_unavailable: OnUnavailable | None = None,
     rollback: bool = True,
     max_wait: float = 0.0,
+    also: Sequence[Draw] = (),
     shadow: bool = False,
 ) -> AcquireRequest:
     """Check a caller's arguments, and return them as a request. Raises ``ValidationError``."""
@@ -76,10 +109,9 @@ def validate_request(
     try:
         amounts = check_amounts("consume", consume)  # type: ignore[arg-type]  # estimates are found by its refusal
     except ValidationError:
-        learns = {name: each.key(name) for name, each in consume.items() if isinstance(each, Estimate)}
-        if not learns:
+        if not any(isinstance(each, Estimate) for each in consume.values()):
             raise
-        amounts = check_amounts("consume", _estimated(consume))
+        amounts, learns = _estimated("consume", consume)
     request = AcquireRequest(  # by position, because every acquire makes one
         check_identifier("entity_id", entity_id),
         check_resource("resource", resource),
@@ -95,11 +127,57 @@ def validate_request(
     )
     if learns is not None:
         request.learns = learns
+    if also != ():
+        request.also = _draws(request, also)
     return request
 
 
-def _estimated(consume: Mapping[str, int | Estimate]) -> dict[str, int]:
-    return {name: each.amount(name) if isinstance(each, Estimate) else each for name, each in consume.items()}
+def _estimated(
+    field: str, consume: Mapping[str, int | Estimate]
+) -> tuple[dict[str, int], dict[str, EstimateKey] | None]:
+    """Return amounts with estimates in millitokens, and what these are remembered by. Raises ``ValidationError``."""
+    learns = {name: each.key(name) for name, each in consume.items() if isinstance(each, Estimate)}
+    amounts = {name: each.amount(name) if isinstance(each, Estimate) else each for name, each in consume.items()}
+    return check_amounts(field, amounts), learns or None
+
+
+def _draws(request: AcquireRequest, also: object) -> tuple[DrawRequest, ...]:
+    """Return the draws of a call as requests. Raises ``ValidationError`` for a bucket that the call names twice."""
+    if not isinstance(also, list | tuple) or not all(isinstance(each, Draw) for each in also):
+        raise ValidationError("also", also, "must be a list of draws, like [Draw('user-7')]")
+    if len(also) >= MOST_BUCKETS:
+        problem = f"draws on too many buckets: one call draws on {MOST_BUCKETS} at most, its own among them"
+        raise ValidationError("also", len(also), problem)
+    found = tuple(_draw(request, each) for each in also)
+    named = {request.asker}
+    for each in found:
+        place = each.entity_id, each.resource
+        if place in named:
+            raise ValidationError("also", "/".join(place), "the call draws on this bucket already: name each one once")
+        named.add(place)
+    return found
+
+
+def _draw(request: AcquireRequest, draw: Draw) -> DrawRequest:
+    amounts, learns = request.amounts, None
+    if draw.consume is not None:
+        amounts, learns = _estimated("consume of a draw", draw.consume)
+    return DrawRequest(
+        draw.entity_id or request.entity_id,
+        draw.resource or request.resource,
+        amounts,
+        request.limits,
+        request.default_limits,
+        draw.cascade is True,
+        request.on_unavailable,
+        request.rollback,
+        request.max_wait,
+        shadow=request.shadow,
+        learns=learns,
+        caller=request.asker,
+        as_called=draw.consume is None,
+        alone=draw.cascade is False,
+    )
 
 
 def fit_estimates(request: AcquireRequest, limits: Iterable[Limit]) -> None:
@@ -121,8 +199,18 @@ def validate_max_wait(seconds: object) -> float:
 
 
 def validate_place(
-    entity_id: str, resource: str, *, limits: Sequence[Limit] | None, default_limits: tuple[Limit, ...]
+    entity_id: str,
+    resource: str,
+    *,
+    limits: Sequence[Limit] | None,
+    default_limits: tuple[Limit, ...],
+    cascade: bool = False,
+    also: Sequence[Draw] = (),
+    shadow: bool = False,
 ) -> AcquireRequest:
     """Check a call without amounts, and return it as a request. Raises ``ValidationError``."""
     given = () if limits is None else check_limits("limits", limits)
-    return AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
+    request = AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
+    request.cascade, request.shadow = validate_flag("cascade", cascade), shadow
+    request.also = _draws(request, also)
+    return request

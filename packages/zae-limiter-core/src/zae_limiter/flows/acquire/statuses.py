@@ -47,7 +47,7 @@ def refusal_of(
     worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
     wait_seconds = max(least_seconds, statuses[worst].retry_after_seconds)
     statuses[worst] = replace(statuses[worst], exceeded=True, retry_after_seconds=wait_seconds)
-    return RateLimitExceeded(statuses, request.entity_id)
+    return RateLimitExceeded(statuses, *request.asker)
 
 
 def _deciding(stood: Sequence["_Stood"]) -> list[int]:
@@ -98,7 +98,7 @@ class _Stood(NamedTuple):
 
     def status(self) -> LimitStatus:
         limit = self.parts[0].shard_limit.limit
-        return _status(self.claim, limit, self.parts, self.amount, self.at_ms, self.wait_seconds)
+        return status_of(self.claim, limit, self.parts, self.amount, self.at_ms, self.wait_seconds)
 
 
 def _before(claim: Claim, now_ms: int) -> list[_Stood]:
@@ -167,7 +167,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
             parts = [_less(parts[0], -held.get(name, 0), at_ms), *parts[1:]]
         if owed_by:
             parts = [_less(part, owed_by.get(part.shard_limit.shard, NOTHING).get(name, 0), at_ms) for part in parts]
-        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms, short.get(name, 0.0)))
+        statuses.append(status_of(claim, parts[0].shard_limit.limit, parts, amount, at_ms, short.get(name, 0.0)))
     return statuses
 
 
@@ -206,7 +206,7 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
                 limit = part.shard_limit.limit
                 parts = [_whole(part, left[name], at.at_ms)]
                 wait = wait_through(claim.config.scheduled.get(name), parts, amount, at.at_ms)
-                found.append(_status(claim, limit, parts, amount, at.at_ms, wait))
+                found.append(status_of(claim, limit, parts, amount, at.at_ms, wait))
     return found
 
 
@@ -214,9 +214,10 @@ def _states(outcome: Outcome) -> Sequence[BucketState]:
     return () if outcome.state is None else (outcome.state,)
 
 
-def _status(
+def status_of(
     claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int, wait_seconds: float
 ) -> LimitStatus:
+    """Return the status of a limit of a claim, which has so much on each shard."""
     declared = claim.config.scheduled.get(limit.name)
     return LimitStatus(
         entity_id=claim.cached.id.entity_id,
@@ -231,6 +232,7 @@ def _status(
         path=claim.path or (claim.cached.id.entity_id,),
         place=claim.place,
         schedule="" if declared is None else timetable_of(declared).at(at_ms).text,
+        draw=claim.draw,
     )
 
 

@@ -67,8 +67,13 @@ def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
         for entity_id, resolved in above.items():
             if resolved.cascade:
                 levels[entity_id] = max((levels.get(each, 0) + 1 for each in resolved.parent_ids), default=0)
-    own, *others = claims
-    return [*sorted(others, key=lambda claim: (levels[claim.cached.id.entity_id], claim.cached.id.entity_id)), own]
+    own_last = not any(claim.draw for claim in claims)  # of draws, each bucket may be the own one of another caller
+
+    def order(claim: Claim) -> tuple[bool, int, str, str]:
+        of = claim.cached.id
+        return own_last and claim is claims[0], levels[of.entity_id], of.entity_id, of.resource
+
+    return sorted(claims, key=order)
 
 
 def ripe(claim: Claim, states: Sequence[BucketState], now_ms: int, parts: float) -> dict[int, dict[str, int]]:

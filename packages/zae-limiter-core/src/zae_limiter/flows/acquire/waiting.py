@@ -23,7 +23,7 @@ from ...operations.values import NOTHING
 from ...rules.registry import due_ms, minting_ms, rule_of
 from ...rules.rule import FOREVER_MS
 from ...rules.slots import ASK_AGAIN_MS
-from ...schema.items import BucketState
+from ...schema.items import BucketId, BucketState
 from ...values.refusal import RateLimitExceeded
 from ..bucket.shifting import all_shifted
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -69,7 +69,7 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
         yield from count_refusal(namespace_state, refusal)
         raise
     if namespace_state.shares.pending and grant.unavailable is None:
-        yield from pay_shares(namespace_state, grant.claims)
+        yield from pay_shares(namespace_state, grant.all_claims)
     return grant
 
 
@@ -227,8 +227,9 @@ class _Caller:
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in the line of the caller's own bucket."""
         claims = known_claims(self._namespace_state, self._request) or self._claims
-        short = refusal.primary_violation.entity_id
-        self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id.entity_id == short])
+        worst = refusal.primary_violation
+        short = BucketId(self._namespace_state.namespace_id, worst.entity_id, worst.resource)
+        self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id == short])
         self.turn.sleep()
         self._due_ms = None
 

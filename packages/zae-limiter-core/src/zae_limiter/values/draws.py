@@ -1,0 +1,34 @@
+"""A further bucket that a call draws on (``Draw``), for what is not a tree of entities."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..exceptions import ValidationError
+from .estimates import Estimate
+from .naming import check_identifier, check_resource
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A further bucket for ``also=`` of ``acquire``: that of another entity, on another resource, or both.
+
+    What is left out is the call's: ``entity_id``, ``resource``, and the amounts of ``consume``, by limit in tokens; of
+    the call's amounts only those for which the bucket has limits. It draws on those above the entity, too, if the
+    entity ``cascade``s; ``True`` and ``False`` say so for this call. Raises ``ValidationError``.
+    """
+
+    entity_id: str | None = None
+    resource: str | None = None
+    consume: Mapping[str, int | Estimate] | None = field(default=None, hash=False)
+    cascade: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.entity_id is not None:
+            check_identifier("entity_id of a draw", self.entity_id)
+        if self.resource is not None:
+            check_resource("resource of a draw", self.resource)
+        if self.consume is not None and not (isinstance(self.consume, Mapping) and self.consume):
+            problem = "must map limits to amounts, like {'tpm': 900}; leave it out for the amounts of the call"
+            raise ValidationError("consume of a draw", self.consume, problem)
+        if self.cascade is not None and not isinstance(self.cascade, bool):
+            raise ValidationError("cascade of a draw", self.cascade, "must be True, False, or None: as the entity does")
