@@ -129,6 +129,7 @@ def test_a_command_in_a_namespace_that_is_not_there_says_how_to_find_one(path: s
         "lift": ["--by", "2"],
         "entity update": ["--entity-name", "x"],
         "system set-defaults": ["-l", "rpm:1"],
+        "switch set": ["e", "--bypass", "yes"],
     }
     yes = ["-y"] if any("--yes" in each.opts for each in command.params) and path not in extra else []
     done = run(*path.split(), *needed, *extra.get(path, []), *yes, "-N", "missing", "--store", url)
@@ -151,7 +152,7 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["plan"], "`main limits plan`"),
         (["limits", "top"], "`main usage top` or `main top`"),
         (["dokter"], "`main doctor`"),
-        (["show"], "`main limits show` or `main entity show` or `main bucket show`"),
+        (["show"], "`main limits show` or `main entity show` or `main switch show`"),
     ],
     ids=str,
 )

@@ -48,7 +48,8 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
         on = [resource] if resource is not None else [each.resource for each in found]
         switches = switches_on(repository, entity_id, on)
         if output == "json":
-            say_json([{**plain_bucket(each), "switches": plain_resolved(switches[each.resource])} for each in found])
+            plain = ((plain_bucket(each), switches[each.resource]) for each in found)
+            say_json([{**each, **({"switches": plain_resolved(set_)} if set_ else {})} for each, set_ in plain])
             return
         for each, resolved in switches.items():
             for line in sentences(entity_id, each, resolved):
