@@ -115,7 +115,7 @@ class Caller:
             {name: rng.choice(amounts) for name in names},
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
-            on_unavailable="allow" if rng.random() < plan.allowing else None,
+            on_unavailable="allow" if rng.random() < plan.allowing else "share" if plan.outages else None,
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
         )
@@ -133,6 +133,8 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
+        if grant.shared:
+            process.driver.by_share(grant.claims, grant.shared, checked=True)
         self._check_path(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
@@ -142,6 +144,7 @@ class Caller:
         except BaseException:
             grant.close()
             if grant.rollback:
+                self._return_to_share(grant, grant.shared)
                 yield from process.driver.run(lease.roll_back(process.namespace_state, grant), self.account)
             else:
                 yield from self._correct(grant)
@@ -152,7 +155,7 @@ class Caller:
         self._expect(grant)
 
     def _check_path(self, grant: Grant) -> None:
-        if not self.degraded and not self._plan.moves:
+        if ("rpm" in grant.shared or not self.degraded) and not self._plan.moves:  # each bucket has it
             check_path(self._plan.tree, grant)
 
     def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
@@ -197,7 +200,17 @@ class Caller:
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)
         if grant.corrections:
+            shared, corrections = grant.shared, grant.corrections
+            back = {name: min(amount, -corrections.get(name, 0)) for name, amount in shared.items()}
+            self._return_to_share(grant, {name: amount for name, amount in back.items() if amount > 0})
+            self.account.keeps = grant.request.on_unavailable == "share"
             yield from self._process.driver.run(lease.correct(self._process.namespace_state, grant), self.account)
+            self.account.keeps = False
+
+    def _return_to_share(self, grant: Grant, amounts: Mapping[str, int]) -> None:
+        if amounts:
+            back = {name: -amount for name, amount in amounts.items()}
+            self._process.driver.by_share(grant.claims, back, checked=False)
 
     def _body(self, grant: Grant) -> Script[None]:
         rng, limits = self._rng, sorted(grant.request.amounts)
@@ -225,13 +238,15 @@ class Caller:
         process = self._process
         try:
             milli = lease.checked(grant, "consume", amounts)
-            uncounted = grant.uncounted
+            uncounted, shared = grant.uncounted, grant.shared
             known = {request for claim in grant.claims for request in claim.requests}
             yield from process.driver.run(lease.consume(process.namespace_state, grant, milli), self.account)
         except ZAELimiterError as error:  # not admitted: the body goes on without
             if isinstance(error, RateLimitExceeded):
                 self._note_refusal(error)
             return
+        if grant.shared is not shared:
+            process.driver.by_share(grant.claims, milli, checked=True)
         if grant.uncounted is uncounted:
             self._note(grant, milli, known)
 
