@@ -134,7 +134,7 @@ class Caller:
             self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         if grant.shared:
-            process.driver.by_share(grant.claims, grant.shared, checked=True)
+            process.driver.by_share(grant.claims, grant.shared, checked=True, asked_ms=begun_ms)
         self._check_path(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
@@ -210,7 +210,7 @@ class Caller:
     def _return_to_share(self, grant: Grant, amounts: Mapping[str, int]) -> None:
         if amounts:
             back = {name: -amount for name, amount in amounts.items()}
-            self._process.driver.by_share(grant.claims, back, checked=False)
+            self._process.driver.by_share(grant.claims, back, checked=False, asked_ms=self._kernel.now_ms)
 
     def _body(self, grant: Grant) -> Script[None]:
         rng, limits = self._rng, sorted(grant.request.amounts)
@@ -235,7 +235,7 @@ class Caller:
                 self._book(grant, deed, amount)
 
     def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
-        process = self._process
+        process, begun_ms = self._process, self._kernel.now_ms
         try:
             milli = lease.checked(grant, "consume", amounts)
             uncounted, shared = grant.uncounted, grant.shared
@@ -246,7 +246,7 @@ class Caller:
                 self._note_refusal(error)
             return
         if grant.shared is not shared:
-            process.driver.by_share(grant.claims, milli, checked=True)
+            process.driver.by_share(grant.claims, milli, checked=True, asked_ms=begun_ms)
         if grant.uncounted is uncounted:
             self._note(grant, milli, known)
 

@@ -114,13 +114,15 @@ class Driver:
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
 
-    def by_share(self, claims: Iterable[Claim], amounts: Mapping[str, int], *, checked: bool) -> None:
+    def by_share(
+        self, claims: Iterable[Claim], amounts: Mapping[str, int], *, checked: bool, asked_ms: int
+    ) -> None:
         """A share let these through; negative amounts came back to it."""
         for claim in claims:
             part = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
             events = 1 if checked and any(part.values()) else 0
             bucket = claim.cached.id.pk.rpartition("#")[0]
-            let = ByShare(self.link, bucket, self._oracle.instant, self._kernel.now_ms, part, events, checked)
+            let = ByShare(self.link, bucket, self._oracle.instant, self._kernel.now_ms, part, events, checked, asked_ms)
             self.sharing.admitted.append(let)
 
     def _note_served(

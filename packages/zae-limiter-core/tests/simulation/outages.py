@@ -12,13 +12,14 @@ from .callers import Process
 from .driver import Driver
 from .kernel import Kernel
 from .plan import Plan
-from .sharing import Outage, Sharing
+from .sharing import MARGIN_MS, WINDOW_MS, Outage, Sharing
 
 SECOND_US = 1_000_000
 HISTORY_S = 65, 95  # before an outage: two whole windows of half a minute
 SPLIT_UP_S = 10  # a bucket is split before it has a history
 RUSH_S = 3  # as soon as the table is back
-EVERY_WEIGHT = (0.05, 1, 1, 4)
+EVERY_WEIGHT = (0.1, 1, 1, 1, 4)
+AT_A_BOUNDARY = 0.3  # of the windows by which all processes go
 
 
 class Cut(Process, Protocol):
@@ -62,13 +63,15 @@ class Outages:
         begin_us, callers = 0, plan.callers // plan.outages
         for _ in range(plan.outages):
             away_us = begin_us + rng.randint(HISTORY_S[0] * SECOND_US, HISTORY_S[1] * SECOND_US)
+            if rng.random() < AT_A_BOUNDARY:
+                away_us = self._at_a_boundary(away_us)
             back_us = away_us + round(rng.choice((2, 10, 40, 90)) * rng.uniform(0.5, 1.0) * SECOND_US)
             end_us = back_us + rng.choice((10, 40)) * SECOND_US
             rush_us = back_us + RUSH_S * SECOND_US
             for part, since_us, until_us in (
-                (0.5, begin_us, away_us),
-                (0.3, away_us, back_us),
-                (0.1, back_us, rush_us),
+                (0.45, begin_us, away_us),
+                (0.25, away_us, back_us),
+                (0.2, back_us, rush_us),
                 (0.1, rush_us, end_us),
             ):
                 self._come(round(callers * part), since_us, until_us)
@@ -79,6 +82,13 @@ class Outages:
             begin_us = end_us
         for _ in range(plan.splits):
             history.kernel.later(rng.randint(SECOND_US, SPLIT_UP_S * SECOND_US), history.split)
+
+    def _at_a_boundary(self, at_us: int) -> int:
+        """The end of a window, as processes may see it whose clocks differ."""
+        epoch_us = 1000 * self._history.kernel.epoch_ms
+        window_us, skew_us = 1000 * WINDOW_MS, 1000 * self._history.plan.skew_ms
+        end_us = epoch_us + at_us + window_us - (epoch_us + at_us) % window_us
+        return end_us - epoch_us + self._rng.choice((0, 1000 * MARGIN_MS)) + self._rng.randint(-skew_us, skew_us)
 
     def _come(self, callers: int, since_us: int, until_us: int) -> None:
         """So many come within that time; one process or another may be busy at first, and again later."""

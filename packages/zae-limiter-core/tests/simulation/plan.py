@@ -388,9 +388,10 @@ def _outages(rng: Random) -> Plan:
 
 def _shared_limit(rng: Random, name: str, aheads: float) -> Limit:
     """A limit of which those who come use up all, or nearly all."""
-    burst, (refill, period) = rng.choice((10, 30, 90)), rng.choice(((1, 2), (1, 1), (2, 1), (10, 1)))
+    capacity, (refill, period) = rng.choice((10, 30, 90)), rng.choice(((1, 2), (1, 1), (2, 1), (10, 1)))
     ahead = rng.choice((0.5, 2.0)) if rng.random() < aheads else 0.0
-    return Limit.custom(name, burst, burst=burst + 20, refill_amount=refill, refill_period=period, ahead=ahead)
+    more = 2 * round(refill * ahead / period) or rng.choice((0, 0, 20))
+    return Limit.custom(name, capacity, burst=capacity + more, refill_amount=refill, refill_period=period, ahead=ahead)
 
 
 def _held_limit(rng: Random, name: str, aheads: float) -> Limit:

@@ -48,7 +48,8 @@ class Outage(NamedTuple):
 class ByShare(NamedTuple):
     """What a process, told by its link, let through without the table when ``instant`` writes had taken effect.
 
-    ``amounts`` by limit; negative where they came back. ``checked``: only because its share had them.
+    ``amounts`` by limit; negative where they came back. ``checked``: only because its share had them. ``asked_ms``: when
+    its caller asked.
     """
 
     process: object
@@ -58,6 +59,7 @@ class ByShare(NamedTuple):
     amounts: Amounts
     events: int
     checked: bool
+    asked_ms: int
 
 
 class Sharing:
@@ -70,6 +72,7 @@ class Sharing:
         self.payments: list[tuple[object, Application]] = []
         self._requests: dict[int, tuple[BucketRequest, Amounts]] = {}
         self._paid = Counter[tuple[object, str, str]]()  # the limit "" has the acquires
+        self._taken = Counter[tuple[object, str, str]]()
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -95,6 +98,7 @@ class Sharing:
         for amounts, sign in ((request.unchecked, 1), (request.given, -1)):
             for name, amount in amounts.items():
                 write.paid[name] = write.paid.get(name, 0) + sign * amount
+                self._taken[process, write.bucket, name] += max(0, sign * amount)
 
     def failed(self, process: object, pk: str, request: BucketRequest, error: StoreError | None) -> None:
         """A payment has no answer: it may have been made, and is not made again. Or a correction was not written: the
@@ -115,16 +119,20 @@ class Sharing:
     def check_paid(self, alive: Collection[object]) -> None:
         """Judge, when all is at rest, what each process that is alive has paid. Raises ``Violation``.
 
-        It paid for what it let through, net, and for each such acquire, once.
+        It paid for what it let through, net, and for each such acquire, once. It took no more from a bucket for it.
         """
-        due = Counter[tuple[object, str, str]]()
+        due, most = Counter[tuple[object, str, str]](), Counter[tuple[object, str, str]]()
         for each in self.admitted:
+            most.update({(each.process, each.bucket, name): max(0, n) for name, n in each.amounts.items()})
             due.update({(each.process, each.bucket, name): amount for name, amount in each.amounts.items()})
             due[each.process, each.bucket, ""] += each.events
         for process, bucket, amounts in self.kept:
+            most.update({(process, bucket, name): max(0, n) for name, n in amounts.items()})
             due.update({(process, bucket, name): amount for name, amount in amounts.items()})
         for key in due.keys() | self._paid.keys():
             process, bucket, name = key
+            if self._taken[key] > most[key]:
+                raise Violation(f"{self._taken[key]} of {name} taken from {bucket} for {most[key]} that a share gave")
             if process in alive and due[key] != self._paid[key]:
                 what = f"{due[key]} millitokens of {name}" if name else f"{due[key]} acquires"
                 raise Violation(f"a process let through {what} of {bucket} by its share, and paid for {self._paid[key]}")
@@ -134,6 +142,10 @@ class Sharing:
         late = [each.amounts for each in self.admitted if each.bucket == bucket and not self._is_away(each.at_ms)]
         late += [amounts for _, of, amounts in self.kept if of == bucket]
         return sum(max(0, -amounts.get(name, 0)) for amounts in late)
+
+    def was_away(self, since_ms: int, until_ms: int) -> bool:
+        """Whether the table was away for anybody at some time between."""
+        return any(outage.from_ms <= until_ms and since_ms < outage.until_ms for outage in self.outages)
 
     def _is_away(self, at_ms: int) -> bool:
         return any(outage.from_ms <= at_ms < outage.until_ms for outage in self.outages)
@@ -145,6 +157,9 @@ def check_shares(plan: Plan, sharing: Sharing, oracle: Oracle, alive: Collection
     if plan.network.longest_ms >= TIMELY_MS:
         return
     names = {(each.bucket, name) for each in sharing.admitted for name in each.amounts}
+    for each in sharing.admitted:
+        if each.checked and not sharing.was_away(each.asked_ms, each.at_ms):
+            raise Violation(f"a share let {each.amounts} of {each.bucket} through, and the table was there")
     for bucket, name in sorted(names):
         _Bucket(plan, sharing, oracle, bucket, name).check()
 
@@ -176,14 +191,27 @@ class _Bucket:
         for outage, (_, end_ms) in zip(self._sharing.outages, pairwise(ends), strict=True):
             let = [each for each in self._admitted if outage.from_ms <= each.at_ms < end_ms]
             for process in {each.process for each in let}:
-                self._check_process(outage, [each for each in let if each.process is process])
+                mine = [each for each in let if each.process is process]
+                window, late_ms = self._window(outage.from_ms), max(each.at_ms for each in mine)
+                self._check_process(window, window, [each for each in mine if each.at_ms < outage.until_ms])
+                late = [each for each in mine if each.at_ms >= outage.until_ms]
+                self._check_process(window, self._window(late_ms), late)
                 unseen += self._unseen(outage, process)
         if all(outage.whole for outage in self._sharing.outages):
             self._check_all(int(unseen))
 
-    def _check_process(self, outage: Outage, let: Sequence[ByShare]) -> None:
-        """By its share, a process lets through what a bucket of its part of the limit would."""
-        part, rule = self._part(outage, let[0].process), self._rule
+    def _window(self, lost_ms: int) -> int:
+        """The window that all processes go by which lose the table at that time."""
+        return (lost_ms + self._skew_ms - MARGIN_MS) // WINDOW_MS - 2
+
+    def _check_process(self, first: int, last: int, let: Sequence[ByShare]) -> None:
+        """By its share, a process lets through what a bucket of its part of the limit would.
+
+        Its part is that of the ``first`` window. A call that fails when the table is back may go by a later one.
+        """
+        if not let:
+            return
+        part, rule = max(self._part(let[0].process, window) for window in range(first, last + 1)), self._rule
         own = Rule(1 + int(part * rule.ceiling), rule.refill * part.numerator, rule.period * part.denominator)
         ledger = Ledger(2 * self._skew_ms)
         for each in let:
@@ -194,17 +222,16 @@ class _Bucket:
             except Violation as violation:
                 raise Violation(f"by a share of at most {float(part):.3f}: {violation}") from violation
 
-    def _part(self, outage: Outage, process: object) -> Fraction:
-        """The part that a process may have at most.
+    def _part(self, process: object, window: int) -> Fraction:
+        """The part that a process may have at most by a window.
 
         One that has not seen a bucket since it was split knows fewer shards.
         """
         shards = 1 + max(write.shard for write in self._writes)
-        parts = [self._part_of_shard(outage, process, shard) for shard in range(shards)]
+        parts = [self._part_of_shard(process, shard, window) for shard in range(shards)]
         return max(sum(parts[:count], Fraction(0)) / count for count in (1, 2, 4, 8, 16, 32) if count <= shards)
 
-    def _part_of_shard(self, outage: Outage, process: object, shard: int) -> Fraction:
-        window = (outage.from_ms + self._skew_ms - MARGIN_MS) // WINDOW_MS - 2
+    def _part_of_shard(self, process: object, shard: int, window: int) -> Fraction:
         near = [write for write in self._writes if write.shard == shard]
         here = [(write, self._consumed(write)) for write in near if write.decided_ms // WINDOW_MS == window]
         own = sum(net for write, net in here if write.confirmed and write.sender is process)
@@ -224,7 +251,7 @@ class _Bucket:
             mine = [place for place, write in enumerate(before) if write.confirmed and write.sender is process]
             others = before[1 + max(mine, default=-1) :]
             taken = sum(max(0, write.changes[self._name].net) for write in others)
-            unseen += taken * self._part_of_shard(outage, process, shard)
+            unseen += taken * self._part_of_shard(process, shard, self._window(outage.from_ms))
         return unseen
 
     def _check_all(self, unseen: int) -> None:
@@ -237,7 +264,8 @@ class _Bucket:
         for number, each in enumerate(course):
             at_ms = each.applied_ms if isinstance(each, Application) else each.at_ms
             net, wanted = self._of_write(each) if isinstance(each, Application) else self._without_table(each)
-            beside = self._given_late + self._ceiling * any(since <= at_ms < until for since, until in owing)
+            unpaid = sum(most for since, until, most in owing if since <= at_ms < until)
+            beside = self._given_late + min(self._ceiling, unpaid)
             owed = sum(debts.values())
             try:
                 ledger.enter(at_ms, rule, net=net, wanted=wanted, new=number == 0, owed=owed, beside=beside)
@@ -261,20 +289,18 @@ class _Bucket:
         is_checked = amount > 0 and (not isinstance(each, ByShare) or each.checked)
         return amount, amount if is_checked else None
 
-    def _owing(self) -> Iterator[tuple[float, float]]:
-        """From when until when shares are not all paid for, by outage: for ever where a process has crashed."""
+    def _owing(self) -> Iterator[tuple[float, float, int]]:
+        """From when until when a process has not paid for a share, and the most that it owes; if it crashed, for ever.
+
+        Its last payment before the next outage is for the share: corrections may have been paid for before.
+        """
         begins = [outage.from_ms for outage in self._sharing.outages]
-        for place, outage in enumerate(self._sharing.outages):
-            processes = {each.process for each in self._admitted if bisect_right(begins, each.at_ms) == place + 1}
-            last = [
-                max(
-                    (
-                        write.applied_ms
-                        for payer, write in self._sharing.payments
-                        if payer is process and write in self._writes and bisect_right(begins, write.applied_ms) == place + 1
-                    ),
-                    default=inf,
-                )
-                for process in processes
-            ]
-            yield outage.until_ms, max(last, default=0)
+        let = Counter[tuple[int, object]]()
+        for each in self._admitted:
+            let[bisect_right(begins, each.at_ms), each.process] += max(0, each.amounts[self._name])
+        paid: dict[tuple[int, object], int] = {}
+        for process, write in self._sharing.payments:
+            if write in self._writes:
+                paid[bisect_right(begins, write.applied_ms), process] = write.applied_ms
+        for key, amount in let.items():
+            yield self._sharing.outages[key[0] - 1].until_ms, paid.get(key, inf), amount
