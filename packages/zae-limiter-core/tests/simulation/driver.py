@@ -307,8 +307,9 @@ class Driver:
             carried.carry(request)
             if self.sharing.is_payment(request):
                 self.sharing.paid(self.link, carried, request)
-            account.took(carried.pk, request.taken, request.unchecked)
-            account.counts(carried.pk, {**request.count_only, **request.not_taken})
+            else:
+                account.took(carried.pk, request.taken, request.unchecked)
+                account.counts(carried.pk, {**request.count_only, **request.not_taken})
             for name, amount in request.not_taken.items():
                 self._oracle.not_taken(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
