@@ -94,7 +94,11 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
-    kinds = [scenario] if chosen.scenario else [{}, *({"scenario": each} for each in ("ahead", "surges", "paths", "outages"))]
+    kinds = (
+        [scenario]
+        if chosen.scenario
+        else [{}, *({"scenario": each} for each in ("ahead", "surges", "paths", "outages"))]
+    )
     return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
 
 

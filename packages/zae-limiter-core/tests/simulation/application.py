@@ -56,8 +56,8 @@ class Application:
     """One write that took effect, and, where its sender got the answer, the amounts that it served.
 
     ``tried``: the part of ``unchecked`` that shadow limits gave; ``counted``: what it only counted; ``follows``: the
-    sender's confirmed write before it, of the same shard. ``paid``: the part that pays for what shares let through, which
-    is in ``unchecked``, ``given`` and ``counted``.
+    sender's confirmed write before it, of the same shard. ``paid``: what it took for shares, which is in ``unchecked``
+    and ``given``.
     """
 
     def __init__(

@@ -133,8 +133,6 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
-        if grant.shared:
-            process.driver.by_share(grant.claims, grant.shared, checked=True, asked_ms=begun_ms)
         self._check_path(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
@@ -144,8 +142,7 @@ class Caller:
         except BaseException:
             grant.close()
             if grant.rollback:
-                self._return_to_share(grant, grant.shared)
-                yield from process.driver.run(lease.roll_back(process.namespace_state, grant), self.account)
+                yield from self._roll_back(grant)
             else:
                 yield from self._correct(grant)
                 self._expect(grant)
@@ -184,7 +181,7 @@ class Caller:
             raise Violation(f"held to limits that were not in force: {config.marked} in {span}")
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
-        process = self._process
+        process, begun_ms = self._process, self._kernel.now_ms
         self.waits.begin(request)
         try:
             grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
@@ -195,7 +192,13 @@ class Caller:
         finally:
             self.waits.end()
         self.waits.admit()
+        if grant.shared:
+            process.driver.by_share(grant.claims, grant.shared, checked=True, asked_ms=begun_ms)
         return grant
+
+    def _roll_back(self, grant: Grant) -> Script[None]:
+        self._return_to_share(grant, grant.shared)
+        yield from self._process.driver.run(lease.roll_back(self._process.namespace_state, grant), self.account)
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)

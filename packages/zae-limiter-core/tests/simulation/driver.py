@@ -114,9 +114,7 @@ class Driver:
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
 
-    def by_share(
-        self, claims: Iterable[Claim], amounts: Mapping[str, int], *, checked: bool, asked_ms: int
-    ) -> None:
+    def by_share(self, claims: Iterable[Claim], amounts: Mapping[str, int], *, checked: bool, asked_ms: int) -> None:
         """A share let these through; negative amounts came back to it."""
         for claim in claims:
             part = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}

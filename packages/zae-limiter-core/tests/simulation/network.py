@@ -116,21 +116,11 @@ class Link:
             value, error = self._apply(operation, decided_ms, sending)
             if answered:
                 arrived = dated(self._kernel.now_ms)
-
-                def arrive() -> None:
-                    if self.away:
-                        return sending.answer.settle(error=OutcomeUnknown("no answer"))
-                    arrived()
-                    return sending.answer.settle(value, error)
-
-                self._later(back, arrive)
+                self._later(back, lambda: self._arrive(sending, arrived, value, error))
             return None
 
-        if self.away:
-            error, after_us = self._rng.choice(AWAY)
-            fail(error("the table is away"), after_us)
-            return sending
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
+            (float(self.away), lambda: fail(*self._lost())),
             (network.throttled, lambda: fail(Throttled("slow down"), there + back)),
             (network.refused, lambda: fail(Unreachable("no connection"), there)),
             (network.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
@@ -149,6 +139,18 @@ class Link:
         else:
             self._later(there, lambda: apply(answered=True))
         return sending
+
+    def _lost(self) -> tuple[StoreError, int]:
+        """What a request meets while the table is away, and after how long."""
+        error, after_us = self._rng.choice(AWAY)
+        return error("the table is away"), after_us
+
+    def _arrive(self, sending: Sending, arrived: Callable[[], None], value: Any, error: StoreError | None) -> None:
+        """The answer comes, unless the table is away by now."""
+        if self.away:
+            return sending.answer.settle(error=OutcomeUnknown("no answer"))
+        arrived()
+        return sending.answer.settle(value, error)
 
     def calm(self) -> None:
         """From now on every request is answered."""

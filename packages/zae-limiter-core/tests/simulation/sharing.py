@@ -24,7 +24,7 @@ from zae_limiter.operations.errors import NotApplied, StoreError
 
 from .application import Application
 from .blocks import Served
-from .bucket_items import Rule
+from .bucket_items import LimitState, Rule
 from .kernel import Violation
 from .ledger import Ledger
 from .oracle import Oracle
@@ -48,8 +48,8 @@ class Outage(NamedTuple):
 class ByShare(NamedTuple):
     """What a process, told by its link, let through without the table when ``instant`` writes had taken effect.
 
-    ``amounts`` by limit; negative where they came back. ``checked``: only because its share had them. ``asked_ms``: when
-    its caller asked.
+    ``amounts`` by limit; negative where they came back. ``checked``: only because its share had them.
+    ``asked_ms``: when its caller asked.
     """
 
     process: object
@@ -60,6 +60,24 @@ class ByShare(NamedTuple):
     events: int
     checked: bool
     asked_ms: int
+
+
+class Debt(NamedTuple):
+    """What a process owes for its share from the end of the outage until it pays.
+
+    What the share mints meanwhile is ``forgiven``, although others may take it from the bucket, too.
+    """
+
+    since_ms: int
+    until_ms: float
+    most: int
+    forgiven: int
+
+    def at(self, at_ms: int) -> int:
+        """What may have been admitted on top, up to an instant. The write that pays may serve others beside."""
+        if at_ms < self.since_ms:
+            return 0
+        return self.most if at_ms <= self.until_ms else self.forgiven
 
 
 class Sharing:
@@ -135,7 +153,9 @@ class Sharing:
                 raise Violation(f"{self._taken[key]} of {name} taken from {bucket} for {most[key]} that a share gave")
             if process in alive and due[key] != self._paid[key]:
                 what = f"{due[key]} millitokens of {name}" if name else f"{due[key]} acquires"
-                raise Violation(f"a process let through {what} of {bucket} by its share, and paid for {self._paid[key]}")
+                raise Violation(
+                    f"a process let through {what} of {bucket} by its share, and paid for {self._paid[key]}"
+                )
 
     def given_late(self, bucket: str, name: str) -> int:
         """What comes back to a share that has ended, or to the bucket when it is paid for: later than it is noted."""
@@ -258,22 +278,20 @@ class _Bucket:
         """Over every interval: admitted <= burst + minted + what was not seen; until all have paid, a burst more."""
         ledger, owing = Ledger(self._allowance_ms), [*self._owing()]
         rule = self._rule.with_ceiling(self._ceiling + unseen)
-        debts: dict[str, int] = {}
+        shards: dict[str, LimitState] = {}
         course: list[Application | ByShare | Served] = [*self._writes, *self._admitted, *self._served]
         course.sort(key=lambda each: each.instant + 0.5 * isinstance(each, Application))
         for number, each in enumerate(course):
             at_ms = each.applied_ms if isinstance(each, Application) else each.at_ms
             net, wanted = self._of_write(each) if isinstance(each, Application) else self._without_table(each)
-            unpaid = sum(most for since, until, most in owing if since <= at_ms < until)
-            beside = self._given_late + min(self._ceiling, unpaid)
-            owed = sum(debts.values())
+            beside = self._given_late + min(self._ceiling, sum(debt.at(at_ms) for debt in owing))
+            owed = sum(max(0, -state.balance(at_ms)) for state in shards.values()) if len(shards) > 1 else 0
             try:
                 ledger.enter(at_ms, rule, net=net, wanted=wanted, new=number == 0, owed=owed, beside=beside)
             except Violation as violation:
                 raise Violation(f"with shares, {self._name}: {violation}") from violation
             if isinstance(each, Application):
-                state = each.changes[self._name].state
-                debts[each.pk] = max(0, -state.balance(each.instant_ms)) if state.shards > 1 else 0
+                shards[each.pk] = each.changes[self._name].state
 
     def _of_write(self, write: Application) -> tuple[int, int | None]:
         """What a write admitted, and what of it had to be there. Without an answer it admitted nobody."""
@@ -289,8 +307,8 @@ class _Bucket:
         is_checked = amount > 0 and (not isinstance(each, ByShare) or each.checked)
         return amount, amount if is_checked else None
 
-    def _owing(self) -> Iterator[tuple[float, float, int]]:
-        """From when until when a process has not paid for a share, and the most that it owes; if it crashed, for ever.
+    def _owing(self) -> Iterator[Debt]:
+        """The debt of each process, by outage; one that crashes never pays.
 
         Its last payment before the next outage is for the share: corrections may have been paid for before.
         """
@@ -302,5 +320,9 @@ class _Bucket:
         for process, write in self._sharing.payments:
             if write in self._writes:
                 paid[bisect_right(begins, write.applied_ms), process] = write.applied_ms
-        for key, amount in let.items():
-            yield self._sharing.outages[key[0] - 1].until_ms, paid.get(key, inf), amount
+        for key, most in let.items():
+            outage, until_ms = self._sharing.outages[key[0] - 1], paid.get(key, inf)
+            part = self._part(key[1], self._window(outage.from_ms))
+            meanwhile_ms = 0 if until_ms == inf else int(until_ms) - outage.until_ms
+            minted = 1 + int(part * self._rule.rate() * max(0, meanwhile_ms))
+            yield Debt(outage.until_ms, until_ms, most, min(most, minted))
