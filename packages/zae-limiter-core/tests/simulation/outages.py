@@ -35,7 +35,10 @@ class History(Protocol):
     plan: Plan
     rng: Random
     sharing: Sharing
-    processes: list[Cut]
+
+    @property
+    def processes(self) -> Sequence[Cut]:
+        """Those that are there."""
 
     def arrive(self, weights: Sequence[float]) -> None:
         """Somebody comes to a process, which is chosen by its weight."""
