@@ -65,7 +65,8 @@ class ByShare(NamedTuple):
 class Debt(NamedTuple):
     """What a process owes for its share from the end of the outage until it pays.
 
-    What the share mints meanwhile is ``forgiven``, although others may take it from the bucket, too.
+    What the share mints meanwhile is ``forgiven``, although others may take it from the bucket, too. A block that was
+    taken before is served for its life.
     """
 
     since_ms: int
@@ -196,7 +197,9 @@ class _Bucket:
         self._admitted = [each for each in sharing.admitted if each.bucket == bucket and name in each.amounts]
         self._allowance_ms = oracle.allowance_ms(self._writes)
         _, entity, resource = bucket.split("#")
-        bursts = {1000 * limit.burst for limit in oracle.levels.ever((entity, resource), name) if limit.ahead}
+        held = [limit for limit in oracle.levels.ever((entity, resource), name) if limit.ahead]
+        bursts = {1000 * limit.burst for limit in held}
+        self._life_ms = max((round(1000 * limit.ahead) for limit in held), default=0)
         self._rule = self._writes[-1].changes[name].state.rule
         self._ceiling = max(self._rule.ceiling, *bursts, 0)
         self._given_late = sharing.given_late(bucket, name)
@@ -325,4 +328,4 @@ class _Bucket:
             part = self._part(key[1], self._window(outage.from_ms))
             meanwhile_ms = 0 if until_ms == inf else int(until_ms) - outage.until_ms
             minted = 1 + int(part * self._rule.rate() * max(0, meanwhile_ms))
-            yield Debt(outage.until_ms, until_ms, most, min(most, minted))
+            yield Debt(outage.until_ms, until_ms + self._life_ms, most, min(most, minted))
