@@ -288,7 +288,9 @@ class _Bucket:
             at_ms = each.applied_ms if isinstance(each, Application) else each.at_ms
             net, wanted = self._of_write(each) if isinstance(each, Application) else self._without_table(each)
             beside = self._given_late + min(self._ceiling, sum(debt.at(at_ms) for debt in owing))
-            owed = sum(max(0, -state.balance(at_ms)) for state in shards.values()) if len(shards) > 1 else 0
+            debts = sum(max(0, -state.balance(at_ms)) for state in shards.values())
+            owed = debts if len(shards) > 1 else 0
+            beside += debts if isinstance(each, ByShare) else 0  # of corrections: they block no share
             try:
                 ledger.enter(at_ms, rule, net=net, wanted=wanted, new=number == 0, owed=owed, beside=beside)
             except Violation as violation:
