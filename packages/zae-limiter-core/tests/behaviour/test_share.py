@@ -223,6 +223,21 @@ async def test_what_a_lease_gives_back_returns_to_the_share(world: World) -> Non
     assert consumed(world, process) == before + free
 
 
+async def test_an_acquire_whose_amounts_all_came_back_to_the_share_is_counted_nevertheless(world: World) -> None:
+    (process,) = await fleet(world, [4])
+    before = world.bucket_of(process.limiter, "e", "r")
+    process.wire.break_down(AWAY)
+    with pytest.raises(ZeroDivisionError):
+        async with process.limiter.acquire("e", "r", {"rpm": 50}):
+            raise ZeroDivisionError
+    await back(process)
+    await process.repository.close()
+    after = world.bucket_of(process.limiter, "e", "r")
+    assert before is not None
+    assert after is not None
+    assert (after["ev"], after["b_rpm_tc"]) == (before["ev"] + 1, before["b_rpm_tc"])
+
+
 async def test_what_a_lease_uses_beyond_its_estimate_is_taken_from_the_share_into_debt(world: World) -> None:
     (process,) = await fleet(world, [4])
     before, free = consumed(world, process), await balance(process)

@@ -58,6 +58,18 @@ def test_no_history_of_several_parents_breaks_the_invariant() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
+def test_no_history_of_outages_breaks_the_bound_of_shares() -> None:
+    wrong = [problem for _, found in tried(1, 60, {"scenario": "outages"}) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
+# Acquires of an outage whose amounts all came back to the share, which nobody counted
+@pytest.mark.parametrize("seed", [12, 65])
+def test_a_history_of_an_outage_that_once_went_wrong_is_sound(seed: int) -> None:
+    simulate(seed, changes={"scenario": "outages"})
+
+
 # A process that forgot the buckets of a path while it read them, and read them twice in one request
 def test_a_history_of_several_parents_that_once_went_wrong_is_sound() -> None:
     assert not [problem for _, found in tried(196, 1, {"scenario": "paths"}) for _, problem in found]
@@ -138,6 +150,25 @@ def test_histories_that_hold_tokens_ahead_are_worth_something() -> None:
         paid += sum(bool(each.paid) for each in drawn)
     assert min(served, given, taken) > 100, (served, given, taken)
     assert min(back, paid) > 5, (back, paid)
+
+
+@pytest.mark.slow
+def test_histories_of_outages_are_worth_something() -> None:
+    let = back = paid = kept = refused = of_parents = split = 0
+    for seed in range(1, 61):
+        world = simulate(seed, changes={"scenario": "outages"})
+        sharing = world.sharing
+        let += sum(each.checked for each in sharing.admitted)
+        back += sum(not each.checked for each in sharing.admitted)
+        paid += len(sharing.payments)
+        kept += len(sharing.kept)
+        of_parents += any("#parent#" in each.bucket for each in sharing.admitted)
+        split += bool(sharing.admitted) and any(write.splits for write in world.oracle.applications)
+        refusals = [caller.refusal for _, caller, _ in world.callers if caller.refusal is not None]
+        refused += sum(sharing.was_away(each.ended_ms, each.ended_ms) for each in refusals)
+    assert min(let, paid) > 50, (let, paid)
+    assert min(back, refused) > 10, (back, refused)
+    assert min(kept, of_parents, split) > 3, (kept, of_parents, split)
 
 
 def test_a_history_is_told_by_its_seed() -> None:

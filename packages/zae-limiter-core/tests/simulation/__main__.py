@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--scenario",
         choices=sorted(SCENARIOS),
-        help="the kind of history; without it, as many of `any`, `ahead`, `surges` and `paths`",
+        help="the kind of history; without it, as many of `any`, `ahead`, `surges`, `paths` and `outages`",
     )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
@@ -94,7 +94,11 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
-    kinds = [scenario] if chosen.scenario else [{}, *({"scenario": each} for each in ("ahead", "surges", "paths"))]
+    kinds = (
+        [scenario]
+        if chosen.scenario
+        else [{}, *({"scenario": each} for each in ("ahead", "surges", "paths", "outages"))]
+    )
     return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
 
 

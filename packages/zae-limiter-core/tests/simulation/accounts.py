@@ -17,6 +17,7 @@ class Account:
     What shadow limits only counted for him is ``counted``, apart. ``expected`` is what the caller himself believes to
     hold when all is over; ``None`` where he does not know.
     ``waits`` has the sleeps of a caller who asks with a budget of time.
+    ``keeps``: the process is to write later what was certainly not written of his corrections.
     ``uncertain``: a correction was lost with its answer, or came to take more when the bucket was gone.
     """
 
@@ -26,6 +27,7 @@ class Account:
         self.counted: dict[Place, int] = {}
         self.expected: dict[Place, int] | None = {}
         self.uncertain = False
+        self.keeps = False
 
     def took(self, pk: str, *amounts: Mapping[str, int]) -> None:
         """A confirmed write took these."""

@@ -56,7 +56,8 @@ class Application:
     """One write that took effect, and, where its sender got the answer, the amounts that it served.
 
     ``tried``: the part of ``unchecked`` that shadow limits gave; ``counted``: what it only counted; ``follows``: the
-    sender's confirmed write before it, of the same shard.
+    sender's confirmed write before it, of the same shard. ``paid``: what it took for shares, which is in ``unchecked``
+    and ``given``.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class Application:
         self.given: dict[str, int] = {}
         self.tried: dict[str, int] = {}
         self.counted: dict[str, int] = {}
+        self.paid: dict[str, int] = {}
+        self.sender: object = None
         self.follows: Application | None = None
         self.drawn: Drawn | None = None
         self.instant = 0  # the number of writes before it

@@ -116,7 +116,7 @@ class Caller:
             {name: rng.choice(amounts) for name in names},
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
-            on_unavailable="allow" if rng.random() < plan.allowing else None,
+            on_unavailable="allow" if rng.random() < plan.allowing else "share" if plan.outages else None,
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
             also=self._draws(names) if plan.draws and rng.random() < plan.draws else (),
@@ -156,7 +156,7 @@ class Caller:
         except BaseException:
             grant.close()
             if grant.rollback:
-                yield from process.driver.run(lease.roll_back(process.namespace_state, grant), self.account)
+                yield from self._roll_back(grant)
             else:
                 yield from self._correct(grant)
                 self._expect(grant)
@@ -166,7 +166,7 @@ class Caller:
         self._expect(grant)
 
     def _check_path(self, grant: Grant) -> None:
-        if not self.degraded and not self._plan.moves:
+        if ("rpm" in grant.shared or not self.degraded) and not self._plan.moves:  # each bucket has it
             check_path(self._plan.tree, grant)
 
     def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
@@ -197,7 +197,7 @@ class Caller:
             raise Violation(f"held to limits that were not in force: {config.marked} in {span}")
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
-        process = self._process
+        process, begun_ms = self._process, self._kernel.now_ms
         self.waits.begin(request)
         try:
             grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
@@ -208,12 +208,28 @@ class Caller:
         finally:
             self.waits.end()
         self.waits.admit()
+        if grant.shared:
+            process.driver.by_share(grant.claims, grant.shared, checked=True, asked_ms=begun_ms)
         return grant
+
+    def _roll_back(self, grant: Grant) -> Script[None]:
+        self._return_to_share(grant, grant.shared)
+        yield from self._process.driver.run(lease.roll_back(self._process.namespace_state, grant), self.account)
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)
         if grant.corrected:
+            shared, corrections = grant.shared, grant.corrections
+            back = {name: min(amount, -corrections.get(name, 0)) for name, amount in shared.items()}
+            self._return_to_share(grant, {name: amount for name, amount in back.items() if amount > 0})
+            self.account.keeps = grant.request.on_unavailable == "share"
             yield from self._process.driver.run(lease.correct(self._process.namespace_state, grant), self.account)
+            self.account.keeps = False
+
+    def _return_to_share(self, grant: Grant, amounts: Mapping[str, int]) -> None:
+        if amounts:
+            back = {name: -amount for name, amount in amounts.items()}
+            self._process.driver.by_share(grant.claims, back, checked=False, asked_ms=self._kernel.now_ms)
 
     def _body(self, grant: Grant) -> Script[None]:
         rng = self._rng
@@ -240,16 +256,18 @@ class Caller:
                 self._book(part, deed, amount)
 
     def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
-        process = self._process
+        process, begun_ms = self._process, self._kernel.now_ms
         try:
             milli = lease.checked(grant, "consume", amounts)
-            uncounted = grant.uncounted
+            uncounted, shared = grant.uncounted, grant.shared
             known = {request for claim in grant.claims for request in claim.requests}
             yield from process.driver.run(lease.consume(process.namespace_state, grant, milli), self.account)
         except ZAELimiterError as error:  # not admitted: the body goes on without
             if isinstance(error, RateLimitExceeded):
                 self._note_refusal(error)
             return
+        if grant.shared is not shared:
+            process.driver.by_share(grant.claims, milli, checked=True, asked_ms=begun_ms)
         if grant.uncounted is uncounted:
             self._note(grant, milli, known)
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.ahead import HeldGrant, grant_ahead
-from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.create_path import PathRequest
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket_queue import BucketQueue, BucketRequest, Waiter
@@ -38,6 +38,7 @@ from .blocks import Held, Served, rules_of
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
+from .sharing import ByShare, Sharing
 
 T = TypeVar("T")
 
@@ -55,13 +56,15 @@ class Driver:
         *,
         namespace_state: NamespaceState,
         held: Held,
+        sharing: Sharing,
     ) -> None:
         self.namespace_state = namespace_state
         self._held = held
+        self.sharing = sharing
         self._playing: Account | None = None
         self._kernel = kernel
         self._oracle = oracle
-        self._link = link
+        self.link = link
         self._owner = owner
         self._rng = rng
         self._accounts: dict[Waiter, Account] = {}
@@ -129,13 +132,22 @@ class Driver:
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
 
+    def by_share(self, claims: Iterable[Claim], amounts: Mapping[str, int], *, checked: bool, asked_ms: int) -> None:
+        """A share let these through; negative amounts came back to it."""
+        for claim in claims:
+            part = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
+            events = 1 if checked and any(part.values()) else 0
+            bucket = claim.cached.id.pk.rpartition("#")[0]
+            let = ByShare(self.link, bucket, self._oracle.instant, self._kernel.now_ms, part, events, checked, asked_ms)
+            self.sharing.admitted.append(let)
+
     def _note_served(
         self, pk: str, amounts: Mapping[str, int], events: int, config: Config | None, holder: object
     ) -> None:
         oracle, bucket = self._oracle, pk.rpartition("#")[0]
         served = Served(bucket, oracle.instant, self._kernel.now_ms, amounts, events, rules_of(config), holder)
         oracle.served.append(served)
-        self._link.blocks.spend(served, self._link.clock())
+        self.link.blocks.spend(served, self.link.clock())
 
     def post(self, waiter: Waiter) -> None:
         """Put a waiter into its queue; nobody waits for it."""
@@ -177,7 +189,7 @@ class Driver:
         if isinstance(step, Settled):
             self._accounts |= dict.fromkeys(step.waiters, account)
             return waiters.extend(step.waiters)
-        return (yield self._link.send(step).answer)
+        return (yield self.link.send(step).answer)
 
     def _wait(self, step: Wait, account: Account) -> Future:
         duration_us = round(step.seconds * 1e6)
@@ -197,7 +209,7 @@ class Driver:
 
     def _enter(self, waiter: Waiter, account: Account) -> None:
         for part in parts(waiter):
-            if isinstance(part, BucketRequest):
+            if isinstance(part, BucketRequest) and not self.sharing.is_payment(part):
                 account.gives(pk_of(part), part.given)
         self._wait_in_queue(waiter, account)
 
@@ -243,7 +255,7 @@ class Driver:
                     continue
                 if isinstance(step, Wait | Post):
                     raise Violation("a write of a bucket waits for tokens, or leaves something behind")
-                sending = self._link.send(step)
+                sending = self.link.send(step)
                 try:
                     answer = yield sending.answer
                 except StoreError as error:
@@ -263,7 +275,7 @@ class Driver:
     def _failed(self, operation: Operation[Any], error: StoreError) -> bool:
         """Whether a write may have been applied, and nobody knows."""
         if isinstance(error, ConditionFailed | NotApplied):
-            self._link.blocks.not_applied(operation, self._link.clock())
+            self.link.blocks.not_applied(operation, self.link.clock())
         return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
 
     def _confirm(self, sending: Sending) -> None:
@@ -271,7 +283,7 @@ class Driver:
             application.confirmed = True
             application.follows = self._last.get(application.pk)
             self._last[application.pk] = application
-            self._link.blocks.confirmed(application)
+            self.link.blocks.confirmed(application)
 
     def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Remind | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
@@ -301,14 +313,19 @@ class Driver:
         assert request.outcome is not None
         if request.outcome.verdict == "failed":
             account.uncertain |= bool(self._due[request])
+            if self.sharing.is_payment(request) or account.keeps:
+                self.sharing.failed(self.link, pk_of(request), request, request.outcome.error)
             return
         carried = None
         if request.admitted and sending is not None:
             carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
         if carried is not None:
             carried.carry(request)
-            account.took(carried.pk, request.taken, request.unchecked)
-            account.counts(carried.pk, {**request.count_only, **request.not_taken})
+            if self.sharing.is_payment(request):
+                self.sharing.paid(self.link, carried, request)
+            else:
+                account.took(carried.pk, request.taken, request.unchecked)
+                account.counts(carried.pk, {**request.count_only, **request.not_taken})
             for name, amount in request.not_taken.items():
                 self._oracle.not_taken(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):

@@ -36,15 +36,17 @@ class Ledger:
         """Somebody whose clock is behind has begun anew with what was there: others mint the difference once more."""
         self._allowance_ms += more_ms
 
-    def enter(self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool, owed: int = 0) -> None:
-        """A write that took ``net``; ``wanted`` of it only if it was there. Raises ``Violation``."""
+    def enter(
+        self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool, owed: int = 0, beside: int = 0
+    ) -> None:
+        """A write that took ``net``; ``wanted`` of it only if it was there, or ``beside``. Raises ``Violation``."""
         self._mint(at_ms, rule, new=new)
         bound = self._taken - owed - self._minted
         if net > 0:
             most = bound + rule.ceiling
             self._most = most if self._most is None else min(self._most, most)
         if wanted is not None and self._most is not None:
-            over = bound + wanted - self._most - self._slack()
+            over = bound + wanted - self._most - self._slack() - beside
             if over >= 1:  # two floors differ by less than a millitoken
                 raise Violation(
                     f"{float(over):.0f} millitokens more than the ceiling and what was minted were admitted"

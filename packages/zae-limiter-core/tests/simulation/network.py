@@ -4,10 +4,10 @@ Lives here: the conditions of a network, that is the chances of its faults, and 
 what a request does to an item (memory), whether that is right (oracle).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
@@ -22,6 +22,12 @@ from .oracle import Oracle
 TIMEOUT_US = 2_000_000
 LONGEST_US = 1_000_000  # one way
 MOST_TURNS = 4  # of an instant, that a request takes where it takes no time
+AWAY: Final[Sequence[tuple[type[StoreError], int]]] = (  # what a request meets, and after how long
+    (Unreachable, 0),  # the breaker is open
+    (Unreachable, 5_000),
+    (Throttled, 50_000),
+    (OutcomeUnknown, TIMEOUT_US),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,10 @@ class Sending:
 
 
 class Link:
-    """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is ahead."""
+    """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is ahead.
+
+    While the table is ``away``, no request of the process reaches it, and no answer comes back.
+    """
 
     def __init__(
         self,
@@ -77,6 +86,7 @@ class Link:
         self._skew_us = skew_ms * 1000
         self._machine = machine
         self._tamper = tamper
+        self.away = False
         self.blocks = Blocks(kernel, machine is None)
 
     def clock(self) -> int:
@@ -101,17 +111,16 @@ class Link:
             self._later(delay_us, lambda: sending.answer.settle(error=error))
 
         def apply(*, answered: bool) -> None:
+            if self.away:
+                return fail(OutcomeUnknown("no answer"), TIMEOUT_US)
             value, error = self._apply(operation, decided_ms, sending)
             if answered:
                 arrived = dated(self._kernel.now_ms)
-
-                def arrive() -> None:
-                    arrived()
-                    sending.answer.settle(value, error)
-
-                self._later(back, arrive)
+                self._later(back, lambda: self._arrive(sending, arrived, value, error))
+            return None
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
+            (float(self.away), lambda: fail(*self._lost())),
             (network.throttled, lambda: fail(Throttled("slow down"), there + back)),
             (network.refused, lambda: fail(Unreachable("no connection"), there)),
             (network.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
@@ -130,6 +139,22 @@ class Link:
         else:
             self._later(there, lambda: apply(answered=True))
         return sending
+
+    def _lost(self) -> tuple[StoreError, int]:
+        """What a request meets while the table is away, and after how long."""
+        error, after_us = self._rng.choice(AWAY)
+        return error("the table is away"), after_us
+
+    def _arrive(self, sending: Sending, arrived: Callable[[], None], value: Any, error: StoreError | None) -> None:
+        """The answer comes, unless the table is away by now."""
+        if self.away:
+            return sending.answer.settle(error=OutcomeUnknown("no answer"))
+        arrived()
+        return sending.answer.settle(value, error)
+
+    def calm(self) -> None:
+        """From now on every request is answered."""
+        self._network = NetworkConditions(typical_us=self._network.typical_us)
 
     def _pay(self, operation: Operation[Any], now_ms: int) -> None:
         for pk, batch in self._oracle.noted.of(operation).items():
@@ -167,6 +192,7 @@ class Link:
         self._oracle.levels.saw(operation, self._kernel.now_ms)
         sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches)
         for application in sending.applications:
+            application.sender = self
             if application.drawn is not None:
                 self.blocks.wrote(application, sending.sent_us)
         return self._partly(operation, value), None

@@ -113,7 +113,7 @@ class Oracle:
             if not (self._deletions[bucket] or bucket in self._disturbed):
                 self._close_ahead(bucket, writes, name)
 
-    def _allowance_ms(self, writes: Sequence[Application]) -> int:
+    def allowance_ms(self, writes: Sequence[Application]) -> int:
         """What clocks and delays may differ by."""
         worst_ms = max(abs(write.applied_ms - write.decided_ms) for write in writes)
         return worst_ms + 2 * self._skew_ms + self._reshapes
@@ -133,7 +133,7 @@ class Oracle:
 
     def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of all shards together by the instants at which their writes took effect."""
-        allowance_ms = self._allowance_ms(writes)
+        allowance_ms = self.allowance_ms(writes)
         ledger = Ledger(allowance_ms)
         for write, rule in zip(writes, fastest(writes, name, allowance_ms), strict=True):
             change = write.changes[name]
@@ -156,7 +156,7 @@ class Oracle:
         life_ms = max((round(1000 * limit.ahead) for limit in declared), default=0)
         bursts = {limit.burst for limit in declared}
         burst = 1000 * bursts.pop() if len(bursts) == 1 else None
-        check_interval(name, writes, served, Bound(life_ms, burst, self._allowance_ms(writes)))
+        check_interval(name, writes, served, Bound(life_ms, burst, self.allowance_ms(writes)))
 
     def check_usage(self) -> None:
         """Judge what every bucket has counted, where every request was answered. Raises ``Violation``."""

@@ -37,6 +37,8 @@ class Plan:
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
+    ``outages``: how often the table is away for those who go by their shares;
+    ``cut_off``: the chance that it is away for some processes alone.
     """
 
     processes: int
@@ -72,6 +74,8 @@ class Plan:
     aheads: float = 0.0
     suspensions: int = 0
     forks: int = 0
+    outages: int = 0
+    cut_off: float = 0.0
     of_parent: tuple[Limit, ...] = ()
     shards: int = 1
     amounts: tuple[int, ...] = (0, 1, 1, 1, 2, 3, 9)
@@ -85,7 +89,7 @@ class Plan:
     @property
     def faultless(self) -> bool:
         """Whether every request is answered."""
-        return self.network in {HEALTHY, FAR, SLOW, STARVED, INSTANT}
+        return self.network in {HEALTHY, FAR, SLOW, STARVED, INSTANT} and not self.outages
 
     @property
     def lossless(self) -> bool:
@@ -96,7 +100,7 @@ class Plan:
         """
         splits = self.splits or self.shards > 1 or (self.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
         troubles = self.crashes or self.forks or splits or self.disturbances or self.deletions or self.forgets_buckets
-        return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles
+        return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles and not self.outages
 
     @property
     def forgets_buckets(self) -> bool:
@@ -272,7 +276,7 @@ def _held_ahead(rng: Random) -> Plan:
     """Many who come to few buckets, whose limits let a process hold tokens ahead."""
     kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _expiring))
     plan, aheads = kind(rng), rng.choice((0.6, 1.0, 1.0))
-    splits = plan.splits or plan.settings.split_above < SPLIT_ABOVE
+    splits = plan.splits or (plan.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
     callers = rng.choice((60, 150, 300) if not splits or rng.random() < 0.05 else (30, 60))  # shards cost time here
     names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
     limits = [tuple(_held_limit(rng, name, aheads) for name in names) for _ in range(4)]
@@ -374,6 +378,43 @@ def _paths(rng: Random) -> Plan:
     )
 
 
+def _outages(rng: Random) -> Plan:
+    """Few processes with steady traffic, who lose the table and go on by their shares until it is back."""
+    aheads = rng.choice((0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+    busy = not aheads and rng.random() < 0.4
+    names = rng.choice((("rpm",), ("rpm",), ("rpm",), ("rpm", "tpm")))
+    limits = tuple(_shared_limit(rng, name, aheads) for name in names)
+    return Plan(
+        processes=rng.randint(2, 4),
+        callers=rng.randint(70, 140),
+        entities=rng.choice((("single",), ("single",), ("child-a",), ("child-a", "single"), ("child-a", "child-b"))),
+        network=rng.choice((HEALTHY, HEALTHY, HEALTHY, HEALTHY, FAR, FAULTY)),
+        settings=Settings(),
+        limits=(limits,) * 4,
+        of_parent=(_shared_limit(rng, "rpm", aheads),) if rng.random() < 0.5 else (),
+        skew_ms=rng.choice((0, 0, 5, 50)),
+        crashes=rng.choice((0, 0, 0, 1, 2)),
+        suspensions=rng.choice((0, 0, 1, 3)),
+        splits=rng.choice((0, 0, 0, 1, 3)),
+        waiting=rng.choice((0.0, 0.0, 0.2)),
+        failing=0.1 if busy else 0.0,
+        amounts=rng.choice(((1,), (0, 1, 1, 2, 3, 5), (1, 2, 9))),
+        max_waits=(0.05, 1.0, 5.0),
+        busy=busy,
+        aheads=aheads,
+        outages=rng.choice((1, 1, 1, 2)),
+        cut_off=rng.choice((0.0, 0.0, 0.0, 1.0)),
+    )
+
+
+def _shared_limit(rng: Random, name: str, aheads: float) -> Limit:
+    """A limit of which those who come use up all, or nearly all."""
+    capacity, (refill, period) = rng.choice((10, 30, 90)), rng.choice(((1, 2), (1, 1), (2, 1), (10, 1)))
+    ahead = rng.choice((0.5, 2.0)) if rng.random() < aheads else 0.0
+    more = 2 * round(refill * ahead / period) or rng.choice((0, 0, 20))
+    return Limit.custom(name, capacity, burst=capacity + more, refill_amount=refill, refill_period=period, ahead=ahead)
+
+
 def _held_limit(rng: Random, name: str, aheads: float) -> Limit:
     """A limit of some size, whose burst covers what is minted ahead."""
     ahead_ms = rng.choice((100, 300, 1_000, 2_000, 5_000)) if rng.random() < aheads else 0
@@ -472,4 +513,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "paths": _paths,
     "calendar": _calendar,
     "first-use": _first_use,
+    "outages": _outages,
 }

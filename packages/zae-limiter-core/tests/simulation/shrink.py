@@ -35,6 +35,8 @@ TROUBLES = (
     "shadow_processes",
     "suspensions",
     "forks",
+    "outages",
+    "cut_off",
     "aheads",
     "skew_ms",
 )

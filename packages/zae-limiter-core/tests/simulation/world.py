@@ -4,7 +4,7 @@ Lives here: the course of events. Never: a check of a write (oracle, ledger, acc
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from typing import Any
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.acquire.acquire import acquire
+from zae_limiter.flows.acquire.counting import count_the_rest
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard
@@ -43,8 +44,10 @@ from .levels import ordered
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
+from .outages import Outages
 from .plan import RESOURCES, Plan, planned
 from .settled import check_settled
+from .sharing import Sharing, check_shares
 from .trees import MOST_PARENTS
 from .waits import check_order
 
@@ -93,7 +96,14 @@ class Process:
             doubted=link.doubted,
         )
         self.driver = Driver(
-            world.kernel, link, self, rng, world.oracle, namespace_state=self.namespace_state, held=world.held
+            world.kernel,
+            link,
+            self,
+            rng,
+            world.oracle,
+            namespace_state=self.namespace_state,
+            held=world.held,
+            sharing=world.sharing,
         )
 
     def fork(self, child: "Process") -> None:
@@ -141,6 +151,7 @@ class World:
         )
         self.oracle.from_calls = self._from_calls()
         self.held = Held(self.kernel)
+        self.sharing = Sharing()
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
 
@@ -150,7 +161,7 @@ class World:
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._split_up()
         self._schedule()
-        with self.oracle.noted.noting(), self.held.noting():
+        with self.oracle.noted.noting(), self.held.noting(), self.sharing.noting():
             self.kernel.run()
             self._settle()
         self._check()
@@ -212,6 +223,8 @@ class World:
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
+        if plan.outages:
+            return Outages(self).schedule()
         start = 0
         for _ in range(plan.callers):
             if rng.random() < plan.bursts:
@@ -224,12 +237,12 @@ class World:
             self.kernel.later(start, self._arrive)
         events: list[tuple[int, Callable[[], None]]] = [
             (plan.changes, self._change),
-            (plan.crashes, self._crash),
+            (plan.crashes, self.crash),
             (plan.expiries, self._expire),
-            (plan.splits, self._split),
+            (plan.splits, self.split),
             (plan.disturbances, self._disturb),
             (plan.overrides, self._override),
-            (plan.suspensions, self._suspend),
+            (plan.suspensions, self.suspend),
             (plan.forks, self._fork),
             (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
             (plan.moves, self._move),
@@ -241,6 +254,7 @@ class World:
             for behind in (65, 130, 200):
                 self.kernel.later(start + behind * 1_000_000, self._expire)
                 self.kernel.later(start + behind * 1_000_000 + 1_000, self._arrive)
+        return None
 
     def _arrive(self) -> None:
         busy = [task for _, _, task in self.callers if not task.ended.done]
@@ -248,6 +262,11 @@ class World:
             return busy[-1].ended.when_done(lambda: self.kernel.later(1_000, self._arrive))
         checks = self.rng.random() < self.plan.checks
         return self._admit(self.rng.choice(self.processes), self._some_bucket(), checks=checks)
+
+    def arrive(self, weights: Sequence[float]) -> None:
+        """Somebody comes to a process, which is chosen by its weight."""
+        [process] = self.rng.choices(self.processes, weights)
+        self._admit(process, self._some_bucket(), checks=False)
 
     def _join(self, *, checks: bool) -> None:
         """Somebody comes together with the one before, to the same process, for the same bucket."""
@@ -270,6 +289,8 @@ class World:
         """Long after the last change every process comes once more, wherever limits were overridden."""
         self.kernel.later(SETTLED_US, lambda: None)
         self.kernel.run()
+        if self.plan.outages:
+            self._pay_the_rest()
         for place in sorted(self.overridden):
             for process in self.processes:
                 since = self.oracle.instant
@@ -277,6 +298,14 @@ class World:
                 self.kernel.run()
                 if self.callers[-1][1].answer == "admitted" and self.plan.faultless and not self.plan.conflicting:
                     check_settled(self.oracle, since)
+
+    def _pay_the_rest(self) -> None:
+        """Every process closes, while the table answers: twice, for a first payment may be under way."""
+        for process in self.processes:
+            process.driver.link.calm()
+            for _ in range(2):
+                Task(self.kernel, process, self._store(process, count_the_rest(process.namespace_state)))
+                self.kernel.run()
 
     def _change(self) -> None:
         process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
@@ -333,7 +362,7 @@ class World:
         self.oracle.levels.intend(cause, key, **changes)
         return cause
 
-    def _split(self) -> None:
+    def split(self) -> None:
         """Split a shard as the aggregator does: beside the writes that the process has under way."""
         process, rng = self.rng.choice(self.processes), self.rng
         bucket = BucketId("ns", *self._some_bucket(), rng.choice((0, 0, 1, 2, 3)))
@@ -368,13 +397,14 @@ class World:
         except StoreError:
             return  # another administrator may try again
 
-    def _crash(self) -> None:
+    def crash(self) -> None:
         """All that a process knew and was about to do is gone; what it sent may still arrive."""
         index = self.rng.randrange(len(self.processes))
-        self.processes[index].alive = False
-        self.processes[index] = Process(self)
+        before, fresh = self.processes[index], Process(self)
+        before.alive, fresh.driver.link.away = False, before.driver.link.away
+        self.processes[index] = fresh
 
-    def _suspend(self) -> None:
+    def suspend(self) -> None:
         """A process stands still, while its clock goes on."""
         for_us = self.rng.choice((200_000, 1_000_000, 6_000_000, 60_000_000))
         self.rng.choice(self.processes).wakes_us = self.kernel.now_us + for_us
@@ -403,6 +433,7 @@ class World:
         for process in self.processes:
             self._check_rest(process)
         self.oracle.close()
+        check_shares(self.plan, self.sharing, self.oracle, [each.driver.link for each in self.processes])
         if self.plan.certain:
             self.oracle.check_usage()
         self._check_refusals()

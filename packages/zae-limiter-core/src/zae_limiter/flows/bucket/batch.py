@@ -139,8 +139,10 @@ class Batch:
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether all amounts are 0; then nothing is written."""
+        """Whether all amounts are 0, and no correction counts acquires; then nothing is written."""
         if self.draw is not None or self.slots or any(self.checked.values()):
+            return False
+        if any(request.events > 0 and not request.is_acquire for request in self.carried):
             return False
         alone = [request.count_only or request.shadow_amounts for request in self.carried]  # their sum may be 0
         return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *alone))

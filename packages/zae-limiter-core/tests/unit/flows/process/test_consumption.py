@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zae_limiter import Limit
-from zae_limiter.flows.process.consumption import MARGIN_MS, MILLION, WINDOW_MS
+from zae_limiter.flows.process.consumption import MARGIN_MS, MILLION, WINDOW_MS, is_void, window_of
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.runtime import forks
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId, LimitBalance, bucket_item
@@ -118,6 +119,17 @@ def test_a_part_does_not_hold_when_the_last_look_is_old_or_from_the_future() -> 
     assert table.parts(table.now_ms + WINDOW_MS) == [MILLION]
     assert table.parts(table.now_ms + 2 * WINDOW_MS) == [0]
     assert table.parts(table.now_ms - 2 * WINDOW_MS) == [0]
+
+
+@pytest.mark.parametrize("ahead_ms", range(0, MARGIN_MS + 1, 50))
+def test_processes_whose_clocks_differ_by_a_second_have_a_window_in_common(ahead_ms: int) -> None:
+    """One has an answer when the table is lost, the other one had its last answer long ago and fails now."""
+    for lost_ms in range(3 * WINDOW_MS, 3 * WINDOW_MS + 2 * MARGIN_MS + 1, 50):
+        by_one = window_of(lost_ms + ahead_ms - MARGIN_MS)
+        for ago_ms in range(0, 3 * WINDOW_MS, MARGIN_MS // 4):
+            seen_ms = lost_ms - ago_ms
+            if not is_void(seen_ms, lost_ms):
+                assert by_one - window_of(seen_ms - MARGIN_MS) <= 1
 
 
 def test_a_bucket_that_is_gone_takes_its_history_along() -> None:
