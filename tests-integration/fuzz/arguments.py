@@ -95,6 +95,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
     "writes_per_second": st.sampled_from([1000, 0, -1, math.nan, math.inf, "5", None, True]),  # none that takes long
     "since": times,
+    "idempotency_key": st.sampled_from([None, "invoice-77", "a#b"]),
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
     "override_until": ends,
     "name": st.sampled_from(SPARE_NAMESPACES),

@@ -66,6 +66,12 @@ async def buckets(api_case: ApiCase) -> None:
     assert await limiter.available("a", "r") == {"rpm": 7, "tpm": 1000}
     assert await repository.reset_bucket("a", "r", principal="bob")
     assert await limiter.available("a", "r") == {"rpm": 60, "tpm": 1000}
+    for _ in range(2):
+        async with limiter.acquire("a", "r", {"rpm": 30}):
+            pass
+        assert await repository.credit_bucket("a", "r", {"rpm": 5}, idempotency_key="bill#7")
+        assert await repository.reset_bucket("b", "r", idempotency_key="bill#7")
+    assert await limiter.available("a", "r") == {"rpm": 5, "tpm": 1000}
     assert not await repository.reset_bucket("nobody", "r")
     assert not await repository.credit_bucket("nobody", "r", {"rpm": 1})
     await refused(
@@ -77,6 +83,9 @@ async def buckets(api_case: ApiCase) -> None:
         repository.list_buckets(limit=0),
         repository.list_entities(next=" "),
         repository.reset_bucket("a", "r", principal=""),
+        repository.reset_bucket("a", "r", idempotency_key="bill#7"),
+        repository.credit_bucket("a", "r", {"rpm": 6}, idempotency_key="bill#7"),
+        repository.credit_bucket("a", "r", {"rpm": 6}, idempotency_key=""),
         repository.credit_bucket("a", "r", {"rpm": -1}),
         repository.credit_bucket("a", "r", {"unknown": 1}),
     )

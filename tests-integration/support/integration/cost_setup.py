@@ -295,3 +295,12 @@ async def release(it: Place) -> None:
     """The block ends with something to give back."""
     await it.notes["lease"].release(rpm=1)
     await it.notes["block"].__aexit__(None, None, None)
+
+
+def credited(key: str) -> Step:
+    """A credit under an idempotency key."""
+
+    async def give(it: Place) -> None:
+        await it.repository.credit_bucket(KEY, MODEL, {"rpm": 1}, idempotency_key=key)
+
+    return give

@@ -54,6 +54,7 @@ BUILDERS = {
     "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
     "system config": (keys.pk_system("{ns}"), keys.sk_config()),
     "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
+    "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
     "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
@@ -197,7 +198,7 @@ async def _write_what_limits_need(world: World) -> None:
     async with limiter.acquire("key", "gpt-4", {"rpm": 1}, limits=[Limit.per_minute("rpm", 70)]):
         pass  # by another shape
     await limiter.repository.reset_bucket("key", "gpt-4", principal="me")
-    await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me")
+    await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me", idempotency_key="k")
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
     await limiter.repository.close()  # counts the refusal

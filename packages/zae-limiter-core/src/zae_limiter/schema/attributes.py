@@ -71,6 +71,9 @@ PRINCIPAL: Final = "principal"
 BEFORE: Final = "before"
 AFTER: Final = "after"
 
+# Of an idempotency key.
+TOKENS: Final = "tokens"  # what a credit gave, by limit
+
 # Of a namespace.
 NAMESPACE_ID: Final = "namespace_id"
 DELETED: Final = "deleted_at"  # on both records of a namespace, from its soft deletion on
