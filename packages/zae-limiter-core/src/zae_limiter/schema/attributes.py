@@ -51,6 +51,7 @@ ANCESTOR_IDS: Final = "ancestor_ids"  # who was above the parents when the entit
 # Of a config.
 CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
+ON_REFUSED: Final = "on_refused"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
 OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
 

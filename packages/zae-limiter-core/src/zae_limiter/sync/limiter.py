@@ -15,6 +15,7 @@ from ..runtime.unused import warn_if_later
 from ..values.estimates import Estimate
 from ..values.explanation import Explanation
 from ..values.limits import Limit, OnUnavailable, check_limits
+from ..values.on_refused import OnRefused
 from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
 from .entities import SyncEntityMethods
 from .lease import SyncLease
@@ -57,12 +58,14 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
         max_wait: float = 0.0,
+        on_refused: OnRefused | None = None,
     ) -> SyncLease:
         """Return a ``SyncLease``: its ``with`` block takes tokens of every named limit, or of none.
 
         ``limits`` replace the stored ones for this call. ``cascade`` also consumes from the entity's parents. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
+        ``on_refused``, in place of what the levels say: wait in the same way, then take from another bucket.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
@@ -75,6 +78,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             on_unavailable=on_unavailable,
             rollback=rollback,
             max_wait=max_wait,
+            on_refused=on_refused,
             shadow=self._shadow,
         )
         caller = sys._getframe(1)

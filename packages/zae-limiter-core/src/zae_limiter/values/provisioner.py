@@ -12,6 +12,7 @@ from .applies import ApplyProgress
 from .entities import Json
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
+from .on_refused import OnRefused
 from .overrides import Override
 
 ConfigPlace = tuple[str | None, str | None]  # an entity and a resource; no entity: a resource; neither: the system
@@ -25,19 +26,23 @@ class StoredConfig:
 
     ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
     it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
+    ``on_refused`` is stored beside limits; at the system also without them.
     """
 
     limits: tuple[Limit, ...]
     on_unavailable: OnUnavailable | None = None
     fingerprint: str | None = None
     override: Override | None = None
+    on_refused: OnRefused | None = None
 
     def __post_init__(self) -> None:
+        if self.on_refused is not None:
+            OnRefused.check("on_refused", self.on_refused)
         if self.on_unavailable is not None:
             check_on_unavailable(self.on_unavailable)
         if self.override is not None and not isinstance(self.override, Override):
             raise ValidationError("override", self.override, "must be an Override")
-        if self.limits or (self.on_unavailable is None and self.override is None):
+        if self.limits or (self.on_unavailable is None and self.override is None and self.on_refused is None):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)

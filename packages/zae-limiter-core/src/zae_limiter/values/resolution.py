@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
+from .on_refused import OnRefused
 from .weights import NO_WEIGHTS, Weights
 
 OWN_LEVELS = ("entity", "entity_default")
@@ -90,6 +91,7 @@ class Resolved:
     They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
     ``ends_ms`` on, the end of an override, they do not hold even if the store does not answer. ``further_ids``: who was
     above the parents when the entity got them, and probably still is: a hint of what to read with the parents.
+    ``on_refused`` is that of the strongest level that has one, whichever level's limits hold.
     """
 
     config: Config
@@ -101,6 +103,7 @@ class Resolved:
     generation: int
     ends_ms: int | None = None
     further_ids: tuple[str, ...] = ()
+    on_refused: OnRefused | None = None
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Return whether an acquire would use the same limits and the same parents with either."""

@@ -3,12 +3,14 @@
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, parse_refused_by, refused_by
+from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
-from ...values.refusal import RateLimitExceeded
+from ...values.refusal import RateLimitExceeded, short
 from ...values.usage import Refuser
 from ..bucket.serving import cached_bucket
 from ..bucket_queue import BucketRequest, RefusalCount
@@ -21,23 +23,25 @@ AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short.
+    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short; the same for
+    an overflow that was short.
 
     The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
     waits for it.
     """
     asker, now = refusal.entity_id, namespace_state.now()
-    places = ((each, status.resource) for status in refusal.violations for each in (asker, status.entity_id))
+    violations = (*refusal.violations, *short(refusal.overflow))
+    places = ((each, status.resource) for status in violations for each in (asker, status.entity_id))
     for entity_id, resource in dict.fromkeys(places):
         cached = cached_bucket(namespace_state, entity_id, resource)
-        by_ancestors = _by_ancestors(refusal, cached) if entity_id == asker else ()
+        there = [each for each in violations if each.resource == resource and each.entity_id != asker]
+        by_ancestors = _by_ancestors(there, cached) if entity_id == asker else ()
         if namespace_state.refusals.add(cached, now, (REFUSED, *by_ancestors)) and cached.state is not None:
             yield Post(RefusalCount(cached.queue))
 
 
-def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
+def _by_ancestors(above: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:
     """Return the counts of the limits above that were short, no more of them than the bucket has room for."""
-    above = (each for each in refusal.violations if each.entity_id != refusal.entity_id)
     names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in above]
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []

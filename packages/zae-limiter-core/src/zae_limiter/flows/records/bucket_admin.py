@@ -101,7 +101,7 @@ def _write_all_shards(
     """
 
     def attempt() -> Flow[tuple[Sequence[Write], tuple[bool, Sequence[BucketState]]]]:
-        known = None if change is None else (yield from change.found(namespace_state))
+        known = None if change is None else (yield from change.found())
         if change is not None and change.is_done(known, namespace_state.now()):
             return (), (True, ())
         states = yield from _read_repaired(namespace_state, bucket)

@@ -15,7 +15,6 @@ from ...schema.attributes import EVENT_ID, PK
 from ...schema.idempotency import Done, KeyPlace, done_item, has_expired, read_done
 from ...schema.items import BucketId
 from ...values.naming import check_idempotency_key
-from ..process.namespace_state import NamespaceState
 from ..retry import read
 from ..steps import Flow
 
@@ -30,7 +29,7 @@ class Once(NamedTuple):
     place: KeyPlace
     done: Done
 
-    def found(self, namespace_state: NamespaceState) -> Flow[Item | None]:
+    def found(self) -> Flow[Item | None]:
         """Return the item of the key, if it has one; it may have expired."""
         pk = keys.pk_idempotency(self.place.namespace_id, self.place.entity_id)
         return (yield from read(Key(pk, keys.sk_idempotency(self.place.resource, self.place.key))))
