@@ -23,6 +23,7 @@ from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
+from .on_refused import OnRefusedDecl
 from .overrides import LiveOverride
 from .owners import CLI, OwnerError, stack_owner, taken_from
 from .packing import next_page, pack, page, unpack
@@ -57,6 +58,7 @@ __all__ = [
     "LockReport",
     "ManagedSet",
     "ManifestError",
+    "OnRefusedDecl",
     "OnUnavailable",
     "OwnerError",
     "Plan",

@@ -13,14 +13,16 @@ _OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have that word, and only limits with seconds ahead or weights have these, so that all other texts
-    equal those of earlier releases.
+    Only shadow limits have that word, and only limits with seconds ahead or weights, and levels with `on_refused`, have
+    these, so that all other texts equal those of earlier releases.
     """
     lines = []
     if isinstance(decl, RecordDecl):
         return f"record {json.dumps(decl.to_plain(), sort_keys=True)}"
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")
+    if decl.on_refused is not None:
+        lines.append(f"on_refused {decl.on_refused}")
     lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]
     return "\n".join(lines)
 

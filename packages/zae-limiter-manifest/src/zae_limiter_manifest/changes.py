@@ -31,6 +31,7 @@ from .weights import WeightsDecl
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
+ON_REFUSED: Final = "on_refused"  # of a level, as text: `wait=2,overflow=credits`
 _RECORD_KEYS: Final = {"limits": "record", "before": "before_record"}
 
 MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
@@ -39,8 +40,8 @@ USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of i
 
 
 class FieldChange(NamedTuple):
-    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, or a
-    field of an entity itself (its metadata as JSON).
+    """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a
+    level's `on_refused`, or a field of an entity itself (its metadata as JSON).
 
     A missing value is None.
     """
@@ -100,6 +101,9 @@ class Change:
         before, after = _policy(self.before), _policy(self.after)
         if before != after:
             yield FieldChange(None, ON_UNAVAILABLE, before, after)
+        refused, refused_after = _on_refused(self.before), _on_refused(self.after)
+        if refused != refused_after:
+            yield FieldChange(None, ON_REFUSED, refused, refused_after)
         old, new = _limits(self.before), _limits(self.after)
         for name in sorted({*old, *new}):
             yield from _compare(name, old.get(name), new.get(name))
@@ -111,8 +115,8 @@ class Change:
         return {
             "action": self.action,
             **self.address.to_dict(),
-            **_side(self.after, "limits", ON_UNAVAILABLE),
-            **_side(self.before, "before", f"before_{ON_UNAVAILABLE}"),
+            **_side(self.after, "limits", ""),
+            **_side(self.before, "before", "before_"),
             "drift": self.drift,
             **({"adopted": True} if self.adopted else {}),
         }
@@ -121,8 +125,8 @@ class Change:
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
         """Return the change in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
         address = Address.from_dict(raw)
-        before = _read_side(address, raw, "before", f"before_{ON_UNAVAILABLE}")
-        after = _read_side(address, raw, "limits", ON_UNAVAILABLE)
+        before = _read_side(address, raw, "before", "before_")
+        after = _read_side(address, raw, "limits", "")
         change = cls(address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False))
         if raw["action"] != change.action:
             raise ValueError(f"the action at {address} is {change.action}, not {raw['action']!r}")
@@ -148,6 +152,11 @@ def _said(value: object) -> float | str | None:
 
 def _policy(decl: Decl | None) -> str | None:
     return decl.on_unavailable if isinstance(decl, SystemDecl) else None
+
+
+def _on_refused(decl: Decl | None) -> str | None:
+    policy = None if decl is None or isinstance(decl, RecordDecl) else decl.on_refused
+    return None if policy is None else str(policy)
 
 
 def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:
@@ -193,23 +202,25 @@ def _given(limit: LimitDecl | None) -> dict[str, float]:
     return CONVERTER.unstructure(limit) if limit else {}
 
 
-def _side(decl: Decl | None, limits: str, policy: str) -> dict[str, Any]:
+def _side(decl: Decl | None, limits: str, prefix: str) -> dict[str, Any]:
     if decl is None:
         return {}
     if isinstance(decl, RecordDecl):
         return {_RECORD_KEYS[limits]: decl.to_plain()}
-    said = _policy(decl)
+    refused = None if decl.on_refused is None else CONVERTER.unstructure(decl.on_refused)
+    policies = {f"{prefix}{ON_UNAVAILABLE}": _policy(decl), f"{prefix}{ON_REFUSED}": refused}
     plain = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
-    return {limits: plain, **({policy: said} if said else {})}
+    return {limits: plain, **{name: said for name, said in policies.items() if said is not None}}
 
 
-def _read_side(address: Address, raw: Mapping[str, Any], limits: str, policy: str) -> Decl | None:
+def _read_side(address: Address, raw: Mapping[str, Any], limits: str, prefix: str) -> Decl | None:
     if address.is_record:
         return _read_record(address, raw, _RECORD_KEYS[limits])
     if limits not in raw:
         return None
-    said = {"limits": raw[limits], ON_UNAVAILABLE: raw.get(policy)}
-    plain = {key: value for key, value in said.items() if value not in ({}, None)}
+    policies = {name: raw.get(f"{prefix}{name}") for name in (ON_UNAVAILABLE, ON_REFUSED)}
+    plain = {name: value for name, value in policies.items() if value is not None}
+    plain |= {"limits": raw[limits]} if raw[limits] else {}
     model = _model_at(address)
     enforce(SYSTEM if model is SystemDecl else RESOURCE, plain, f"{address}: {limits}")
     return CONVERTER.structure(plain, model)

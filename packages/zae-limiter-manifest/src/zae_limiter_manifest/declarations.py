@@ -11,6 +11,7 @@ from .converter import AHEAD, CONVERTER, PARENTS, SHADOW, WEIGHTS, parents_as_li
 from .limit_text import write_limit
 from .metadata import Metadata
 from .naming import NameKind, in_nfc
+from .on_refused import ON_REFUSED_STEPS, OnRefusedDecl
 from .shapes import (
     DEFAULT_REFILL_PERIOD_SECONDS,
     Choice,
@@ -180,6 +181,13 @@ _LIMITS: Final = about(
 )
 
 
+_ON_REFUSED: Final = about(ON_REFUSED_STEPS, "what follows a refusal; in place of what weaker levels say")
+
+
+def _checked(on_refused: object) -> object:
+    return ALREADY_CHECKED if isinstance(on_refused, OnRefusedDecl) else on_refused
+
+
 @frozen
 class SystemDecl:
     """Defaults of a whole namespace; raises `ManifestError`."""
@@ -194,9 +202,14 @@ class SystemDecl:
     limits: Mapping[str, LimitDecl] = field(
         default=SortedMap({}), converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS
     )
+    on_refused: OnRefusedDecl | None = field(default=None, metadata=_ON_REFUSED)
 
     def __attrs_post_init__(self) -> None:
-        values = {"on_unavailable": self.on_unavailable, "limits": keys_only(self.limits)}
+        values = {
+            "on_unavailable": self.on_unavailable,
+            "limits": keys_only(self.limits),
+            "on_refused": _checked(self.on_refused),
+        }
         enforce(SYSTEM, {key: value for key, value in values.items() if value not in (None, {})}, "SystemDecl")
 
 
@@ -205,9 +218,11 @@ class ResourceDecl:
     """The limits of one resource; raises `ManifestError`."""
 
     limits: Mapping[str, LimitDecl] = field(converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS)
+    on_refused: OnRefusedDecl | None = field(default=None, metadata=_ON_REFUSED)
 
     def __attrs_post_init__(self) -> None:
-        enforce(RESOURCE, {"limits": keys_only(self.limits)}, "ResourceDecl")
+        policy = {} if self.on_refused is None else {"on_refused": _checked(self.on_refused)}
+        enforce(RESOURCE, {"limits": keys_only(self.limits), **policy}, "ResourceDecl")
 
 
 def _level(model: type[AttrsInstance]) -> Record:

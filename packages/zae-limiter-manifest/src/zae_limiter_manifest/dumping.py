@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from .converter import WEIGHTS
-from .declarations import EntityDecl, LimitDecl
+from .declarations import EntityDecl, LimitDecl, ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|_default_")
@@ -28,8 +28,8 @@ def _lines(manifest: LimitsManifest) -> Iterator[str]:
         yield "system:"
         if manifest.system.on_unavailable:
             yield f"  on_unavailable: {manifest.system.on_unavailable}"
-        yield from _indented(_limits(manifest.system.limits))
-    yield from _section("resources", {name: _limits(decl.limits) for name, decl in manifest.resources.items()})
+        yield from _indented(_level(manifest.system))
+    yield from _section("resources", {name: _level(decl) for name, decl in manifest.resources.items()})
     yield from _section("entities", {entity: _entity(own) for entity, own in manifest.entities.items()})
 
 
@@ -42,7 +42,7 @@ def _entity(own: EntityDecl) -> Iterator[str]:
         yield f"name: {_flow(own.name)}"
     if metadata := own.metadata.to_dict():
         yield f"metadata: {_flow(metadata)}"
-    yield from _section("resources", {name: _limits(decl.limits) for name, decl in own.resources.items()})
+    yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
 
 
 def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
@@ -52,6 +52,13 @@ def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
         content = list(lines)
         yield f"  {_name(name)}:" if content else f"  {_name(name)}: {{}}"
         yield from _indented(_indented(content))
+
+
+def _level(decl: SystemDecl | ResourceDecl) -> Iterator[str]:
+    if decl.on_refused is not None:
+        steps = {step: _name(text) if step == "overflow" else text for step, text in decl.on_refused.texts().items()}
+        yield f"on_refused: {_braces(steps)}"
+    yield from _limits(decl.limits)
 
 
 def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
+from zae_limiter import Limit, OnRefused, Override, ProvisionerState, StoredConfig
 from zae_limiter.values.provisioner import ConfigPlace, StoredEntity
 from zae_limiter_manifest import (
     LIMIT_FIELDS,
@@ -13,6 +13,7 @@ from zae_limiter_manifest import (
     LiveItem,
     LiveOverride,
     ManagedSet,
+    OnRefusedDecl,
     RecordDecl,
     ResourceDecl,
     SystemDecl,
@@ -49,15 +50,18 @@ def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     """Return the config to store for a declaration, with its fingerprint."""
     limits = tuple(_limit(name, each) for name, each in decl.limits.items())
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
-    return StoredConfig(limits, policy, fingerprint(decl))
+    on_refused = None if decl.on_refused is None else OnRefused(decl.on_refused.wait, decl.on_refused.overflow)
+    return StoredConfig(limits, policy, fingerprint(decl), on_refused=on_refused)
 
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
     """Return a stored config as a live item of the manifest."""
     limits = {limit.name: _decl(limit) for limit in config.limits}
+    stored = config.on_refused
+    on_refused = None if stored is None else OnRefusedDecl(wait=stored.wait, overflow=stored.overflow)
     if address.level == "system":
-        return LiveItem(SystemDecl(config.on_unavailable, limits), config.fingerprint)
-    return LiveItem(ResourceDecl(limits), config.fingerprint)
+        return LiveItem(SystemDecl(config.on_unavailable, limits, on_refused), config.fingerprint)
+    return LiveItem(ResourceDecl(limits, on_refused), config.fingerprint)
 
 
 def live_override(address: Address, override: Override) -> LiveOverride:

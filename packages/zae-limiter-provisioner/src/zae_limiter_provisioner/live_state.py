@@ -65,7 +65,7 @@ class LiveState:
         wanted = [*(addresses | dict.fromkeys((*managed, *intended)))]
         found = repository.get_configs([place_of(address) for address in wanted if not address.is_record])
         live = {address_of(place): config for place, config in found.items()}
-        items = {at: live_item(at, config) for at, config in live.items() if config.limits or config.on_unavailable}
+        items = {at: live_item(at, each) for at, each in live.items() if each.limits or each.has_policy}
         records = repository.get_entity_records([str(address.entity) for address in wanted if address.is_record])
         items |= {Address(None, entity): live_record(record) for entity, record in records.items()}
         return cls(state, items, settle_intended(managed, intended, items), _overrides(found))

@@ -42,10 +42,15 @@ class StoredConfig:
             check_on_unavailable(self.on_unavailable)
         if self.override is not None and not isinstance(self.override, Override):
             raise ValidationError("override", self.override, "must be an Override")
-        if self.limits or (self.on_unavailable is None and self.override is None and self.on_refused is None):
+        if self.limits or not (self.has_policy or self.override):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether it has a policy beside limits and overrides: ``on_unavailable``, ``on_refused``."""
+        return self.on_unavailable is not None or self.on_refused is not None
 
 
 @dataclass(frozen=True, slots=True)

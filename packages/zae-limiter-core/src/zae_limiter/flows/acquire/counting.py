@@ -23,8 +23,8 @@ AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short; the same for
-    an overflow that was short.
+    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short; the same
+    for an overflow that was short.
 
     The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
     waits for it.
