@@ -16,7 +16,7 @@ import pytest
 from support.core.copies import copy, opened, table_over
 from support.core.shards import played, split
 from support.core.worlds import World
-from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import migrate
@@ -173,9 +173,10 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
 
 async def _write_what_marked_limits_need(world: World) -> None:
     limiter, _ = await world.process()
-    await limiter.set_system_defaults([MARKED])
-    await limiter.set_resource_defaults("gpt-4", [MARKED])
-    await limiter.set_limits("trial", [MARKED], "gpt-4")
+    policy = OnRefused(overflow="credits")
+    await limiter.set_system_defaults([MARKED], on_refused=policy)
+    await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)
+    await limiter.set_limits("trial", [MARKED], "gpt-4", on_refused=policy)
     for _ in range(2):
         async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
             pass

@@ -61,9 +61,7 @@ def test_a_manifest_is_loaded_and_dumped_with_its_policies() -> None:
     assert manifest.resources["gpt-4"] == WITH
     assert manifest.entities["acme"].resources["gpt-4"].on_refused == OnRefusedDecl()
     assert dump(manifest) == TEXT
-    odd = LimitsManifest(
-        "a", resources={"r": ResourceDecl(LIMITS, OnRefusedDecl(overflow="auth0|ü#:x")))}
-    )
+    odd = LimitsManifest("a", resources={"r": ResourceDecl(LIMITS, OnRefusedDecl(overflow="auth0|ü#:x"))})
     assert load(dump(odd), "limits.yaml") == odd
 
 
@@ -115,7 +113,7 @@ def test_only_a_policy_changes_the_fingerprint() -> None:
         ("{wait: 86401}", "system.on_refused.wait: must be from 0 to 86400"),
         ("{wait: .inf}", "system.on_refused.wait"),
         ("{wait: 0.0001}", "system.on_refused.wait"),
-        ("{overflow: a b}", "system.on_refused.overflow: \"a b\" must be 1 to 128"),
+        ("{overflow: a b}", 'system.on_refused.overflow: "a b" must be 1 to 128'),
         ("{overflow: _default_}", "system.on_refused.overflow"),
         ("{over: credits}", "system.on_refused.over"),
         ("credits", "system.on_refused: must be"),
