@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from zae_limiter import (
     HandledEvent,
     Limit,
+    OnRefused,
     ProvisionerLock,
     ProvisionerState,
     StoredConfig,
@@ -93,6 +94,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "tokens": consumption,
     "limits": limits,
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
+    "on_refused": st.sampled_from([None, OnRefused(), OnRefused(0.001, "r"), "wait=1"]),
     "writes_per_second": st.sampled_from([1000, 0, -1, math.nan, math.inf, "5", None, True]),  # none that takes long
     "since": times,
     "idempotency_key": st.sampled_from([None, "invoice-77", "a#b"]),

@@ -57,6 +57,7 @@ ACQUIRES = [
     Case("acquire", "admitted", at.take, WARM),
     Case("acquire", "refused, bucket seen within the last second", at.take_in_vain, (at.resource_limits, at.take_all)),
     Case("acquire", "refused, bucket not seen", at.take_in_vain, (at.resource_limits, at.take_all, at.wait(1.1))),
+    Case("acquire", "refused, served by its overflow", at.take, (at.overflow, at.take_all, at.take)),
     Case(
         "acquire", "admitted behind a refusal", at.take, (at.resource_limits, at.take_all, at.take_in_vain, at.wait(5))
     ),

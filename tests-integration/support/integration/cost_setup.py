@@ -11,7 +11,7 @@ from typing import Any
 
 from support.core.kinds import of_every_kind
 from support.core.snapshots import usage_item
-from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
+from zae_limiter import Limit, OnRefused, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Log, Sleep, play
@@ -239,6 +239,12 @@ async def split(it: Place) -> None:
 async def take_all(it: Place) -> None:
     """An acquire that leaves nothing."""
     await take(it, rpm=60)
+
+
+async def overflow(it: Place) -> None:
+    """Limits whose overflow is another resource with the same limits."""
+    await it.repository.set_resource_defaults(MODEL, LIMITS, on_refused=OnRefused(overflow="credits"))
+    await it.repository.set_resource_defaults("credits", LIMITS)
 
 
 async def take_elsewhere(it: Place) -> None:

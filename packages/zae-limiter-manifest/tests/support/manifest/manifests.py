@@ -14,6 +14,7 @@ from zae_limiter_manifest import (
     LimitsManifest,
     LiveItem,
     ManagedSet,
+    OnRefusedDecl,
     RecordDecl,
     ResourceDecl,
     SystemDecl,
@@ -75,9 +76,17 @@ calendar_limits = st.builds(
     shadow=st.booleans(),
 ) | st.builds(LimitDecl, st.integers(0, 1000), kind=st.just("total"))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits | calendar_limits, min_size=1)
-resources = st.builds(ResourceDecl, limit_maps)
+policies = st.none() | st.builds(
+    OnRefusedDecl,
+    wait=st.sampled_from([0, 2, 0.001, 86_400]),
+    overflow=st.none() | st.sampled_from(RESOURCES),
+)
+resources = st.builds(ResourceDecl, limit_maps, policies)
 systems = st.builds(
-    SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block", "share"]), limits=st.just({}) | limit_maps
+    SystemDecl,
+    on_unavailable=st.sampled_from([None, "allow", "block", "share"]),
+    limits=st.just({}) | limit_maps,
+    on_refused=policies,
 ).filter(lambda system: system != SystemDecl())
 entities = st.builds(
     EntityDecl, st.dictionaries(st.sampled_from(["_default_", *RESOURCES]), resources, min_size=1, max_size=2)

@@ -30,18 +30,22 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     waits for it.
     """
     asker, now = refusal.entity_id, namespace_state.now()
-    violations = (*refusal.violations, *short(refusal.overflow))
-    places = ((each, status.resource) for status in violations for each in (asker, status.entity_id))
+    places = ((each, status.resource) for status in _short(refusal) for each in (asker, status.entity_id))
     for entity_id, resource in dict.fromkeys(places):
         cached = cached_bucket(namespace_state, entity_id, resource)
-        there = [each for each in violations if each.resource == resource and each.entity_id != asker]
-        by_ancestors = _by_ancestors(there, cached) if entity_id == asker else ()
+        by_ancestors = _by_ancestors(refusal, cached) if entity_id == asker else ()
         if namespace_state.refusals.add(cached, now, (REFUSED, *by_ancestors)) and cached.state is not None:
             yield Post(RefusalCount(cached.queue))
 
 
-def _by_ancestors(above: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:
+def _short(refusal: RateLimitExceeded) -> Sequence[LimitStatus]:
+    return (*refusal.violations, *short(refusal.overflow))
+
+
+def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
     """Return the counts of the limits above that were short, no more of them than the bucket has room for."""
+    there = (each for each in _short(refusal) if each.resource == asker.id.resource)
+    above = (each for each in there if each.entity_id != refusal.entity_id)
     names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in above]
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []
