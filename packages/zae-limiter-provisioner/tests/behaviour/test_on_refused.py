@@ -11,9 +11,8 @@ PLACES = {"system": (None, None), "resource": (None, "gpt-4"), "entity": ("acme"
 
 def declared(on_refused: dict[str, Any] | None) -> LimitsManifest:
     policy = {} if on_refused is None else {"on_refused": on_refused}
-    level = {"limits": {"rpm": 60}, **policy}
-    level["limits"] = {"rpm": {"capacity": 60}}
-    system = {"system": policy} if policy else {}
+    level = {"limits": {"rpm": {"capacity": 60}}, **policy}
+    system: dict[str, Any] = {"system": policy} if policy else {}
     return manifest(**system, resources={"gpt-4": level}, entities={"acme": {"resources": {"gpt-4": level}}})
 
 

@@ -1,6 +1,5 @@
 """The policy of a refusal: wait, then overflow, then refuse."""
 
-import re
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -9,8 +8,6 @@ from .naming import check_resource
 
 LONGEST_WAIT: Final = 86_400  # seconds
 REFUSE: Final = "refuse"
-
-_TEXT: Final = re.compile(r"(?:wait=([0-9]{1,5}(?:\.[0-9]{1,3})?))?(?:(?:(?<=.),|^)overflow=(.+))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +42,31 @@ class OnRefused:
     @classmethod
     def parse(cls, field: str, text: str) -> Self:
         """Return the policy of a text like ``wait=2,overflow=credits``. Raises ``ValidationError``."""
-        found = None if text == REFUSE else _TEXT.fullmatch(text)
-        if text != REFUSE and (not text or found is None):
-            raise ValidationError(field, text, f"must be like wait=2,overflow=credits, or {REFUSE}")
-        wait, overflow = (None, None) if found is None else found.groups()
-        return cls(float(wait or 0), overflow)
+        if text == REFUSE:
+            return cls()
+        before, _, overflow = text.partition("overflow=")  # a resource may contain a comma
+        wait, comma = before.removesuffix(",").removeprefix("wait="), before.endswith(",")
+        if not (before or overflow) or (before and not (before.startswith("wait=") and _is_seconds(wait))):
+            raise _no_policy(field, text)
+        if bool(before and overflow) != comma:
+            raise _no_policy(field, text)
+        return cls(float(wait or 0), overflow or None)
 
     def __str__(self) -> str:
         wait = [f"wait={self.wait:.3f}".rstrip("0").rstrip(".")] if self.wait else []
         return ",".join([*wait, *([f"overflow={self.overflow}"] if self.overflow else [])]) or REFUSE
+
+
+def _is_seconds(text: str) -> bool:
+    """Return whether a text is a number of seconds with at most five digits, and three decimals."""
+    whole, dot, decimals = text.partition(".")
+    digits = f"{whole}{decimals}"
+    return 1 <= len(whole) <= 5 and len(decimals) <= 3 and bool(dot) == bool(decimals) and _is_digits(digits)
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _no_policy(field: str, text: str) -> ValidationError:
+    return ValidationError(field, text, f"must be like wait=2,overflow=credits, or {REFUSE}")
