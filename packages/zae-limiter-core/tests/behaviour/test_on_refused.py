@@ -15,6 +15,7 @@ from zae_limiter import (
     RateLimitExceeded,
     ValidationError,
 )
+from zae_limiter.http import headers
 from zae_limiter.observers import AcquireEvent, Event, LeaseEvent
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchGet, Operation, Update
@@ -34,6 +35,11 @@ async def opened(world: World, **options: Any) -> Process:
     await process.limiter.set_resource_defaults("credits", [PREPAID])
     process.wire.sent()
     return process
+
+
+async def take_by(limiter: Any, entity_id: str, policy: OnRefused, amount: int = 4) -> None:
+    async with limiter.acquire(entity_id, "gpt-4", {"credits": amount}, on_refused=policy):
+        pass
 
 
 async def refused(limiter: Any, **options: Any) -> RateLimitExceeded:
@@ -411,6 +417,60 @@ async def test_observers_hear_which_bucket_served(world: World) -> None:
     assert isinstance(ended, LeaseEvent)
     assert (acquired.outcome, acquired.resource, acquired.overflow) == ("admitted", "gpt-4", "credits")
     assert (ended.consumed, ended.resource, ended.overflow) == ({"credits": 4}, "gpt-4", "credits")
+
+
+async def test_header_fields_show_the_bucket_that_was_drawn_on(world: World) -> None:
+    limiter, _ = await opened(world)
+    await take(limiter, "acme", "gpt-4", credits=10)
+    async with limiter.acquire("acme", "gpt-4", {"credits": 4}, on_refused=OVERFLOW) as lease:
+        assert headers(lease) == {"RateLimit-Policy": '"credits";q=500', "RateLimit": '"credits";r=496'}
+    await limiter.set_resource_defaults("credits", [Limit.per_minute("credits", 4)])
+    await limiter.repository.invalidate_config_cache()
+    await take(limiter, "beta", "gpt-4", credits=10)
+    await take(limiter, "beta", "credits", credits=4)
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take_by(limiter, "beta", OVERFLOW)
+    assert headers(caught.value)["Retry-After"] == "60"
+
+
+async def test_an_override_leaves_the_policy_beside_the_limits(world: World) -> None:
+    limiter, _ = await opened(world)
+    until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
+    await limiter.set_limits("acme", [MONTH], "gpt-4", on_refused=OVERFLOW)
+    await limiter.set_limits("acme", [Limit.total("credits", 3)], "gpt-4", override_until=until)
+    async with limiter.acquire("acme", "gpt-4", {"credits": 4}) as lease:
+        assert lease.resource == "credits"
+    await limiter.repository.delete_override("acme", "gpt-4")
+    found = await limiter.repository.get_configs([("acme", "gpt-4")])
+    assert found["acme", "gpt-4"].on_refused == OVERFLOW
+
+
+async def test_a_decorated_function_follows_a_policy(world: World) -> None:
+    limiter, _ = await opened(world)
+    await take(limiter, "acme", "gpt-4", credits=10)
+    if world.variant == "sync":
+        called = limiter._target.limit("acme", "gpt-4", {"credits": 4}, on_refused=OVERFLOW)(lambda: "served")  # type: ignore[attr-defined]
+        assert called() == "served"
+    else:
+
+        @limiter.limit("acme", "gpt-4", {"credits": 4}, on_refused=OVERFLOW)
+        async def call() -> str:
+            return "served"
+
+        assert await call() == "served"
+    assert await limiter.available("acme", "credits") == {"credits": 496}
+
+
+async def test_a_cancelled_wait_takes_nothing_from_either_bucket(async_world: World) -> None:
+    limiter, _ = await opened(async_world)
+    await limiter.set_resource_defaults("gpt-4", [Limit.per_second("credits", 1)])
+    await take(limiter, "acme", "gpt-4", credits=1)
+    call = asyncio.create_task(take_by(limiter, "acme", OnRefused(5, "credits"), amount=1))
+    await asyncio.sleep(0.02)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await limiter.available("acme", "credits") == {"credits": 500}
 
 
 async def test_an_admitted_call_asks_nothing_of_the_overflow(world: World) -> None:
