@@ -27,6 +27,7 @@ API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.builder"}
 NEVER_REFUSE = {
     "Lease.entity_id",
+    "Lease.resource",
     "RateLimiter.close",
     "RateLimiter.limit",  # what it decorates does
     "Repository.builder",  # what it answers does

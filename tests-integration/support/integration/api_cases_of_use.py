@@ -19,6 +19,7 @@ from zae_limiter import (
     LeaseExpiredError,
     Limit,
     NamespaceNotFoundError,
+    OnRefused,
     ProvisionerState,
     RateLimiter,
     RateLimiterUnavailable,
@@ -190,9 +191,25 @@ async def leases(api_case: ApiCase) -> None:
         with pytest.raises(LeaseExpiredError):
             ended()
     await tokens_of_kinds(api_case)
+    await credits_behind_a_quota(api_case)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
     with pytest.raises(ValidationError, match="must be a function by"):
         limiter.limit("e", "r", {"rpm": 1})(of_other_variant)
+
+
+async def credits_behind_a_quota(api_case: ApiCase) -> None:
+    limiter, policy = api_case.limiter, OnRefused(wait=0.001, overflow="credits")
+    await limiter.set_resource_defaults("quota", [Limit.total("calls", 1)], on_refused=policy)
+    await limiter.set_resource_defaults("credits", [Limit.total("calls", 1)])
+    for served in ("quota", "credits"):
+        async with limiter.acquire("e", "quota", {"calls": 1}) as lease:
+            assert (lease.resource, lease.overflowed) == (served, served == "credits")
+            assert (lease.refusal is None) == (served == "quota")
+    with pytest.raises(RateLimitExceeded, match="; overflow e/credits: 1 calls requested, 0 available"):
+        async with limiter.acquire("e", "quota", {"calls": 1}):
+            pass
+    with pytest.raises(ValidationError, match="name another resource"):
+        limiter.acquire("e", "quota", {"calls": 1}, on_refused=OnRefused(overflow="quota"))
 
 
 async def tokens_of_kinds(api_case: ApiCase) -> None:
@@ -211,7 +228,8 @@ async def tokens_of_kinds(api_case: ApiCase) -> None:
 
 async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     unused = api_case.limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited", "weights"):
+    names = ("consumed", "corrected", "degraded", "overflowed", "refusal", "shadowed", "statuses", "waited", "weights")
+    for name in names:
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     with pytest.warns(ResourceWarning, match="nobody entered it"):
