@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.core.worlds import Process, World, outcomes, passes, take
+from support.core.worlds import Process, World, outcomes, passes, take, until
 from zae_limiter import (
     Limit,
     OnRefused,
@@ -20,6 +20,7 @@ from zae_limiter.observers import AcquireEvent, Event, LeaseEvent
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchGet, Operation, Update
 from zae_limiter.schema.attributes import ACQUIRES, REFUSED
+from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredConfig
 from zae_limiter.values.token_usage import TokenUsage
 
@@ -168,21 +169,44 @@ async def test_a_call_that_overflows_was_not_refused_and_one_that_is_refused_cou
 
 
 async def test_the_wait_comes_first_in_the_one_waiting_line(world: World) -> None:
+    world.clock = ManualClock(jumps=False)
     limiter, _ = await opened(world)
-    await limiter.set_resource_defaults(
-        "gpt-4", [Limit.per_second("credits", 1)], on_refused=OnRefused(wait=1.5, overflow="credits")
-    )
+    policy = OnRefused(wait=1.5, overflow="credits")
+    await limiter.set_resource_defaults("gpt-4", [Limit.per_second("credits", 1)], on_refused=policy)
     await take(limiter, "acme", "gpt-4", credits=1)
 
-    async def one() -> tuple[str, bool]:
+    async def one() -> tuple[str, float]:
         async with limiter.acquire("acme", "gpt-4", {"credits": 1}) as lease:
-            return lease.resource, lease.resource == "gpt-4" and lease.waited > 0.5
+            return lease.resource, lease.waited
 
-    calls = [asyncio.create_task(one()) for _ in range(3)]
-    for _ in range(30):
-        await asyncio.sleep(0.005)
-        world.clock.advance(ms=100)
-    assert sorted([await each for each in calls]) == [("credits", False), ("credits", False), ("gpt-4", True)]
+    first = asyncio.create_task(one())
+    await until(lambda: world.clock.waiting == 1)
+    assert await one() == ("credits", 0)  # behind the first one it would be two seconds
+    world.clock.advance(ms=1_100)
+    resource, waited = await first
+    assert resource == "gpt-4"
+    assert 1 <= waited <= 1.1
+
+
+async def test_a_call_that_waited_in_vain_overflows_and_says_how_long_it_waited(world: World) -> None:
+    world.clock = ManualClock(jumps=False)
+    limiter, _ = await opened(world)
+    elsewhere, _ = await world.process(clock=ManualClock(world.clock.now_ms() + 1_000))
+    policy = OnRefused(wait=1.5, overflow="credits")
+    await limiter.set_resource_defaults("gpt-4", [Limit.per_second("credits", 1)])
+    await take(limiter, "acme", "gpt-4", credits=1)
+
+    async def one() -> tuple[str, float]:
+        async with limiter.acquire("acme", "gpt-4", {"credits": 1}, on_refused=policy) as lease:
+            return lease.resource, lease.waited
+
+    call = asyncio.create_task(one())
+    await until(lambda: world.clock.waiting == 1)
+    await take(elsewhere, "acme", "gpt-4", credits=1)  # by its clock the token has come
+    world.clock.advance(ms=1_100)
+    resource, waited = await call
+    assert resource == "credits"
+    assert 1 <= waited <= 1.1
 
 
 async def test_a_wait_that_a_cold_process_learns_of_by_its_refusal_holds_too(world: World) -> None:
@@ -190,11 +214,9 @@ async def test_a_wait_that_a_cold_process_learns_of_by_its_refusal_holds_too(wor
     await limiter.set_resource_defaults("gpt-4", [Limit.per_second("credits", 1)], on_refused=OnRefused(wait=5))
     await take(limiter, "acme", "gpt-4", credits=1)
     cold, _ = await world.process()
-    call = asyncio.create_task(passes(cold, "acme", "gpt-4", credits=1))
-    for _ in range(15):
-        await asyncio.sleep(0.005)
-        world.clock.advance(ms=100)
-    assert await call
+    async with cold.acquire("acme", "gpt-4", {"credits": 1}) as lease:
+        assert lease.waited >= 1
+        assert not lease.overflowed
 
 
 async def test_a_call_that_waits_by_max_wait_overflows_by_its_level(world: World) -> None:
@@ -462,11 +484,12 @@ async def test_a_decorated_function_follows_a_policy(world: World) -> None:
 
 
 async def test_a_cancelled_wait_takes_nothing_from_either_bucket(async_world: World) -> None:
+    async_world.clock = ManualClock(jumps=False)
     limiter, _ = await opened(async_world)
     await limiter.set_resource_defaults("gpt-4", [Limit.per_second("credits", 1)])
     await take(limiter, "acme", "gpt-4", credits=1)
     call = asyncio.create_task(take_by(limiter, "acme", OnRefused(5, "credits"), amount=1))
-    await asyncio.sleep(0.02)
+    await until(lambda: async_world.clock.waiting == 1)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
