@@ -18,6 +18,7 @@ from zae_limiter import (
     Draw,
     HandledEvent,
     Limit,
+    OnRefused,
     ProvisionerLock,
     ProvisionerState,
     StoredConfig,
@@ -105,8 +106,10 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "limits": limits,
     "also": draws,
     "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
+    "on_refused": st.sampled_from([None, OnRefused(), OnRefused(0.001, "r"), "wait=1"]),
     "writes_per_second": st.sampled_from([1000, 0, -1, math.nan, math.inf, "5", None, True]),  # none that takes long
     "since": times,
+    "idempotency_key": st.sampled_from([None, "invoice-77", "a#b"]),
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
     "override_until": ends,
     "reason": st.sampled_from([None, "unpaid", "é" * 200, "", "a\nb"]),

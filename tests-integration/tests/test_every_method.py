@@ -30,6 +30,7 @@ NEVER_REFUSE = {
     "DrawLease.entity_id",
     "DrawLease.resource",
     "Lease.entity_id",
+    "Lease.resource",
     "RateLimiter.close",
     "RateLimiter.limit",  # what it decorates does
     "Repository.builder",  # what it answers does

@@ -20,6 +20,7 @@ from zae_limiter import (
     LeaseExpiredError,
     Limit,
     NamespaceNotFoundError,
+    OnRefused,
     ProvisionerState,
     RateLimiter,
     RateLimiterUnavailable,
@@ -67,6 +68,12 @@ async def buckets(api_case: ApiCase) -> None:
     assert await limiter.available("a", "r") == {"rpm": 7, "tpm": 1000}
     assert await repository.reset_bucket("a", "r", principal="bob")
     assert await limiter.available("a", "r") == {"rpm": 60, "tpm": 1000}
+    for _ in range(2):
+        async with limiter.acquire("a", "r", {"rpm": 30}):
+            pass
+        assert await repository.credit_bucket("a", "r", {"rpm": 5}, idempotency_key="bill#7")
+        assert await repository.reset_bucket("b", "r", idempotency_key="bill#7")
+    assert await limiter.available("a", "r") == {"rpm": 5, "tpm": 1000}
     assert not await repository.reset_bucket("nobody", "r")
     assert not await repository.credit_bucket("nobody", "r", {"rpm": 1})
     await refused(
@@ -78,6 +85,9 @@ async def buckets(api_case: ApiCase) -> None:
         repository.list_buckets(limit=0),
         repository.list_entities(next=" "),
         repository.reset_bucket("a", "r", principal=""),
+        repository.reset_bucket("a", "r", idempotency_key="bill#7"),
+        repository.credit_bucket("a", "r", {"rpm": 6}, idempotency_key="bill#7"),
+        repository.credit_bucket("a", "r", {"rpm": 6}, idempotency_key=""),
         repository.credit_bucket("a", "r", {"rpm": -1}),
         repository.credit_bucket("a", "r", {"unknown": 1}),
     )
@@ -187,6 +197,7 @@ async def leases(api_case: ApiCase) -> None:
             ended()
     await tokens_of_kinds(api_case)
     await draws(api_case)
+    await credits_behind_a_quota(api_case)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
     with pytest.raises(ValidationError, match="must be a function by"):
         limiter.limit("e", "r", {"rpm": 1})(of_other_variant)
@@ -225,6 +236,21 @@ async def draws(api_case: ApiCase) -> None:
     assert await limiter.available("drawing", "s-1") == {"rpm": 56}
 
 
+async def credits_behind_a_quota(api_case: ApiCase) -> None:
+    limiter, policy = api_case.limiter, OnRefused(wait=0.001, overflow="credits")
+    await limiter.set_resource_defaults("quota", [Limit.total("calls", 1)], on_refused=policy)
+    await limiter.set_resource_defaults("credits", [Limit.total("calls", 1)])
+    for served in ("quota", "credits"):
+        async with limiter.acquire("e", "quota", {"calls": 1}) as lease:
+            assert (lease.resource, lease.overflowed) == (served, served == "credits")
+            assert (lease.refusal is None) == (served == "quota")
+    with pytest.raises(RateLimitExceeded, match="; overflow e/credits: 1 calls requested, 0 available"):
+        async with limiter.acquire("e", "quota", {"calls": 1}):
+            pass
+    with pytest.raises(ValidationError, match="name another resource"):
+        limiter.acquire("e", "quota", {"calls": 1}, on_refused=OnRefused(overflow="quota"))
+
+
 async def tokens_of_kinds(api_case: ApiCase) -> None:
     limiter = api_case.limiter
     await limiter.set_resource_defaults("model", [Limit.per_day("tpm", 1000, weights={"input": 1, "cached": 0.1})])
@@ -259,8 +285,18 @@ async def slots(api_case: ApiCase) -> None:
 
 async def leases_that_nobody_enters(api_case: ApiCase) -> None:
     unused = api_case.limiter.acquire("e", "r", {"rpm": 1})
-    known = ("consumed", "corrected", "degraded", "draws", "lost_slots", "shadowed", "statuses", "waited", "weights")
-    for name in known:
+    known = (
+        "consumed",
+        "corrected",
+        "degraded",
+        "draws",
+        "lost_slots",
+        "overflowed",
+        "refusal",
+        "shadowed",
+        "statuses",
+    )
+    for name in (*known, "waited", "weights"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     with pytest.warns(ResourceWarning, match="nobody entered it"):

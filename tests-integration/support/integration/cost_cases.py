@@ -58,6 +58,7 @@ ACQUIRES = [
     Case("acquire", "admitted", at.take, WARM),
     Case("acquire", "refused, bucket seen within the last second", at.take_in_vain, (at.resource_limits, at.take_all)),
     Case("acquire", "refused, bucket not seen", at.take_in_vain, (at.resource_limits, at.take_all, at.wait(1.1))),
+    Case("acquire", "refused, served by its overflow", at.take, (at.overflow, at.take_all, at.take)),
     Case(
         "acquire", "admitted behind a refusal", at.take, (at.resource_limits, at.take_all, at.take_in_vain, at.wait(5))
     ),
@@ -135,6 +136,17 @@ BUCKETS = [
     case("reset_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="2 shards", before=(*WARM, at.split)),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="no bucket"),
+    case("reset_bucket", KEY, MODEL, when="with a key", before=WARM, idempotency_key="bill-7"),
+    case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="with a key", before=WARM, idempotency_key="bill-7"),
+    case(
+        "credit_bucket",
+        KEY,
+        MODEL,
+        {"rpm": 1},
+        when="with a key, a repeat",
+        before=(*WARM, at.credited("bill-7")),
+        idempotency_key="bill-7",
+    ),
     case("get_usage_snapshots", entity_id=KEY, when="of an entity, 24 hours", before=(at.usage(1, 24),)),
     case("get_usage_snapshots", resource=MODEL, when="of a resource, 100 entities", before=(at.usage(100, 1),)),
     case("get_usage_snapshots", when="of the namespace, 100 entities", before=(at.usage(100, 1),)),

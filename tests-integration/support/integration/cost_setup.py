@@ -11,7 +11,7 @@ from typing import Any
 
 from support.core.kinds import of_every_kind
 from support.core.snapshots import usage_item
-from zae_limiter import Draw, Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
+from zae_limiter import Draw, Limit, OnRefused, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Log, Sleep, play
@@ -243,6 +243,12 @@ async def take_all(it: Place) -> None:
     await take(it, rpm=60)
 
 
+async def overflow(it: Place) -> None:
+    """Limits whose overflow is another resource with the same limits."""
+    await it.repository.set_resource_defaults(MODEL, LIMITS, on_refused=OnRefused(overflow="credits"))
+    await it.repository.set_resource_defaults("credits", LIMITS)
+
+
 async def take_elsewhere(it: Place) -> None:
     """An acquire by another process."""
     await take(it, await it.other_process())
@@ -321,3 +327,12 @@ async def release(it: Place) -> None:
     """The block ends with something to give back."""
     await it.notes["lease"].release(rpm=1)
     await it.notes["block"].__aexit__(None, None, None)
+
+
+def credited(key: str) -> Step:
+    """A credit under an idempotency key."""
+
+    async def give(it: Place) -> None:
+        await it.repository.credit_bucket(KEY, MODEL, {"rpm": 1}, idempotency_key=key)
+
+    return give

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from .values.limits import Limit as Limit
     from .values.limits import OnUnavailable as OnUnavailable
     from .values.namespaces import Namespace as Namespace
+    from .values.on_refused import OnRefused as OnRefused
     from .values.overrides import Override as Override
     from .values.provisioner import HandledEvent as HandledEvent
     from .values.provisioner import ProvisionerLock as ProvisionerLock
@@ -144,6 +145,7 @@ _HOMES = {
     "OlderClientsError": "exceptions",
     "OnUnavailable": "values.limits",
     "Options": "settings",
+    "OnRefused": "values.on_refused",
     "Override": "values.overrides",
     "ProvisionerLock": "values.provisioner",
     "ProvisionerState": "values.provisioner",

@@ -141,6 +141,7 @@ class Watch:
                 shadowed=would_refuse,
                 error=error if refusal is None else None,
                 write_units=audience.written(),
+                overflow=_overflow_of(grant),
             )
         )
 
@@ -160,6 +161,7 @@ class Watch:
                 seconds=seconds,
                 error=error,
                 write_units=audience.written(),
+                overflow=_overflow_of(grant),
             )
         )
 
@@ -170,6 +172,10 @@ class Watch:
 
     def _outage(self) -> object:
         return None if self.grant is None else self.grant.outage
+
+
+def _overflow_of(grant: Grant | None) -> str | None:
+    return None if grant is None or grant.overflow is None else grant.request.resource
 
 
 def _outcome_of(error: BaseException) -> Outcome:

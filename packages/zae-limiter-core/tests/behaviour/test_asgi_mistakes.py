@@ -31,7 +31,10 @@ def made(**more: Any) -> RateLimitMiddleware:
         ({"limiter": SyncRateLimiter(SyncRepository.in_memory())}, "limiter .*: must be a RateLimiter, or a function"),
         ({"cost": None}, "cost None: must map limits to amounts"),
         ({"cost": "rpm"}, "cost 'rpm': must map limits to amounts"),
-        ({"maxwait": 3}, "maxwait 3: is no option of acquire: cascade, limits, max_wait, on_unavailable, rollback"),
+        (
+            {"maxwait": 3},
+            "maxwait 3: is no option of acquire: cascade, limits, max_wait, on_refused, on_unavailable, rollback",
+        ),
         ({"max_wait": "long"}, "max_wait 'long': must be a number"),
         ({"limits": []}, "limits"),
     ],

@@ -18,8 +18,8 @@ from support.core.shards import shard_items, split_into
 from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.flows.acquire.lease import consume
+from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest
-from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.http import headers, problem

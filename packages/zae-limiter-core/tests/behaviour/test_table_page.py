@@ -16,7 +16,7 @@ import pytest
 from support.core.copies import copy, opened, table_over
 from support.core.shards import played, split
 from support.core.worlds import World
-from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.migrating import migrate
@@ -54,6 +54,7 @@ BUILDERS = {
     "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
     "system config": (keys.pk_system("{ns}"), keys.sk_config()),
     "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
+    "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
     "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
@@ -173,9 +174,10 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
 
 async def _write_what_marked_limits_need(world: World) -> None:
     limiter, _ = await world.process()
-    await limiter.set_system_defaults([MARKED])
-    await limiter.set_resource_defaults("gpt-4", [MARKED])
-    await limiter.set_limits("trial", [MARKED], "gpt-4")
+    policy = OnRefused(overflow="credits")
+    await limiter.set_system_defaults([MARKED], on_refused=policy)
+    await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)
+    await limiter.set_limits("trial", [MARKED], "gpt-4", on_refused=policy)
     for _ in range(2):
         async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
             pass
@@ -207,7 +209,7 @@ async def _write_what_limits_need(world: World) -> None:
     async with limiter.acquire("key", "gpt-4", {"rpm": 1}, limits=[Limit.per_minute("rpm", 70)]):
         pass  # by another shape
     await limiter.repository.reset_bucket("key", "gpt-4", principal="me")
-    await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me")
+    await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me", idempotency_key="k")
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
     await limiter.repository.close()  # counts the refusal

@@ -12,8 +12,8 @@ from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, Vali
 from zae_limiter.flows.acquire import lease, statuses
 from zae_limiter.flows.acquire.ahead import HeldGrant
 from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
-from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.schema.items import BucketId

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, counting, lease, statuses, taking_in_turn, waiting
+from zae_limiter.flows.acquire import acquire, counting, lease, refused, statuses, taking_in_turn, waiting
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, reanchoring, splitting, telling
 from zae_limiter.flows.bucket import limit_removal as dropping
@@ -358,7 +358,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
     Mutant(
         "waiting beyond the budget",
-        fault=_patched(patch.object(waiting, "_acquire_in_line", in_line_for_longer(waiting._acquire_in_line))),
+        fault=_patched(patch.object(refused, "acquire_in_line", in_line_for_longer(waiting.acquire_in_line))),
         found_by=19,
     ),
     Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up)), found_by=16),

@@ -29,6 +29,7 @@ from zae_limiter import (
     LimitStatus,
     LiveBuckets,
     Namespace,
+    OnRefused,
     OnUnavailable,
     Options,
     Override,
@@ -100,6 +101,8 @@ async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) 
     Limit.per_day("tpm", 100, weights={"input": 1, "cached": 0.1})
     Limit.per_day("tpm", 100, weights={"input": "1"})  # type: ignore[dict-item]
     limiter.acquire("e", "r", {"rpm": 1}, max_wait="30")  # type: ignore[arg-type]
+    limiter.acquire("e", "r", {"rpm": 1}, on_refused=OnRefused(wait=2, overflow="credits"))
+    limiter.acquire("e", "r", {"rpm": 1}, on_refused="credits")  # type: ignore[arg-type]
 
     @limiter.limit("e", "r", {"rpm": 1}, max_wait=30.0)
     async def double(number: int) -> int:

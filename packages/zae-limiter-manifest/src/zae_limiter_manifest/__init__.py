@@ -23,6 +23,7 @@ from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
+from .on_refused import OnRefusedDecl
 from .ordering import order
 from .overrides import LiveOverride
 from .owners import CLI, OwnerError, stack_owner, taken_from
@@ -58,6 +59,7 @@ __all__ = [
     "LockReport",
     "ManagedSet",
     "ManifestError",
+    "OnRefusedDecl",
     "OnUnavailable",
     "OwnerError",
     "Plan",

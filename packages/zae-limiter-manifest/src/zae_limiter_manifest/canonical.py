@@ -14,7 +14,7 @@ def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
     Only shadow limits have that word, only limits with seconds ahead, weights or a schedule have these, and only levels
-    with switches have a line for them, so that all other texts equal those of earlier releases.
+    with switches or `on_refused` have lines for them, so that all other texts equal those of earlier releases.
     """
     lines = []
     if isinstance(decl, RecordDecl):
@@ -23,6 +23,8 @@ def canonical(decl: Decl) -> str:
         lines.append(f"on_unavailable {decl.on_unavailable}")
     if decl.switches:  # as no limit begins, whose name is followed by numbers
         lines.append(f"switches {json.dumps(decl.switches, sort_keys=True)}")
+    if decl.on_refused is not None:
+        lines.append(f"on_refused {decl.on_refused}")
     lines += [" ".join((name, *_words(limit))) for name, limit in decl.limits.items()]
     return "\n".join(lines)
 

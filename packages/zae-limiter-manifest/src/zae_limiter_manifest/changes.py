@@ -32,6 +32,7 @@ from .weights import WeightsDecl
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
+ON_REFUSED: Final = "on_refused"  # of a level, as text: `wait=2,overflow=credits`
 _RECORD_KEYS: Final = {"limits": "record", "before": "before_record"}
 _SWITCHES_KEYS: Final = {"limits": "switches", "before": "before_switches"}
 
@@ -42,7 +43,7 @@ USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of i
 
 class FieldChange(NamedTuple):
     """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a
-    switch of a level, or a field of an entity itself (its metadata as JSON).
+    level's `on_refused` or switch, or a field of an entity itself (its metadata as JSON).
 
     A missing value is None.
     """
@@ -103,6 +104,9 @@ class Change:
         if before != after:
             yield FieldChange(None, ON_UNAVAILABLE, before, after)
         yield from _compare_switches(self.before, self.after)
+        refused, refused_after = _on_refused(self.before), _on_refused(self.after)
+        if refused != refused_after:
+            yield FieldChange(None, ON_REFUSED, refused, refused_after)
         old, new = _limits(self.before), _limits(self.after)
         for name in sorted({*old, *new}):
             yield from _compare(name, old.get(name), new.get(name))
@@ -114,8 +118,8 @@ class Change:
         return {
             "action": self.action,
             **self.address.to_dict(),
-            **_side(self.after, "limits", ON_UNAVAILABLE),
-            **_side(self.before, "before", f"before_{ON_UNAVAILABLE}"),
+            **_side(self.after, "limits", ""),
+            **_side(self.before, "before", "before_"),
             "drift": self.drift,
             **({"adopted": True} if self.adopted else {}),
         }
@@ -124,8 +128,8 @@ class Change:
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
         """Return the change in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
         address = Address.from_dict(raw)
-        before = _read_side(address, raw, "before", f"before_{ON_UNAVAILABLE}")
-        after = _read_side(address, raw, "limits", ON_UNAVAILABLE)
+        before = _read_side(address, raw, "before", "before_")
+        after = _read_side(address, raw, "limits", "")
         change = cls(address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False))
         if raw["action"] != change.action:
             raise ValueError(f"the action at {address} is {change.action}, not {raw['action']!r}")
@@ -161,6 +165,11 @@ def _said(value: object) -> float | str | None:
 
 def _policy(decl: Decl | None) -> str | None:
     return decl.on_unavailable if isinstance(decl, SystemDecl) else None
+
+
+def _on_refused(decl: Decl | None) -> str | None:
+    policy = None if decl is None or isinstance(decl, RecordDecl) else decl.on_refused
+    return None if policy is None else str(policy)
 
 
 def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:
@@ -215,24 +224,26 @@ def _given(limit: LimitDecl | None) -> dict[str, float]:
     return CONVERTER.unstructure(limit) if limit else {}
 
 
-def _side(decl: Decl | None, limits: str, policy: str) -> dict[str, Any]:
+def _side(decl: Decl | None, limits: str, prefix: str) -> dict[str, Any]:
     if decl is None:
         return {}
     if isinstance(decl, RecordDecl):
         return {_RECORD_KEYS[limits]: decl.to_plain()}
-    said = _policy(decl)
+    refused = None if decl.on_refused is None else CONVERTER.unstructure(decl.on_refused)
+    policies = {f"{prefix}{ON_UNAVAILABLE}": _policy(decl), f"{prefix}{ON_REFUSED}": refused}
     plain = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
     switches = {_SWITCHES_KEYS[limits]: decl.switches} if decl.switches else {}
-    return {limits: plain, **({policy: said} if said else {}), **switches}
+    return {limits: plain, **{name: said for name, said in policies.items() if said is not None}, **switches}
 
 
-def _read_side(address: Address, raw: Mapping[str, Any], limits: str, policy: str) -> Decl | None:
+def _read_side(address: Address, raw: Mapping[str, Any], limits: str, prefix: str) -> Decl | None:
     if address.is_record:
         return _read_record(address, raw, _RECORD_KEYS[limits])
     if limits not in raw:
         return None
-    said = {"limits": raw[limits], ON_UNAVAILABLE: raw.get(policy), **raw.get(_SWITCHES_KEYS[limits], {})}
-    plain = {key: value for key, value in said.items() if value != {} and value is not None}
+    policies = {name: raw.get(f"{prefix}{name}") for name in (ON_UNAVAILABLE, ON_REFUSED)}
+    plain = {name: value for name, value in policies.items() if value is not None}
+    plain |= {**({"limits": raw[limits]} if raw[limits] else {}), **raw.get(_SWITCHES_KEYS[limits], {})}
     model = _model_at(address)
     enforce(SYSTEM if model is SystemDecl else RESOURCE, plain, f"{address}: {limits}")
     return CONVERTER.structure(plain, model)

@@ -21,6 +21,7 @@ from .converter import (
 from .limit_text import write_limit
 from .metadata import Metadata
 from .naming import NameKind, in_nfc
+from .on_refused import ON_REFUSED_STEPS, OnRefusedDecl
 from .schedules import as_schedule
 from .schedules import find_conflicts as find_schedule_conflicts
 from .shapes import (
@@ -230,6 +231,13 @@ _LIMITS: Final = about(
 )
 
 
+_ON_REFUSED: Final = about(ON_REFUSED_STEPS, "what follows a refusal; in place of what weaker levels say")
+
+
+def _checked(on_refused: object) -> object:
+    return ALREADY_CHECKED if isinstance(on_refused, OnRefusedDecl) else on_refused
+
+
 @frozen
 class SystemDecl(SwitchesDecl):
     """Defaults of a whole namespace; raises `ManifestError`."""
@@ -244,9 +252,15 @@ class SystemDecl(SwitchesDecl):
     limits: Mapping[str, LimitDecl] = field(
         default=SortedMap({}), converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS
     )
+    on_refused: OnRefusedDecl | None = field(default=None, metadata=_ON_REFUSED)
 
     def __attrs_post_init__(self) -> None:
-        values = {"on_unavailable": self.on_unavailable, "limits": keys_only(self.limits), **self.switches}
+        values = {
+            "on_unavailable": self.on_unavailable,
+            "limits": keys_only(self.limits),
+            "on_refused": _checked(self.on_refused),
+            **self.switches,
+        }
         enforce(
             SYSTEM, {key: value for key, value in values.items() if value is not None and value != {}}, "SystemDecl"
         )
@@ -259,10 +273,12 @@ class ResourceDecl(SwitchesDecl):
     limits: Mapping[str, LimitDecl] = field(
         default=SortedMap({}), converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS
     )
+    on_refused: OnRefusedDecl | None = field(default=None, metadata=_ON_REFUSED)
 
     def __attrs_post_init__(self) -> None:
         limits = {"limits": keys_only(self.limits)} if self.limits or not self.switches else {}
-        enforce(RESOURCE, {**limits, **self.switches}, "ResourceDecl")
+        policy = {} if self.on_refused is None else {"on_refused": _checked(self.on_refused)}
+        enforce(RESOURCE, {**limits, **policy, **self.switches}, "ResourceDecl")
 
 
 def _level(model: type[AttrsInstance]) -> Record:

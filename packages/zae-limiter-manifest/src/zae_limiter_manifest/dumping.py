@@ -46,12 +46,6 @@ def _entity(own: EntityDecl) -> Iterator[str]:
     yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
 
 
-def _level(decl: SystemDecl | ResourceDecl) -> Iterator[str]:
-    for name, value in decl.switches.items():
-        yield f"{name}: {switch_word(name, value) if name == 'cascade' else _flow(value)}"
-    yield from _limits(decl.limits)
-
-
 def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
     if entries:
         yield f"{title}:"
@@ -59,6 +53,15 @@ def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
         content = list(lines)
         yield f"  {_name(name)}:" if content else f"  {_name(name)}: {{}}"
         yield from _indented(_indented(content))
+
+
+def _level(decl: SystemDecl | ResourceDecl) -> Iterator[str]:
+    for name, value in decl.switches.items():
+        yield f"{name}: {switch_word(name, value) if name == 'cascade' else _flow(value)}"
+    if decl.on_refused is not None:
+        steps = {step: _name(text) if step == "overflow" else text for step, text in decl.on_refused.texts().items()}
+        yield f"on_refused: {_braces(steps)}"
+    yield from _limits(decl.limits)
 
 
 def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:

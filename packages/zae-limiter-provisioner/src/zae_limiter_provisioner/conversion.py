@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zae_limiter import Limit, Override, ProvisionerState, StoredConfig, Switches
+from zae_limiter import Limit, OnRefused, Override, ProvisionerState, StoredConfig, Switches
 from zae_limiter.values.provisioner import ConfigPlace, StoredEntity
 from zae_limiter.values.switches import Cascading
 from zae_limiter_manifest import (
@@ -14,6 +14,7 @@ from zae_limiter_manifest import (
     LiveItem,
     LiveOverride,
     ManagedSet,
+    OnRefusedDecl,
     RecordDecl,
     ResourceDecl,
     SystemDecl,
@@ -53,16 +54,19 @@ def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
     cascade: Cascading | None = None if decl.cascade is None else "on" if decl.cascade else "off"
     switches = Switches(disabled=decl.disabled, bypass=decl.bypass, cascade=cascade, reason=decl.reason)
-    return StoredConfig(limits, policy, fingerprint(decl), switches=switches)
+    on_refused = None if decl.on_refused is None else OnRefused(decl.on_refused.wait, decl.on_refused.overflow)
+    return StoredConfig(limits, policy, fingerprint(decl), switches=switches, on_refused=on_refused)
 
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
     """Return a stored config as a live item of the manifest."""
     limits, said = {limit.name: _decl(limit) for limit in config.limits}, config.switches
     switches: dict[str, Any] = {name: getattr(said, name) for name in SWITCH_FIELDS}
+    stored = config.on_refused
+    on_refused = None if stored is None else OnRefusedDecl(wait=stored.wait, overflow=stored.overflow)
     if address.level == "system":
-        return LiveItem(SystemDecl(config.on_unavailable, limits, **switches), config.fingerprint)
-    return LiveItem(ResourceDecl(limits, **switches), config.fingerprint)
+        return LiveItem(SystemDecl(config.on_unavailable, limits, on_refused, **switches), config.fingerprint)
+    return LiveItem(ResourceDecl(limits, on_refused, **switches), config.fingerprint)
 
 
 def live_override(address: Address, override: Override) -> LiveOverride:

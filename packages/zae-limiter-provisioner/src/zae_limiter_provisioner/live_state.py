@@ -72,7 +72,7 @@ class LiveState:
 
 
 def _has_more_than_override(config: StoredConfig) -> bool:
-    return bool(config.limits or config.on_unavailable or config.switches)
+    return bool(config.limits or config.has_policy or config.switches)
 
 
 def _overrides(found: Mapping[ConfigPlace, StoredConfig]) -> list[LiveOverride]:

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter import Limit, ValidationError
-from zae_limiter_manifest import LIMIT_FIELDS, Address, LimitDecl, ManifestError, ResourceDecl, SystemDecl
+from zae_limiter_manifest import (
+    LIMIT_FIELDS,
+    Address,
+    LimitDecl,
+    ManifestError,
+    OnRefusedDecl,
+    ResourceDecl,
+    SystemDecl,
+)
 from zae_limiter_provisioner.conversion import live_item, to_stored_config
 
 
@@ -27,9 +35,12 @@ def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
             "usd": LimitDecl(250, burst=300, window="month", timezone="Europe/Berlin", starts_on=15),
             "seats": LimitDecl(3, window="0 6 * * MON"),
             "credits": LimitDecl(3, kind="total"),
-        }
+        },
+        OnRefusedDecl(wait=0.5, overflow="credits"),
     )
     assert live_item(Address("gpt-4"), to_stored_config(decl)).decl == decl
+    system = SystemDecl(on_refused=OnRefusedDecl())
+    assert live_item(Address(), to_stored_config(system)).decl == system
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 3_600_000))

@@ -85,6 +85,21 @@ def test_credit_gives_tokens_up_to_the_burst_and_is_audited(used: Table) -> None
     assert told("bucket", "credit", "key", "-r", "gpt-4", "--tokens", "rpd:999")[1][2] == "60"
 
 
+def test_a_credit_and_a_reset_with_a_key_are_made_once(used: Table) -> None:
+    credit = ["bucket", "credit", "key", "-r", "gpt-4", "-t", "rpd:10", "--idempotency-key", "invoice 77"]
+    assert refused(*credit).startswith("idempotency_key 'invoice 77': must be 1 to 256 printable characters")
+    credit[-1] = "invoice-77"
+    first = document(*credit)
+    assert document(*credit) == first
+    event, *others = used.repository.get_audit_events("key").events
+    assert event.after == {"credited": {"rpd": 10}, "idempotency_key": "invoice-77"}
+    problem = "idempotency_key 'invoice-77': stands for a credit of 10 rpd of key/gpt-4, not for a reset: take another"
+    reset = ["bucket", "reset", "key", "-r", "gpt-4", "--yes", "--idempotency-key"]
+    assert refused(*reset, "invoice-77").startswith(problem)
+    assert document(*reset, "ticket-1") == document(*reset, "ticket-1")
+    assert len(used.repository.get_audit_events("key").events) == len(others) + 2
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

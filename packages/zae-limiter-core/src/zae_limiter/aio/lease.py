@@ -23,16 +23,17 @@ from ..flows.acquire.lease import (
     statuses,
     would_exceed,
 )
+from ..flows.acquire.refused import acquire_in_time
 from ..flows.acquire.requests import AcquireRequest, DrawRequest
 from ..flows.acquire.slots import free, lost_slots
 from ..flows.acquire.statuses import shadowed
-from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..runtime import forks
 from ..runtime.unused import Place, Unentered
 from ..values.limit_status import LimitStatus
 from ..values.limits import MILLI
+from ..values.refusal import RateLimitExceeded
 from ..values.token_usage import TokenUsage
 from .driver import Driver
 
@@ -191,6 +192,21 @@ class Lease(LeaseCalls):
     def entity_id(self) -> str:
         """The entity that acquires."""
         return self._request.entity_id
+
+    @property
+    def resource(self) -> str:
+        """The resource that the lease draws on: that of the call, or the one that it overflowed to."""
+        return (self._request if self._granted is None else self._granted.request).resource
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether the limits of the call were short, and another bucket serves it."""
+        return self._grant.overflow is not None
+
+    @property
+    def refusal(self) -> RateLimitExceeded | None:
+        """Why the lease overflowed; ``None`` if it did not."""
+        return None if self._grant.overflow is None else self._grant.overflow.refusal
 
     @property
     def corrected(self) -> bool:

@@ -10,10 +10,11 @@ from ..flows.records import bulk_configs as bulk
 from ..flows.records import level_telling
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
-from ..flows.validation import OwnPlace
+from ..flows.validation import OwnPlace, check_no_policy
 from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.bulk import BulkResult
 from ..values.limits import Limit, OnUnavailable
+from ..values.on_refused import OnRefused
 from ..values.overrides import Override
 from .switches import SwitchMethods
 
@@ -26,14 +27,16 @@ class LimitMethods(SwitchMethods):
         limits: Sequence[Limit] | None,
         on_unavailable: OnUnavailable | None = None,
         *,
+        on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> None:
-        """Replace the limits of the system level; without ``on_unavailable`` the stored policy stays.
+        """Replace the limits of the system level; without ``on_unavailable`` the stored policy stays, and so does
+        ``on_refused``.
 
-        With ``on_unavailable``, ``limits`` may be empty or ``None``: the stored ones stay. Raises
-        ``ValidationError``.
+        With either of them, ``limits`` may be empty or ``None``: the stored ones stay. Raises ``ValidationError``.
         """
-        await self._run(stored.set_system(self.namespace_state, limits, on_unavailable, await self._cause(principal)))
+        state, cause = self.namespace_state, await self._cause(principal)
+        await self._run(stored.set_system(state, limits, on_unavailable, cause, on_refused=on_refused))
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """Return the system's limits, and its policy for an unavailable store."""
@@ -44,10 +47,16 @@ class LimitMethods(SwitchMethods):
         await self._run(stored.delete_system(self.namespace_state, await self._cause(principal)))
 
     async def set_resource_defaults(
-        self, resource: str, limits: Sequence[Limit], *, principal: str | None = None
+        self,
+        resource: str,
+        limits: Sequence[Limit],
+        *,
+        on_refused: OnRefused | None = None,
+        principal: str | None = None,
     ) -> None:
-        """Replace the limits of a resource."""
-        await self._run(stored.set_resource(self.namespace_state, resource, limits, await self._cause(principal)))
+        """Replace the limits of a resource; without ``on_refused`` the stored one stays."""
+        state, cause = self.namespace_state, await self._cause(principal)
+        await self._run(stored.set_resource(state, resource, limits, cause, on_refused=on_refused))
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
         """Return the limits of a resource; empty if none are set."""
@@ -68,19 +77,23 @@ class LimitMethods(SwitchMethods):
         resource: str = "_default_",
         *,
         override_until: datetime | None = None,
+        on_refused: OnRefused | None = None,
         principal: str | None = None,
     ) -> int:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``).
 
         With ``override_until``, a ``datetime`` with a time zone and at most 366 days ahead, they are an override: they
-        hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
+        hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays. Without
+        ``on_refused``, which no override has, the one stored beside the limits stays.
 
         Tells the live buckets of the change, and returns their number: from the next request on, every process holds
         them to it. Raises an ``InfrastructureError`` if one was not told; the same call may then be made again.
         """
         state, cause = self.namespace_state, await self._cause(principal)
         if override_until is None:
-            return await self._run(stored.set_own(state, entity_id, resource, limits, cause))
+            own = stored.set_own(state, entity_id, resource, limits, cause, on_refused=on_refused)
+            return await self._run(own)
+        check_no_policy(on_refused)
         return await self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:

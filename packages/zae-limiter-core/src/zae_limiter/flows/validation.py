@@ -84,15 +84,24 @@ def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
 
 
-def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None) -> tuple[Limit, ...] | None:
+def validate_system(
+    limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None, *, has_policy: bool = False
+) -> tuple[Limit, ...] | None:
     """Check and return the limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
 
-    With an ``on_unavailable``, limits may be empty or ``None``.
+    With an ``on_unavailable``, or another policy, limits may be empty or ``None``.
     """
-    if on_unavailable is None:
+    if on_unavailable is not None:
+        check_on_unavailable(on_unavailable)
+    elif not has_policy:
         return check_limits("limits", limits or ())
-    check_on_unavailable(on_unavailable)
     return None if limits in (None, [], ()) else check_limits("limits", limits)
+
+
+def check_no_policy(on_refused: object) -> None:
+    """Raise ``ValidationError`` for a policy beside an override."""
+    if on_refused is not None:
+        raise ValidationError("on_refused", str(on_refused), "is of the entity's own limits: leave override_until out")
 
 
 def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:

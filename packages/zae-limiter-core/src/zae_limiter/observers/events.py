@@ -19,7 +19,8 @@ class AcquireEvent:
     ``degraded``: let through uncounted, because the store was unavailable. ``seconds``: the whole call; ``waited``: the
     part of an admitted call before its tokens were due. ``statuses``: the limits that a refusal checked. ``shadowed``:
     the shadow limits that would have refused an admitted call. ``error``: that of a call that failed. ``write_units``:
-    what the store wrote since the last event, if it counts units.
+    what the store wrote since the last event, if it counts units. ``overflow``: the resource that served the call in
+    place of ``resource``.
     """
 
     namespace: str
@@ -34,6 +35,7 @@ class AcquireEvent:
     shadowed: tuple[LimitStatus, ...] = ()
     error: BaseException | None = None
     write_units: float = 0.0
+    overflow: str | None = None
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
@@ -65,6 +67,7 @@ class LeaseEvent:
     ``consumed``: what the lease used in the end, corrections included; 0 if it was rolled back. ``degraded``: a part of
     it was not counted, because the store was unavailable. ``seconds``: the block. ``error``: why the end of a lease
     that ``failed`` was not written. ``write_units``: what the store wrote since the last event, if it counts.
+    ``overflow``: the resource that served the call in place of ``resource``.
     """
 
     namespace: str
@@ -76,6 +79,7 @@ class LeaseEvent:
     seconds: float
     error: BaseException | None = None
     write_units: float = 0.0
+    overflow: str | None = None
 
 
 Event = AcquireEvent | LeaseEvent

@@ -51,6 +51,7 @@ ANCESTOR_IDS: Final = "ancestor_ids"  # who was above the parents when the entit
 # Of a config.
 CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
+ON_REFUSED: Final = "on_refused"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
 OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
 DISABLED: Final = "disabled"
@@ -76,6 +77,9 @@ AT: Final = "at"
 PRINCIPAL: Final = "principal"
 BEFORE: Final = "before"
 AFTER: Final = "after"
+
+# Of an idempotency key.
+TOKENS: Final = "tokens"  # what a credit gave, by limit
 
 # Of a namespace.
 NAMESPACE_ID: Final = "namespace_id"

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ..values.limits import Limit, OnUnavailable, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
+from ..values.on_refused import OnRefused
 from ..values.overrides import Override
 from ..values.provisioner import StoredConfig
 from ..values.switches import NO_SWITCHES, Switches
@@ -12,6 +13,7 @@ from .attributes import (
     CONFIG_VERSION,
     ENTITY_ID,
     FINGERPRINT,
+    ON_REFUSED,
     ON_UNAVAILABLE,
     OVERRIDE_UNTIL,
     RESOURCE,
@@ -110,15 +112,24 @@ def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
 
 
 @reads
+def read_on_refused(item: Item | None) -> OnRefused | None:
+    """Return what a config says of refusals, ``None`` if it says nothing."""
+    value = None if item is None else optional(text, item, ON_REFUSED)
+    return None if value is None else OnRefused.parse(ON_REFUSED, value)
+
+
+@reads
 def read_config(item: Item, now_ms: int) -> StoredConfig | None:
     """Return a config item as a value; ``None`` if it has nothing but an override that has ended."""
     limits, override, switches = read_limits(item), read_override(item, now_ms), read_switches(item)
     if not limits and override is None and not switches and override_end(item) is not None:
         return None
-    return StoredConfig(limits, read_on_unavailable(item), optional(text, item, FINGERPRINT), override, switches)
+    fingerprint, on_refused = optional(text, item, FINGERPRINT), read_on_refused(item)
+    return StoredConfig(limits, read_on_unavailable(item), fingerprint, override, switches, on_refused)
 
 
 def other_attributes(config: StoredConfig) -> Item:
     """Return the attributes of a config item beside its limits and its switches."""
-    attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
+    on_refused = None if config.on_refused is None else str(config.on_refused)
+    attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint, ON_REFUSED: on_refused}
     return {name: value for name, value in attributes.items() if value is not None}

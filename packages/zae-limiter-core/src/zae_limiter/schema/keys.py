@@ -109,6 +109,16 @@ def pk_audit_of_namespace(ns: str) -> str:
     return f"{ns}/AUDIT#"
 
 
+def pk_idempotency(ns: str, entity: str) -> str:
+    """Return the partition of the idempotency keys of an entity's buckets."""
+    return f"{ns}/IDEMPOTENCY#{encode(entity)}"
+
+
+def sk_idempotency(resource: str, key: str) -> str:
+    """Return the sort key of an idempotency key of a bucket; it is encoded like a name."""
+    return f"#KEY#{encode(resource)}#{encode(key)}"
+
+
 def audit_system() -> str:
     """Return the subject of a system config's audit events."""
     return SYSTEM_SUBJECT

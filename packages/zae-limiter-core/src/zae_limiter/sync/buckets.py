@@ -54,23 +54,39 @@ class SyncBucketMethods(SyncFlowRunner):
         """
         return self._run(buckets.get_resource_capacity(self.namespace_state, resource))
 
-    def reset_bucket(self, entity_id: str, resource: str, *, principal: str | None = None) -> bool:
+    def reset_bucket(
+        self, entity_id: str, resource: str, *, principal: str | None = None, idempotency_key: str | None = None
+    ) -> bool:
         """Fill all limits of a bucket, and forget its debt; return whether there was one. The parent's is left alone.
 
         The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
-        their last seen state for up to their ``rejection_staleness``.
+        their last seen state for up to their ``rejection_staleness``. ``idempotency_key``: as in ``credit_bucket``.
         """
-        reset = bucket_admin.reset_bucket(self.namespace_state, entity_id, resource, self._cause(principal))
+        cause = self._cause(principal)
+        reset = bucket_admin.reset_bucket(
+            self.namespace_state, entity_id, resource, cause, idempotency_key=idempotency_key
+        )
         return self._run(reset)
 
     def credit_bucket(
-        self, entity_id: str, resource: str, tokens: Mapping[str, int], *, principal: str | None = None
+        self,
+        entity_id: str,
+        resource: str,
+        tokens: Mapping[str, int],
+        *,
+        principal: str | None = None,
+        idempotency_key: str | None = None,
     ) -> bool:
         """Add ``tokens`` to a bucket, by limit, up to its ceiling; return whether there was one.
 
         The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and obeyed like
-        ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks, or
-        whose capacity is 0 there.
+        ``reset_bucket``. With an ``idempotency_key`` (1 to 256 characters, as in an entity id) it is done once for the
+        bucket, however often it is called within 30 days: a repeat returns ``True`` and changes nothing. Raises
+        ``ValidationError``, also for a limit that the bucket lacks, or whose capacity is 0 there, and for a key that
+        stands for something else.
         """
         cause = self._cause(principal)
-        return self._run(bucket_admin.credit_bucket(self.namespace_state, entity_id, resource, tokens, cause))
+        credit = bucket_admin.credit_bucket(
+            self.namespace_state, entity_id, resource, tokens, cause, idempotency_key=idempotency_key
+        )
+        return self._run(credit)

@@ -17,6 +17,7 @@ from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.explanation import Explanation
 from ..values.limits import Limit, OnUnavailable, check_limits
+from ..values.on_refused import OnRefused
 from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
 from .entities import SyncEntityMethods
 from .lease import SyncLease
@@ -60,6 +61,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         rollback: bool = True,
         max_wait: float = 0.0,
         also: Sequence[Draw] = (),
+        on_refused: OnRefused | None = None,
     ) -> SyncLease:
         """Return a ``SyncLease``: its ``with`` block takes tokens of every named limit, or of none.
 
@@ -67,6 +69,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
         ``also``: further buckets to take from, or from none of all; ``lease.draw`` settles each.
+        ``on_refused``, in place of what the levels say: wait in the same way, then take from another bucket.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
@@ -80,6 +83,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             rollback=rollback,
             max_wait=max_wait,
             also=also,
+            on_refused=on_refused,
             shadow=self._shadow,
         )
         caller = sys._getframe(1)

@@ -90,6 +90,17 @@ def check_principal(field: str, value: object) -> str:
     raise ValidationError(field, value, _problem(value, "must be 1 to 256 printable characters"))
 
 
+def check_idempotency_key(field: str, value: object) -> str:
+    """Return ``value`` in NFC if it is a valid idempotency key, by the rule of an entity id; ``ValidationError``
+    otherwise.
+    """
+    if isinstance(value, str) and len(value) <= _LONGEST_DECOMPOSITION * LONGEST_IDENTIFIER:
+        key = normalize("NFC", str.__str__(value))
+        if _fits(key, LONGEST_IDENTIFIER, _MOST_IDENTIFIER_BYTES):
+            return key
+    raise InvalidIdentifierError(field, value, _problem(value, _IDENTIFIER_RULE))
+
+
 # Every acquire checks its names, and they are few: a look-up instead of a match.
 @lru_cache(maxsize=16_384)
 def _identifier(value: str) -> str | None:

@@ -12,6 +12,7 @@ from .applies import ApplyProgress
 from .entities import Json
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
+from .on_refused import OnRefused
 from .overrides import Override
 from .switches import NO_SWITCHES, Switches
 
@@ -27,6 +28,7 @@ class StoredConfig:
 
     ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. Limits that do not fit
     it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
+    ``on_refused`` is stored beside limits; at the system also without them.
     """
 
     limits: tuple[Limit, ...]
@@ -34,18 +36,26 @@ class StoredConfig:
     fingerprint: str | None = None
     override: Override | None = None
     switches: Switches = NO_SWITCHES
+    on_refused: OnRefused | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.switches, Switches):
             raise ValidationError("switches", self.switches, "must be Switches")
+        if self.on_refused is not None:
+            OnRefused.check("on_refused", self.on_refused)
         if self.on_unavailable is not None:
             check_on_unavailable(self.on_unavailable)
         if self.override is not None and not isinstance(self.override, Override):
             raise ValidationError("override", self.override, "must be an Override")
-        if self.limits or (self.on_unavailable is None and self.override is None and not self.switches):
+        if self.limits or not (self.has_policy or self.override or self.switches):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether it has a policy beside limits and overrides: ``on_unavailable``, ``on_refused``."""
+        return self.on_unavailable is not None or self.on_refused is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,9 @@ class RateLimitExceeded(RateLimitError):
     ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
     the entities above it, nearest first, then those of its draws. ``refused_by`` is the entity whose bucket binds.
     ``by_share``: the store is away, and the share of this process is used up; then ``statuses`` has the enforced
-    limits, with what the share has. Raises ``TypeError`` for a text in place of the statuses: Celery's JSON makes one,
-    and then shows it as it is.
+    limits, with what the share has. ``overflow``: the limits of the bucket that was to serve the call instead, and
+    is short as well; empty without one. Raises ``TypeError`` for a text in place of the statuses: Celery's JSON makes
+    one, and then shows it as it is.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class RateLimitExceeded(RateLimitError):
         resource: str | None = None,
         *,
         by_share: bool = False,
+        overflow: Sequence[LimitStatus] = (),
     ) -> None:
         if isinstance(statuses, str):  # type: ignore[unreachable]
             raise TypeError("statuses must be LimitStatus objects, not a text")
         super().__init__(tuple(statuses), entity_id, resource)
         self.by_share = by_share
+        self.overflow = tuple(overflow)
         self.statuses = tuple(statuses)
         first = self.statuses[0].entity_id if self.statuses else ""
         self.entity_id = first if entity_id is None else entity_id
@@ -95,8 +98,9 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def retry_after_seconds(self) -> float:
-        """Seconds until every violated limit has the tokens; ``math.inf`` if that never happens."""
-        return self.primary_violation.retry_after_seconds
+        """Seconds until every violated limit has the tokens, here or in the overflow; ``math.inf`` if never."""
+        own = self.primary_violation.retry_after_seconds
+        return min(own, binding(self.overflow).retry_after_seconds) if self.overflow else own
 
     @property
     def retry_after_header(self) -> str | None:
@@ -121,38 +125,48 @@ class RateLimitExceeded(RateLimitError):
                 for status in self.violations
             ],
             "retry_after_seconds": _finite(self.retry_after_seconds),
-            "limits": [
-                {
-                    "entity_id": status.entity_id,
-                    "resource": status.resource,
-                    "limit_name": status.limit_name,
-                    "capacity": status.limit.capacity,
-                    "burst": status.limit.burst,
-                    "available": status.available,
-                    "requested": status.requested,
-                    "exceeded": status.exceeded,
-                    "shadow": status.limit.shadow,
-                    "retry_after_seconds": _finite(status.retry_after_seconds),
-                }
-                for status in self.statuses
-            ],
+            "limits": [_plain(status) for status in self.statuses],
+            **({"overflow": [_plain(status) for status in self.overflow]} if self.overflow else {}),
         }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
 
     def __str__(self) -> str:
-        worst = self.primary_violation
-        asked = f"{' > '.join(self.path)}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
-        if math.isinf(worst.retry_after_seconds):
-            if worst.limit.blocks:
-                return f"{asked}, which is blocked: the limit has a capacity of 0"
-            if worst.requested <= worst.limit.usable_burst:
-                return f"{asked}, {worst.available} available; no more come by themselves: credit the bucket"
-            most = f"the limit holds at most {worst.limit.burst}"
-            return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
-        told = f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
-        return f"{told}; the store is away, and this process goes by its share of the limit" if self.by_share else told
+        told = _told(self.primary_violation, self.path)
+        if self.overflow:
+            instead = binding(self.overflow)
+            return f"{told}; overflow {_told(instead, path_to(instead, self.overflow, self.entity_id))}"
+        if self.by_share and not math.isinf(self.retry_after_seconds):
+            return f"{told}; the store is away, and this process goes by its share of the limit"
+        return told
+
+
+def _told(worst: LimitStatus, path: Sequence[str]) -> str:
+    asked = f"{' > '.join(path)}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
+    if math.isinf(worst.retry_after_seconds):
+        if worst.limit.blocks:
+            return f"{asked}, which is blocked: the limit has a capacity of 0"
+        if worst.requested <= worst.limit.usable_burst:
+            return f"{asked}, {worst.available} available; no more come by themselves: credit the bucket"
+        most = f"the limit holds at most {worst.limit.burst}"
+        return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
+    return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+
+
+def _plain(status: LimitStatus) -> dict[str, Any]:
+    return {
+        "entity_id": status.entity_id,
+        "resource": status.resource,
+        "limit_name": status.limit_name,
+        "capacity": status.limit.capacity,
+        "burst": status.limit.burst,
+        "available": status.available,
+        "requested": status.requested,
+        "exceeded": status.exceeded,
+        "shadow": status.limit.shadow,
+        "retry_after_seconds": _finite(status.retry_after_seconds),
+    }
 
 
 class AccessDisabled(RateLimitExceeded):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
+from .on_refused import OnRefused
 from .schedules import timetable_of
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
 from .weights import NO_WEIGHTS, Weights
@@ -138,6 +139,7 @@ class Resolved:
     above the parents when the entity got them, and probably still is: a hint of what to read with the parents.
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
+    ``on_refused`` is that of the strongest level that has one, whichever level's limits hold.
     """
 
     config: Config
@@ -151,6 +153,7 @@ class Resolved:
     further_ids: tuple[str, ...] = ()
     switches: ResolvedSwitches | None = None
     seen_ms: int = 0
+    on_refused: OnRefused | None = None
 
     @property
     def disables(self) -> bool:

@@ -21,7 +21,7 @@ UNCHANGED: Final = "limits stay as they are"
 
 
 class Part(NamedTuple):
-    """One limit of a change, or the system's `on_unavailable`: its mark, its name, and its fields as text."""
+    """One limit of a change, or a policy of its level: its mark, its name, and its fields as text."""
 
     mark: str
     name: str

@@ -20,6 +20,7 @@ from zae_limiter_manifest import (
     LockReport,
     ManagedSet,
     ManifestError,
+    OnRefusedDecl,
     Plan,
     ProgressReport,
     RecordDecl,
@@ -44,9 +45,11 @@ WHOLE = ResourceDecl(
         "usd": LimitDecl(5, window="month", timezone="Europe/Berlin", starts_on=15),
     }
 )
+ONE, POLICY = {"rpm": LimitDecl(1)}, OnRefusedDecl(wait=2, overflow="credits")
 CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),
+    Change(Address("gpt-5"), ResourceDecl(ONE, POLICY), ResourceDecl(ONE, OnRefusedDecl())),
     Change(Address(None, "key-1"), RecordDecl("acme"), RecordDecl()),
 )
 OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))

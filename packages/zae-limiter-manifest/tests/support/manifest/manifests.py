@@ -14,6 +14,7 @@ from zae_limiter_manifest import (
     LimitsManifest,
     LiveItem,
     ManagedSet,
+    OnRefusedDecl,
     RecordDecl,
     ResourceDecl,
     SystemDecl,
@@ -75,7 +76,11 @@ calendar_limits = st.builds(
     shadow=st.booleans(),
 ) | st.builds(LimitDecl, st.integers(0, 1000), kind=st.just("total"))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits | calendar_limits, min_size=1)
-
+policies = st.none() | st.builds(
+    OnRefusedDecl,
+    wait=st.sampled_from([0, 2, 0.001, 86_400]),
+    overflow=st.none() | st.sampled_from(RESOURCES),
+)
 SWITCHES: list[dict[str, Any]] = [
     {"disabled": True, "cascade": False, "reason": "unpaid"},
     {"disabled": False, "bypass": True, "reason": "a: b #c"},
@@ -83,14 +88,20 @@ SWITCHES: list[dict[str, Any]] = [
     {"cascade": "inherit", "bypass": False},
 ]
 resources = (
-    st.builds(ResourceDecl, limit_maps)
-    | st.builds(lambda limits, switches: ResourceDecl(limits, **switches), limit_maps, st.sampled_from(SWITCHES))
+    st.builds(ResourceDecl, limit_maps, policies)
+    | st.builds(
+        lambda limits, policy, switches: ResourceDecl(limits, policy, **switches),
+        limit_maps,
+        policies,
+        st.sampled_from(SWITCHES),
+    )
     | st.sampled_from(SWITCHES).map(lambda switches: ResourceDecl(**switches))
 )
 systems = st.builds(
-    lambda policy, limits, switches: SystemDecl(policy, limits, **switches),
+    lambda policy, limits, refused, switches: SystemDecl(policy, limits, refused, **switches),
     st.sampled_from([None, "allow", "block", "share"]),
     st.just({}) | limit_maps,
+    policies,
     st.sampled_from([{}, *SWITCHES]),
 ).filter(lambda system: system != SystemDecl())
 entities = st.builds(

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
     from ...connection import Connection
 
+_key_option = click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    help="Do it once under this key for the bucket, however often it is run within 30 days.",
+)
 _resource_option = click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 
 
@@ -69,6 +74,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
 @in_namespace
 @click.argument("entity_id")
 @_resource_option
+@_key_option
 @principal_option
 @yes_option
 @output_option
@@ -78,6 +84,7 @@ def reset(
     namespace: str,
     entity_id: str,
     resource: str,
+    idempotency_key: str | None,
     principal: str,
     yes: bool,
     output: OutputForm,
@@ -91,7 +98,8 @@ def reset(
         if not yes:
             _find(repository, entity_id, resource)
             confirm(f"Make the bucket of {entity_id} on {resource} full?")
-        if not repository.reset_bucket(entity_id, resource, principal=principal):
+        given = {"principal": principal, "idempotency_key": idempotency_key}
+        if not repository.reset_bucket(entity_id, resource, **given):
             raise _no_bucket(repository, entity_id, resource)
         _show_after(repository, entity_id, resource, output)
 
@@ -102,6 +110,7 @@ def reset(
 @click.argument("entity_id")
 @_resource_option
 @tokens_option
+@_key_option
 @principal_option
 @output_option
 def credit(
@@ -111,12 +120,14 @@ def credit(
     entity_id: str,
     resource: str,
     tokens: dict[str, int],
+    idempotency_key: str | None,
     principal: str,
     output: OutputForm,
 ) -> None:
     """Add tokens to a bucket of ENTITY_ID, up to its burst. The parent's bucket does not change."""
     with open_namespace(connection, namespace) as repository:
-        if not repository.credit_bucket(entity_id, resource, tokens, principal=principal):
+        given = {"principal": principal, "idempotency_key": idempotency_key}
+        if not repository.credit_bucket(entity_id, resource, tokens, **given):
             raise _no_bucket(repository, entity_id, resource)
         _show_after(repository, entity_id, resource, output)
 

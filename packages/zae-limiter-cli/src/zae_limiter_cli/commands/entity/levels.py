@@ -7,6 +7,7 @@ import click
 
 from ...columns import say_columns, say_json
 from ...data.places import places_of
+from ...data.refusals import plain_on_refused, say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import open_namespace
@@ -41,6 +42,8 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
         Level(source, override.limits if (override := overrides.get(source)) else own[source]) for source in places
     ]
     on_unavailable = found[places["system"]].on_unavailable if places["system"] in found else None
+    policies = [found[place].on_refused for place in places.values() if place in found]
+    on_refused = next((each for each in policies if each is not None), None)
     won = winner(levels)
     if output == "table":
         _say(f"{entity_id} on {resource}", levels, won)
@@ -48,6 +51,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
             if override is not None:
                 click.echo(f"{source}: {override_line(override)[:-1]}; then these limits of its own:")
                 say_columns([LIMIT_HEAD, *(map(limit_cells, own[source]) if own[source] else [("-", "-", "-", "-")])])
+        say_on_refused(on_refused)
         return
     say_json(
         {
@@ -56,6 +60,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
             "source": won and won.source,
             "limits": plain_limits(won.limits if won else ()),
             "on_unavailable": on_unavailable,
+            **plain_on_refused(on_refused),
             "levels": [
                 {
                     "source": source,

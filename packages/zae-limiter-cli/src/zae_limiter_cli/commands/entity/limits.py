@@ -10,6 +10,7 @@ from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
 from ...data.places import places_of
+from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
@@ -18,7 +19,7 @@ from ...principal import principal_option
 from ...times import parse_end, shown
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit, SyncRepository
+    from zae_limiter import Limit, OnRefused, SyncRepository
 
     from ...connection import Connection
 
@@ -42,6 +43,7 @@ def _place(function: Function) -> Function:
 @_place
 @limits_option(required=True)
 @click.option("--until", metavar="TIME", help="Hold them only so long, as an override: 2h, 7d, 2026-01-31T18:00Z.")
+@on_refused_option
 @principal_option
 @output_option
 def set_limits(
@@ -52,6 +54,7 @@ def set_limits(
     resource: str,
     limits: "list[Limit]",
     until: str | None,
+    on_refused: "OnRefused | None",
     principal: str,
     output: OutputForm,
 ) -> None:
@@ -62,7 +65,9 @@ def set_limits(
         now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
         end = None if until is None else parse_end("--until", until, now)
         try:
-            repository.set_limits(entity_id, limits, resource, override_until=end, principal=principal)
+            repository.set_limits(
+                entity_id, limits, resource, override_until=end, on_refused=on_refused, principal=principal
+            )
         except ValidationError as error:
             if error.field != "override_until":
                 raise
@@ -165,10 +170,12 @@ def delete_override(
 
 def _show(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
     limits, override = repository.get_limits(entity_id, resource), repository.get_override(entity_id, resource)
+    on_refused = stored_on_refused(repository, (entity_id, resource))
     if output == "json":
-        plain = {"limits": plain_limits(limits), "override": plain_override(override)}
+        plain = {**plain_on_refused(on_refused), "limits": plain_limits(limits), "override": plain_override(override)}
         say_json({"entity_id": entity_id, "resource": resource, **plain})
         return
+    say_on_refused(on_refused)
     if limits:
         say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
     else:

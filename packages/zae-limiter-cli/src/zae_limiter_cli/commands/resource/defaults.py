@@ -6,6 +6,7 @@ import click
 
 from ...confirmation import confirm
 from ...data.parsing import limits_option
+from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import show_done, show_limits, show_names
 from ...errors import CommandError
 from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
@@ -20,7 +21,7 @@ from ...paging import open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit, ToldBuckets
+    from zae_limiter import Limit, OnRefused, SyncRepository, ToldBuckets
 
     from ...connection import Connection
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @in_namespace
 @click.argument("resource")
 @limits_option(required=True)
+@on_refused_option
 @principal_option
 @now_option
 @yes_option
@@ -40,6 +42,7 @@ def set_defaults(
     namespace: str,
     resource: str,
     limits: "list[Limit]",
+    on_refused: "OnRefused | None",
     principal: str,
     now: bool,
     yes: bool,
@@ -49,9 +52,9 @@ def set_defaults(
     with open_namespace(connection, namespace) as repository:
         if now:
             consent(connection, repository, resource, yes=yes, output=output)
-        repository.set_resource_defaults(resource, limits, principal=principal)
+        repository.set_resource_defaults(resource, limits, on_refused=on_refused, principal=principal)
         told = tell(connection, repository, resource) if now else None
-        _show(resource, repository.get_resource_defaults(resource), namespace, output, told)
+        _show(repository, resource, namespace, output, told)
         check_all_told(connection, repository, resource, told)
 
 
@@ -63,7 +66,7 @@ def set_defaults(
 def get_defaults(*, connection: "Connection", namespace: str, resource: str, output: OutputForm) -> None:
     """Show the limits of RESOURCE."""
     with open_namespace(connection, namespace) as repository:
-        _show(resource, repository.get_resource_defaults(resource), namespace, output)
+        _show(repository, resource, namespace, output)
 
 
 @click.command()
@@ -98,9 +101,13 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
 
 
 def _show(
-    resource: str, limits: "list[Limit]", namespace: str, output: OutputForm, told: "ToldBuckets | None" = None
+    repository: "SyncRepository", resource: str, namespace: str, output: OutputForm, told: "ToldBuckets | None" = None
 ) -> None:
     none = f"Resource {resource} has no limits in namespace {namespace}."
-    show_limits({"resource": resource, **plain_told(told)}, limits, output, none=none)
+    on_refused = stored_on_refused(repository, (None, resource))
+    if output == "table":
+        say_on_refused(on_refused)
+    about = {"resource": resource, **plain_on_refused(on_refused), **plain_told(told)}
+    show_limits(about, repository.get_resource_defaults(resource), output, none=none)
     if told is not None:
         show_told(told, output)

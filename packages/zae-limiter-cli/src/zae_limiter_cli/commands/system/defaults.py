@@ -7,6 +7,7 @@ import click
 from ...columns import say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
+from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import plain_limits, show_done, show_limits
 from ...errors import CommandError
 from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
@@ -21,9 +22,7 @@ from ...paging import open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from zae_limiter import Limit, OnUnavailable, ToldBuckets
+    from zae_limiter import Limit, OnRefused, OnUnavailable, SyncRepository, ToldBuckets
 
     from ...connection import Connection
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     type=click.Choice(["block", "allow", "share"]),
     help="Result of an acquire while the store is unavailable.",
 )
+@on_refused_option
 @principal_option
 @now_option
 @yes_option
@@ -47,22 +47,23 @@ def set_defaults(
     namespace: str,
     limits: "list[Limit]",
     on_unavailable: "OnUnavailable | None",
+    on_refused: "OnRefused | None",
     principal: str,
     now: bool,
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Replace the system's limits, its on_unavailable, or both; an option that is not given keeps its value."""
-    if not limits and on_unavailable is None:
-        raise CommandError("nothing to set: pass --limit, --on-unavailable, or both")
+    """Replace the system's limits and its policies; an option that is not given keeps its value."""
+    if not limits and on_unavailable is None and on_refused is None:
+        raise CommandError("nothing to set: pass --limit, --on-unavailable, or --on-refused")
     if now and not limits:
         raise CommandError("--now tells live buckets of changed limits: pass --limit, too")
     with open_namespace(connection, namespace) as repository:
         if now:
             consent(connection, repository, None, yes=yes, output=output)
-        repository.set_system_defaults(limits or None, on_unavailable, principal=principal)
+        repository.set_system_defaults(limits or None, on_unavailable, on_refused=on_refused, principal=principal)
         told = tell(connection, repository, None) if now else None
-        _show(*repository.get_system_defaults(), namespace, output, told)
+        _show(repository, namespace, output, told)
         check_all_told(connection, repository, None, told)
 
 
@@ -73,7 +74,7 @@ def set_defaults(
 def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
     """Show the system's limits and its on_unavailable."""
     with open_namespace(connection, namespace) as repository:
-        _show(*repository.get_system_defaults(), namespace, output)
+        _show(repository, namespace, output)
 
 
 @click.command()
@@ -85,7 +86,7 @@ def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm
 def delete_defaults(*, connection: "Connection", namespace: str, principal: str, yes: bool, output: OutputForm) -> None:
     """Delete the system's limits and its on_unavailable. Asks first, unless --yes is given."""
     with open_namespace(connection, namespace) as repository:
-        if repository.get_system_defaults() == ([], None):
+        if repository.get_system_defaults() == ([], None) and stored_on_refused(repository, (None, None)) is None:
             raise CommandError(f"there are no system defaults in namespace {namespace}: nothing was deleted")
         if not yes:
             confirm(f"Delete the system defaults of namespace {namespace}?")
@@ -93,18 +94,16 @@ def delete_defaults(*, connection: "Connection", namespace: str, principal: str,
     show_done({}, "deleted", output, message=f"System defaults of namespace {namespace} deleted.")
 
 
-def _show(
-    limits: "Sequence[Limit]",
-    on_unavailable: "OnUnavailable | None",
-    namespace: str,
-    output: OutputForm,
-    told: "ToldBuckets | None" = None,
-) -> None:
+def _show(repository: "SyncRepository", namespace: str, output: OutputForm, told: "ToldBuckets | None" = None) -> None:
+    limits, on_unavailable = repository.get_system_defaults()
+    on_refused = stored_on_refused(repository, (None, None))
     if output == "json":
-        say_json({"on_unavailable": on_unavailable, **plain_told(told), "limits": plain_limits(limits)})
+        plain = {"on_unavailable": on_unavailable, **plain_on_refused(on_refused), **plain_told(told)}
+        say_json({**plain, "limits": plain_limits(limits)})
         return
     if on_unavailable is not None:
         click.echo(f"on_unavailable: {on_unavailable}")
+    say_on_refused(on_refused)
     show_limits({}, limits, output, none=f"The system has no limits in namespace {namespace}.")
     if told is not None:
         show_told(told, output)

@@ -9,6 +9,7 @@ from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, sums
 from ...schema.items import BucketId, BucketState
+from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
 from ..bucket_queue import BucketRequest, Outcome
@@ -174,15 +175,27 @@ def no_such_limit(request: AcquireRequest, name: str, known: Iterable[str]) -> V
     return ValidationError("consume", name, problem)
 
 
+class Overflow(NamedTuple):
+    """What the lease of an overflow has to know of the bucket that refused.
+
+    ``ignored``: the limits of that bucket that this one lacks: its caller may name them, and they count nothing here.
+    ``weights``: those of that bucket, because they say what its resource costs.
+    """
+
+    refusal: RateLimitExceeded
+    ignored: frozenset[str]
+    weights: Mapping[str, Weights]
+
+
 class Grant:
     """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
     ``unavailable``: the error that left the amounts ``uncounted``; those of them that this process took from its shares
     are ``shared``. ``waited``: seconds before the tokens were there.
     ``corrections`` wait for the end of the block; ``settled`` names the limits whose real amounts are known; ``lost``:
-    why the end was not written. ``has_slots``: it took slots, which the end frees. A change holds the ``lock`` and
-    checks first whether the grant is ``open``: the block may end in another thread. ``draws``: what each draw
-    of the call took, as a grant of its own.
+    why the end was not written. ``has_slots``: it took slots, which the end frees. ``overflow``: what refused before.
+    A change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
+    ``draws``: what each draw of the call took, as a grant of its own.
     """
 
     open = True
@@ -194,6 +207,7 @@ class Grant:
     settled: frozenset[str] = frozenset()
     has_slots = False
     draws: "Sequence[Grant]" = ()
+    overflow: Overflow | None = None
 
     def __init__(self, request: AcquireRequest, claims: Sequence[Claim], unavailable: StoreError | None = None) -> None:
         self.request = request
@@ -216,8 +230,16 @@ class Grant:
 
     @property
     def weights(self) -> dict[str, Weights]:
-        """The weights by limit; those of the entity's own limit if its parent has one of the same name."""
-        return {name: each for claim in reversed(self.claims) for name, each in claim.config.weights.items()}
+        """The weights by limit; those of the entity's own limit if its parent has one of the same name. Those of a
+        bucket that has refused come before those of its overflow.
+        """
+        own = {name: each for claim in reversed(self.claims) for name, each in claim.config.weights.items()}
+        return own if self.overflow is None else {**own, **self.overflow.weights}
+
+    def without_ignored(self, milli: dict[str, int]) -> dict[str, int]:
+        """Return the amounts that count in these buckets."""
+        ignored = () if self.overflow is None else self.overflow.ignored
+        return {name: amount for name, amount in milli.items() if name not in ignored} if ignored else milli
 
     @property
     def all(self) -> "Sequence[Grant]":

@@ -3,12 +3,14 @@
 This module chooses the buckets, and says when a separate write is due. ``process.refusals`` keeps the counts.
 """
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from ...operations.errors import BudgetSpent
 from ...schema.attributes import REFUSED, parse_refused_by, refused_by
+from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
-from ...values.refusal import RateLimitExceeded
+from ...values.refusal import RateLimitExceeded, short
 from ...values.usage import Refuser
 from ..bucket.serving import cached_bucket
 from ..bucket_queue import BucketRequest, RefusalCount
@@ -17,31 +19,41 @@ from ..process.queueing import queue
 from ..steps import Flow, Post
 from .outage import pay_the_rest
 
+Place: TypeAlias = tuple[str, str]  # an entity and a resource
+
 AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short.
+    """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short; the same
+    for an overflow that was short.
 
     The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
     waits for it.
     """
-    asker, now = (refusal.entity_id, refusal.resource), namespace_state.now()
-    short = [(status.entity_id, status.resource) for status in refusal.violations]
-    for place in dict.fromkeys([asker, *short]) if short else ():
-        cached = cached_bucket(namespace_state, *place)
-        by_ancestors = _by_ancestors(refusal, cached) if place == asker else ()
-        if namespace_state.refusals.add(cached, now, (REFUSED, *by_ancestors)) and cached.state is not None:
-            yield Post(RefusalCount(cached.queue))
+    now = namespace_state.now()
+    for asker, violations in _asked(refusal):
+        places = [asker, *((each.entity_id, each.resource) for each in violations)] if violations else ()
+        for place in dict.fromkeys(places):
+            cached = cached_bucket(namespace_state, *place)
+            by_others = _by_others(asker, violations, cached) if place == asker else ()
+            if namespace_state.refusals.add(cached, now, (REFUSED, *by_others)) and cached.state is not None:
+                yield Post(RefusalCount(cached.queue))
 
 
-def _by_ancestors(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
+def _asked(refusal: RateLimitExceeded) -> Iterator[tuple[Place, Sequence[LimitStatus]]]:
+    """Yield each bucket that the call asked, its own and that of an overflow, with the limits that were short there."""
+    yield (refusal.entity_id, refusal.resource), refusal.violations
+    if refusal.overflow:
+        yield (refusal.entity_id, refusal.overflow[0].resource), short(refusal.overflow)
+
+
+def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:
     """Return the counts of the limits of other buckets that were short, no more of them than the bucket has room
     for.
     """
-    asked = refusal.entity_id, refusal.resource
-    above = (each for each in refusal.violations if (each.entity_id, each.resource) != asked)
-    names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in above]
+    others = (each for each in violations if (each.entity_id, each.resource) != asked)
+    names = [refused_by(Refuser(each.entity_id, each.limit_name)) for each in others]
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []
     return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]

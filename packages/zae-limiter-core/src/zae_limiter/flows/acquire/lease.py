@@ -46,7 +46,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
     lacks.
     """
     check_open(grant)
-    milli = check_amounts(field, amounts, signed=signed)
+    milli = grant.without_ignored(check_amounts(field, amounts, signed=signed))
     known = sorted({name for claim in grant.claims for name in claim.config.by_name})
     for name in milli:
         if grant.claims and name not in known:
@@ -92,7 +92,7 @@ def would_exceed(
 def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:
     milli = checked(grant, field, amounts)
     refuse_slots(grant, field, milli)
-    return milli if usage is None else weigh(grant, field, usage, beside=milli) | milli
+    return milli if usage is None else grant.without_ignored(weigh(grant, field, usage, beside=milli)) | milli
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:

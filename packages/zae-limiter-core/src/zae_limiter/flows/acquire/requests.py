@@ -15,6 +15,7 @@ from ...values.entities import MOST_BUCKETS
 from ...values.estimates import Estimate, EstimateKey
 from ...values.limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
+from ...values.on_refused import OnRefused
 from ..process.waiting_line import Turn
 from ..validation import validate_bucket, validate_flag
 
@@ -30,15 +31,17 @@ class AcquireOptions(TypedDict, total=False):
     rollback: bool
     max_wait: float
     also: Sequence[Draw]
+    on_refused: OnRefused | None
 
 
-@dataclass(slots=True)  # only `rereads`, `learns` and estimates change; not frozen, which would slow down every acquire
+@dataclass(slots=True)  # only the last ones change, from `rereads` on; not frozen, which would slow down every acquire
 class AcquireRequest:
     """The arguments of an acquire; amounts in millitokens by limit.
 
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
     may wait began. ``learns``: the limits whose amounts are estimates, and what the real ones are remembered by.
     ``rereads``: how often it was decided before, so that its limits were read again. ``also``: its draws.
+    ``waited``: the seconds that its caller slept in a line.
     """
 
     entity_id: str
@@ -56,6 +59,8 @@ class AcquireRequest:
     rereads: int = 0
     learns: Mapping[str, EstimateKey] | None = None
     also: "tuple[DrawRequest, ...]" = ()
+    on_refused: OnRefused | None = None
+    waited: float = 0.0
 
     @property
     def asker(self) -> tuple[str, str]:
@@ -98,6 +103,7 @@ def validate_request(
     rollback: bool = True,
     max_wait: float = 0.0,
     also: Sequence[Draw] = (),
+    on_refused: OnRefused | None = None,
     shadow: bool = False,
 ) -> AcquireRequest:
     """Check a caller's arguments, and return them as a request. Raises ``ValidationError``."""
@@ -129,7 +135,23 @@ def validate_request(
         request.learns = learns
     if also != ():
         request.also = _draws(request, also)
+    if on_refused is not None:
+        _follow(request, OnRefused.check("on_refused", on_refused))
     return request
+
+
+def _follow(request: AcquireRequest, on_refused: OnRefused) -> None:
+    """Let a request follow the policy of its call."""
+    if request.max_wait and on_refused.wait:
+        raise ValidationError(
+            "max_wait", request.max_wait, f"on_refused waits {on_refused.wait} s: leave one of them out"
+        )
+    if on_refused.overflow == request.resource:
+        raise ValidationError(
+            "on_refused.overflow", on_refused.overflow, "is what the call asks for: name another resource"
+        )
+    request.on_refused = on_refused
+    request.max_wait = request.max_wait or on_refused.wait
 
 
 def _estimated(

@@ -31,9 +31,7 @@ from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
 from .acquire import NotYet, acquire, known_claims
 from .claims import Claim, Grant, Seen
-from .counting import count_refusal
 from .disabling import is_disabled
-from .outage import pay_shares
 from .requests import AcquireRequest
 from .shard_selection import balance_of
 from .statuses import refusal_of
@@ -57,29 +55,19 @@ def _balance_of(claim: Claim, name: str, states: Sequence[BucketState], now_ms: 
     return balance_of(claim.config.by_name[name], states, now_ms)
 
 
-def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
+def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Return the grant of ``acquire``, within the request's ``max_wait`` seconds.
 
     Raises the errors of ``acquire``; raises ``RateLimitExceeded`` as soon as it is clear that the tokens come too
     late.
     """
-    try:
-        grant = yield from (_acquire_in_line if request.max_wait else acquire)(namespace_state, request)
-    except RateLimitExceeded as refusal:
-        yield from count_refusal(namespace_state, refusal)
-        raise
-    if namespace_state.shares.pending and grant.unavailable is None:
-        yield from pay_shares(namespace_state, grant.all_claims)
-    return grant
-
-
-def _acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     caller = _Caller(namespace_state, request)
     try:
         return (yield from _acquire_in_turn(namespace_state, caller))
     except NotYet as over:
         raise caller.not_yet() from over
     finally:
+        request.waited = caller.slept_ms / 1000
         caller.leave()
 
 

@@ -9,16 +9,19 @@ from typing import NamedTuple
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
 from ...schema import keys
+from ...schema.attributes import ON_REFUSED
 from ...schema.configs import (
     limits_in_force,
     override_end,
     read_config,
     read_limits,
+    read_on_refused,
     read_on_unavailable,
     read_switches,
 )
 from ...schema.entities import ParentLink, read_parent_link
 from ...values.limits import OnUnavailable
+from ...values.on_refused import OnRefused
 from ...values.resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
 from ...values.switches import ResolvedSwitches, resolve_switches
@@ -76,6 +79,8 @@ class ConfigCache:
         self.generation = 0
         self.hits = 0
         self.misses = 0
+        self.has_on_refused = False
+        """Whether any record ever had an ``on_refused``: without one, no acquire looks for it."""
 
     @property
     def on_unavailable(self) -> OnUnavailable | None:
@@ -114,6 +119,7 @@ class ConfigCache:
         records = {key: Record(found.get(key), read_at_ms) for key in wanted}
         for key, record in records.items():
             _check(key, record.item, read_at_ms)
+            self.has_on_refused |= record.item is not None and ON_REFUSED in record.item
         system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
         with self._lock:
             for key, record in records.items():
@@ -203,6 +209,11 @@ class ConfigItems(NamedTuple):
         """Return the switches that hold; ``None`` if no level sets one."""
         return resolve_switches((level.source, level.switches) for level in self.levels(now_ms))
 
+    def on_refused(self) -> OnRefused | None:
+        """Return what the strongest level that says something of refusals says."""
+        found = map(read_on_refused, (self.entity, self.entity_default, self.resource, self.system))
+        return next((policy for policy in found if policy is not None), None)
+
     def override_ends(self, now_ms: int) -> list[int]:
         """Return the ends (epoch ms) of the overrides in force."""
         ends = (override_end(item) for item in (self.entity, self.entity_default))
@@ -242,6 +253,7 @@ class ConfigItems(NamedTuple):
             further_ids=parent_link.further_ids,
             switches=switches,
             seen_ms=seen_ms,
+            on_refused=self.on_refused(),
         )
 
 

@@ -6,6 +6,7 @@ from ...exceptions import ValidationError
 from ...operations.values import Conditions, Put, Update
 from ...rules.balances import share
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
+from ...schema.idempotency import Done
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.audit import AuditAction, Cause
 from ...values.limits import MILLI, Limit, check_amounts
@@ -18,6 +19,7 @@ from ..retry import ATTEMPTS, RaceLost, key_of
 from ..steps import Flow
 from ..validation import validate_bucket
 from .audit import Plain, event
+from .idempotency import Once, once
 
 
 def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
@@ -33,23 +35,33 @@ def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
     return milli
 
 
-def reset_bucket(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[bool]:
+def reset_bucket(
+    namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause, *, idempotency_key: str | None = None
+) -> Flow[bool]:
     """Make every limit of a bucket full as of now, with or without debt; return ``False`` if there is no bucket.
 
     The bucket gets a new anchor. So a write that was decided by the former balances fails, and is decided again.
     """
+    bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
+    change = once(bucket, idempotency_key, Done("bucket_reset", {}))
 
-    def writes(states: Sequence[BucketState]) -> Sequence[Write]:
+    def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
         full = {name: limit.burst for name, limit in _limits_of(states).items() if not limit.has_slots}
-        audit_put = _event(namespace_state, cause, "bucket_reset", states, {"available": full})
-        return [*(_filled(state, now) for state in states), audit_put]
+        audit_put = _event(namespace_state, cause, "bucket_reset", states, {"available": full, **_named(change)})
+        return [_filled(state, now) for state in states], audit_put
 
-    return (yield from _write_all_shards(namespace_state, entity_id, resource, cause, writes))
+    return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
 
 
 def credit_bucket(
-    namespace_state: NamespaceState, entity_id: str, resource: str, tokens: Mapping[str, int], cause: Cause
+    namespace_state: NamespaceState,
+    entity_id: str,
+    resource: str,
+    tokens: Mapping[str, int],
+    cause: Cause,
+    *,
+    idempotency_key: str | None = None,
 ) -> Flow[bool]:
     """Add tokens by limit, to each shard its share; return ``False`` if there is no bucket. Raises ``ValidationError``.
 
@@ -57,8 +69,11 @@ def credit_bucket(
     shard count does, because a split changes the shares.
     """
     credit = _validate_credit(tokens)
+    given = {name: amount // MILLI for name, amount in credit.items()}
+    bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
+    change = once(bucket, idempotency_key, Done("bucket_credited", given))
 
-    def writes(states: Sequence[BucketState]) -> Sequence[Write]:
+    def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         limits = _limits_of(states)
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is no limit of the bucket, which has: {', '.join(sorted(limits))}")
@@ -71,31 +86,43 @@ def credit_bucket(
                     "has a capacity of 0 and holds no tokens: raise it, which the next acquire brings to the bucket"
                 )
                 raise ValidationError("tokens", name, problem)
-        given = {name: amount // MILLI for name, amount in credit.items()}
-        audit_put = _event(namespace_state, cause, "bucket_credited", states, {"credited": given})
-        return [*(_credited(state, credit) for state in states), audit_put]
+        audit_put = _event(namespace_state, cause, "bucket_credited", states, {"credited": given, **_named(change)})
+        return [_credited(state, credit) for state in states], audit_put
 
-    return (yield from _write_all_shards(namespace_state, entity_id, resource, cause, writes))
+    return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
 
 
 def _write_all_shards(
     namespace_state: NamespaceState,
-    entity_id: str,
-    resource: str,
+    bucket: BucketId,
     cause: Cause,
-    writes: Callable[[Sequence[BucketState]], Sequence[Write]],
+    writes: Callable[[Sequence[BucketState]], tuple[Sequence[Write], Put]],
+    change: Once | None,
 ) -> Flow[bool]:
-    """Write all shards in one transaction, decided again after a lost race."""
-    bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
+    """Write all shards in one transaction, decided again after a lost race. With a ``change`` that was made under its
+    key, write nothing. ``writes`` returns those of the shards, and the audit event.
+    """
 
-    def attempt() -> Flow[tuple[Sequence[Write], Sequence[BucketState]]]:
+    def attempt() -> Flow[tuple[Sequence[Write], tuple[bool, Sequence[BucketState]]]]:
+        known = None if change is None else (yield from change.found())
+        if change is not None and change.is_done(known, namespace_state.now()):
+            return (), (True, ())
         states = yield from _read_repaired(namespace_state, bucket)
-        return writes(states) if states else (), states
+        if not states:
+            return (), (False, ())
+        changed, event_put = writes(states)
+        marks = () if change is None else (change.put(known, event_put, namespace_state.now()),)
+        return (*changed, event_put, *marks), (True, states)
 
-    states = yield from optimistic(cause, attempt)
+    was_there, states = yield from optimistic(cause, attempt)
     for state in states:
         _make_stale(namespace_state, state)
-    return bool(states)
+    return was_there
+
+
+def _named(change: Once | None) -> Plain:
+    """Return what the audit event says of the idempotency key."""
+    return {} if change is None else {"idempotency_key": change.place.key}
 
 
 def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:

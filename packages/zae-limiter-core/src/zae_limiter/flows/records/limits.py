@@ -19,6 +19,7 @@ from ...schema.attributes import (
     GSI3SK,
     GSI4PK,
     GSI4SK,
+    ON_REFUSED,
     ON_UNAVAILABLE,
     PK,
     RESOURCE,
@@ -30,6 +31,7 @@ from ...schema.configs import (
     override_attributes,
     override_end,
     read_limits,
+    read_on_refused,
     read_on_unavailable,
     read_override,
     read_switches,
@@ -40,6 +42,7 @@ from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, OnUnavailable, check_limits
 from ...values.naming import check_resource
+from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
 from ...values.switches import Switches
 from ..bucket.telling import tell_own
@@ -72,7 +75,7 @@ class Change(NamedTuple):
     place: Place
     limits: tuple[Limit, ...] | None
     extra: Mapping[str, Any] = NOTHING
-    kept: tuple[str, ...] = (ON_UNAVAILABLE, FINGERPRINT)
+    kept: tuple[str, ...] = (ON_UNAVAILABLE, ON_REFUSED, FINGERPRINT)
     keeps_limits: bool = False
     override: Override | Unchanged | None = UNCHANGED
     switches: Switches | Unchanged = UNCHANGED
@@ -116,10 +119,13 @@ def set_system(
     limits: Sequence[Limit] | None,
     on_unavailable: OnUnavailable | None,
     cause: Cause,
+    *,
+    on_refused: OnRefused | None = None,
 ) -> Flow[None]:
-    """Replace the system config; limits or policy stay as they are if they are ``None``."""
-    limits = validate_system(limits, on_unavailable)
-    extra = {} if on_unavailable is None else {ON_UNAVAILABLE: on_unavailable}
+    """Replace the system config; limits or policies stay as they are if they are ``None``."""
+    refused = _refused(on_refused)
+    limits = validate_system(limits, on_unavailable, has_policy=bool(refused))
+    extra = refused if on_unavailable is None else {**refused, ON_UNAVAILABLE: on_unavailable}
     wanted = Change(system_place(namespace_state), limits or (), extra, keeps_limits=limits is None)
     yield from change(namespace_state, wanted, cause)
 
@@ -134,10 +140,17 @@ def get_resource(namespace_state: NamespaceState, resource: str) -> Flow[list[Li
     return (yield from _get(resource_place(namespace_state, check_resource("resource", resource))))
 
 
-def set_resource(namespace_state: NamespaceState, resource: str, limits: Sequence[Limit], cause: Cause) -> Flow[None]:
-    """Replace the limits of a resource."""
+def set_resource(
+    namespace_state: NamespaceState,
+    resource: str,
+    limits: Sequence[Limit],
+    cause: Cause,
+    *,
+    on_refused: OnRefused | None = None,
+) -> Flow[None]:
+    """Replace the limits of a resource; its ``on_refused`` stays as it is if that is ``None``."""
     place = resource_place(namespace_state, check_resource("resource", resource))
-    yield from change(namespace_state, Change(place, check_limits("limits", limits)), cause)
+    yield from change(namespace_state, Change(place, check_limits("limits", limits), _refused(on_refused)), cause)
 
 
 def delete_resource(namespace_state: NamespaceState, resource: str, cause: Cause) -> Flow[None]:
@@ -152,11 +165,20 @@ def get_own(namespace_state: NamespaceState, entity_id: str, resource: str) -> F
 
 
 def set_own(
-    namespace_state: NamespaceState, entity_id: str, resource: str, limits: Sequence[Limit], cause: Cause
+    namespace_state: NamespaceState,
+    entity_id: str,
+    resource: str,
+    limits: Sequence[Limit],
+    cause: Cause,
+    *,
+    on_refused: OnRefused | None = None,
 ) -> Flow[int]:
-    """Replace an entity's own limits on a resource, or on all (``_default_``)."""
+    """Replace an entity's own limits on a resource, or on all (``_default_``); the ``on_refused`` beside them stays as
+    it is if that is ``None``.
+    """
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
-    return (yield from _change_own(namespace_state, Change(place, check_limits("limits", limits)), cause))
+    wanted = Change(place, check_limits("limits", limits), _refused(on_refused))
+    return (yield from _change_own(namespace_state, wanted, cause))
 
 
 def delete_own(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[int]:
@@ -190,6 +212,11 @@ def delete_override(namespace_state: NamespaceState, entity_id: str, resource: s
     """End the override of an entity's limits on a resource, or on all (``_default_``), if one is in force."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
     return (yield from _change_own(namespace_state, Change(place, None, keeps_limits=True, override=None), cause))
+
+
+def _refused(on_refused: OnRefused | None) -> dict[str, str]:
+    """Return the attribute of a policy for refusals. Raises ``ValidationError``."""
+    return {} if on_refused is None else {ON_REFUSED: str(OnRefused.check("on_refused", on_refused))}
 
 
 def _get(place: Place) -> Flow[list[Limit]]:
@@ -281,7 +308,7 @@ def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
     switches = read_switches(item)
     if not limits and override is None and not switches and override_end(item) is not None:
         return None
-    policies = {} if policy is None else {ON_UNAVAILABLE: policy}
+    policies = {**({} if policy is None else {ON_UNAVAILABLE: policy}), **_refused(read_on_refused(item))}
     overrides = {} if override is None else {"override": _plain_override(override)}
     switched = {"switches": plain_switches(switches)} if switches else {}
     return {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item), **policies, **overrides, **switched}
@@ -309,7 +336,7 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
     carried = {name: value for name, value in (before or {}).items() if name in kept}
     extra = {**carried, **wanted.extra}
     switches = read_switches(before) if isinstance(wanted.switches, Unchanged) else wanted.switches
-    if not limits and override is None and not switches and ON_UNAVAILABLE not in extra:
+    if not limits and override is None and not switches and not {ON_UNAVAILABLE, ON_REFUSED} & extra.keys():
         return None
     beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
     version = config_version(before) + 1 if before else 1

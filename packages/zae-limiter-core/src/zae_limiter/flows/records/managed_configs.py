@@ -40,6 +40,8 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
         if config is not None and config.on_unavailable is not None and place != (None, None):
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
+        if config is not None and config.on_refused is not None and not config.limits and place != (None, None):
+            raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
         if config is not None and config.override is not None:
             problem = "is for set_limits(override_until=): leave it out, and the one in force stays"
             raise ValidationError("override", config.override, problem)

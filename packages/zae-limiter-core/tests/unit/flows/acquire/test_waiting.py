@@ -5,8 +5,8 @@ import pytest
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.exceptions import RateLimiterUnavailable
 from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest
-from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue, Flow, Wait

@@ -1,0 +1,53 @@
+"""The option ``--on-refused`` of the commands that set limits, and how a policy is shown."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..errors import CommandError
+
+if TYPE_CHECKING:
+    from zae_limiter import OnRefused, SyncRepository
+    from zae_limiter.values.provisioner import ConfigPlace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def on_refused_option(function: Function) -> Function:
+    """Add ``--on-refused``; the command gets ``on_refused``, ``None`` if it is not given."""
+    return click.option(
+        "--on-refused",
+        metavar="STEPS",
+        callback=lambda *given: None if given[-1] is None else _parse(given[-1]),
+        help="What follows a refusal: wait=2,overflow=credits waits up to 2 s, then takes from the entity's bucket on"
+        " that resource; refuse does neither. By default what is stored stays.",
+    )(function)
+
+
+def _parse(text: str) -> "OnRefused":
+    from zae_limiter import OnRefused, ValidationError
+
+    try:
+        return OnRefused.parse("--on-refused", text)
+    except ValidationError as error:
+        raise CommandError(str(error)) from error
+
+
+def stored_on_refused(repository: "SyncRepository", place: "ConfigPlace") -> "OnRefused | None":
+    """Return what is stored at a place."""
+    found = repository.get_configs([place]).get(place)
+    return None if found is None else found.on_refused
+
+
+def plain_on_refused(on_refused: "OnRefused | None") -> dict[str, Any]:
+    """Return a policy for a JSON document; nothing without one."""
+    if on_refused is None:
+        return {}
+    return {"on_refused": {"wait": on_refused.wait, "overflow": on_refused.overflow}}
+
+
+def say_on_refused(on_refused: "OnRefused | None") -> None:
+    """Print a policy on a line, if there is one."""
+    if on_refused is not None:
+        click.echo(f"on_refused: {on_refused}")

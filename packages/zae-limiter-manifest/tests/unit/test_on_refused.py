@@ -1,0 +1,128 @@
+"""What follows a refusal: in a manifest, in CloudFormation's spelling, in plans, and what is no such policy."""
+
+import json
+from typing import Any
+
+import pytest
+
+from zae_limiter_manifest import (
+    Change,
+    LimitDecl,
+    LimitsManifest,
+    ManifestError,
+    OnRefusedDecl,
+    ResourceDecl,
+    SystemDecl,
+    dump,
+    fingerprint,
+    load,
+)
+from zae_limiter_manifest.addresses import Address
+from zae_limiter_manifest.cloudformation import StackProperties
+from zae_limiter_manifest.json_schema import json_schema
+from zae_limiter_manifest.render.words import live_and_declared, parts
+
+TEXT = """\
+namespace: a
+system:
+  on_refused: {wait: 0.5}
+resources:
+  gpt-4:
+    on_refused: {wait: 2, overflow: credits}
+    limits:
+      rpm: 10/min
+entities:
+  acme:
+    resources:
+      gpt-4:
+        on_refused: {}
+        limits:
+          rpm: 20/min
+"""
+LIMITS = {"rpm": LimitDecl(10)}
+PLAIN = ResourceDecl(LIMITS)
+POLICY = OnRefusedDecl(wait=2, overflow="credits")
+WITH = ResourceDecl(LIMITS, POLICY)
+
+
+def problems(on_refused: str) -> str:
+    with pytest.raises(ManifestError) as error:
+        load(f"namespace: a\nsystem: {{on_refused: {on_refused}}}\n", "limits.yaml")
+    return str(error.value)
+
+
+def change(before: ResourceDecl | None, after: ResourceDecl | None) -> Change:
+    return Change(Address("gpt-4", None), before, after)
+
+
+def test_a_manifest_is_loaded_and_dumped_with_its_policies() -> None:
+    manifest = load(TEXT, "limits.yaml")
+    assert manifest.system == SystemDecl(on_refused=OnRefusedDecl(wait=0.5))
+    assert manifest.resources["gpt-4"] == WITH
+    assert manifest.entities["acme"].resources["gpt-4"].on_refused == OnRefusedDecl()
+    assert dump(manifest) == TEXT
+    odd = LimitsManifest("a", resources={"r": ResourceDecl(LIMITS, OnRefusedDecl(overflow="auth0|ü#:x"))})
+    assert load(dump(odd), "limits.yaml") == odd
+
+
+def test_cloudformation_passes_the_wait_as_text() -> None:
+    manifest = load(TEXT, "limits.yaml")
+    plain: Any = json.loads(json.dumps(StackProperties(manifest).to_dict()))
+    policy = plain["Resources"]["gpt-4"]["OnRefused"]
+    assert policy == {"Wait": 2, "Overflow": "credits"}
+    policy["Wait"] = "2.0"
+    assert StackProperties.from_dict(plain).manifest == manifest
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (PLAIN, WITH, [("+", "on_refused", "wait=2,overflow=credits")]),
+        (WITH, PLAIN, [("-", "on_refused", "wait=2,overflow=credits")]),
+        (WITH, ResourceDecl(LIMITS, OnRefusedDecl()), [("~", "on_refused", "wait=2,overflow=credits -> refuse")]),
+        (None, WITH, [("+", "on_refused", "wait=2,overflow=credits"), ("+", "rpm", "10/min")]),
+    ],
+)
+def test_a_plan_shows_a_changed_policy_and_reads_it_back(
+    before: ResourceDecl | None, after: ResourceDecl | None, said: list[tuple[str, str, str]]
+) -> None:
+    made = change(before, after)
+    assert [tuple(part) for part in parts(made)] == said
+    assert Change.from_dict(made.to_dict()) == made
+
+
+def test_the_system_may_have_a_policy_alone_and_reads_it_back() -> None:
+    made = Change(Address(None, None), None, SystemDecl("allow", on_refused=POLICY))
+    assert made.to_dict()["on_refused"] == {"wait": 2.0, "overflow": "credits"}
+    assert Change.from_dict(made.to_dict()) == made
+
+
+def test_drift_shows_a_policy() -> None:
+    assert live_and_declared(change(PLAIN, WITH)) == ["on_refused is absent, declared wait=2,overflow=credits"]
+
+
+def test_only_a_policy_changes_the_fingerprint() -> None:
+    policies = [None, OnRefusedDecl(), OnRefusedDecl(wait=1), POLICY]
+    assert len({fingerprint(ResourceDecl(LIMITS, each)) for each in policies}) == 4
+
+
+@pytest.mark.parametrize(
+    ("on_refused", "problem"),
+    [
+        ("{wait: -1}", "system.on_refused.wait: must be from 0 to 86400"),
+        ("{wait: 86401}", "system.on_refused.wait: must be from 0 to 86400"),
+        ("{wait: .inf}", "system.on_refused.wait"),
+        ("{wait: 0.0001}", "system.on_refused.wait"),
+        ("{overflow: a b}", 'system.on_refused.overflow: "a b" must be 1 to 128'),
+        ("{overflow: _default_}", "system.on_refused.overflow"),
+        ("{over: credits}", "system.on_refused.over"),
+        ("credits", "system.on_refused: must be"),
+        ("[]", "system.on_refused: must be"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(on_refused: str, problem: str) -> None:
+    assert problem in problems(on_refused)
+
+
+def test_the_schema_describes_it() -> None:
+    assert '"on_refused"' in str(json_schema()).replace("'", '"')
