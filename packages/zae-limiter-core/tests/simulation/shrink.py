@@ -20,6 +20,7 @@ TROUBLES = (
     "deletions",
     "overrides",
     "moves",
+    "draws",
     "wrong_clocks",
     "wrong_dates",
     "conflicting",

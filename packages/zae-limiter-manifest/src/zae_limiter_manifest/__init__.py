@@ -6,21 +6,13 @@ It does no I/O, and imports no AWS library and no part of the limiter.
 from .addresses import Address, Level, ManagedSet
 from .changes import Action, Change, FieldChange, fingerprint
 from .cloudformation import StackProperties, render_template
-from .declarations import (
-    LIMIT_FIELDS,
-    Decl,
-    EntityDecl,
-    LimitDecl,
-    OnUnavailable,
-    RecordDecl,
-    ResourceDecl,
-    SystemDecl,
-)
+from .declarations import Decl, EntityDecl, OnUnavailable, RecordDecl, ResourceDecl, SystemDecl
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
 from .dumping import dump
 from .formats import FormatError
 from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
+from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
 from .on_refused import OnRefusedDecl

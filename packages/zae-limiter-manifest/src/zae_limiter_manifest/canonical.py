@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from .declarations import LIMIT_FIELDS, Decl, LimitDecl, RecordDecl, SystemDecl
+from .declarations import Decl, RecordDecl, SystemDecl
+from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .weights import WeightsDecl
 
 _OF_CALENDAR: Final = ("window", "timezone", "starts_on")

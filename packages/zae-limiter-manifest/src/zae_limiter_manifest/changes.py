@@ -15,17 +15,8 @@ from .addresses import Address
 from .canonical import canonical
 from .checks import enforce
 from .converter import AHEAD, CONVERTER, SCHEDULE, SHADOW, WEIGHTS, WINDOW
-from .declarations import (
-    LIMIT_FIELDS,
-    RECORD,
-    RESOURCE,
-    SYSTEM,
-    Decl,
-    LimitDecl,
-    RecordDecl,
-    ResourceDecl,
-    SystemDecl,
-)
+from .declarations import RECORD, RESOURCE, SYSTEM, Decl, RecordDecl, ResourceDecl, SystemDecl
+from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .switches import SWITCH_FIELDS, SwitchesDecl, switch_word
 from .weights import WeightsDecl
 

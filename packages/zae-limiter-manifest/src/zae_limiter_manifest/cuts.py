@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from .changes import Change
-from .declarations import Decl, LimitDecl, RecordDecl
+from .declarations import Decl, RecordDecl
+from .limit_declarations import LimitDecl
 from .switches import SwitchesDecl
 
 DAY: Final = 86400

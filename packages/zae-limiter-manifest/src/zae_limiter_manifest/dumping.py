@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from .converter import WEIGHTS
-from .declarations import EntityDecl, LimitDecl, ResourceDecl, SystemDecl
+from .declarations import EntityDecl, ResourceDecl, SystemDecl
+from .limit_declarations import LimitDecl
 from .manifest import LimitsManifest
 from .switches import switch_word
 

@@ -7,7 +7,7 @@ import pytest
 
 from zae_limiter_manifest import LimitDecl, ManifestError, ResourceDecl, StackProperties, json_schema
 from zae_limiter_manifest.checks import find_problems
-from zae_limiter_manifest.declarations import LIMIT
+from zae_limiter_manifest.limit_declarations import LIMIT
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.problems import format_path
 

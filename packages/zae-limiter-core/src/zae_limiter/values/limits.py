@@ -337,26 +337,10 @@ def check_on_unavailable(value: str) -> OnUnavailable:
     raise ValidationError("on_unavailable", value, f"must be one of {', '.join(map(repr, POLICIES))}")
 
 
-def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
-    """Return amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, boolean or negative amount."""
-    least = -MAX_TOKENS if signed else 0
-    milli = {}
-    for name, amount in amounts.items():
-        if type(amount) is not int or not least <= amount <= MAX_TOKENS:
-            _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
-        milli[name] = amount * MILLI
-    return milli
-
-
 def _named(text: object) -> tuple[str | None, str]:
     """Return the name and the rest of a text with a colon, no name for anything else."""
     name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
     return (name if colon else None), rest
-
-
-def _refuse_amount(field: str, amount: object, *, signed: bool) -> None:
-    kind = "a whole number of tokens" if signed else "a whole number of tokens, 0 or more"
-    raise ValidationError(field, amount, f"must be {kind}, at most {MAX_TOKENS}")
 
 
 def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> None:

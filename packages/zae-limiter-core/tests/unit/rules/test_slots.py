@@ -42,5 +42,5 @@ def test_no_slot_outlasts_two_epochs_and_none_is_minted() -> None:
     limit = Limit.concurrent("parallel", 5, expires=30)
     assert rule_of(limit).longest_ms(1) == 60_000
     assert rule_of(limit).minted(BEGAN) == 0
-    assert due_ms(limit, 1, BEGAN) == FOREVER_MS
+    assert due_ms(rule_of(limit), 1, BEGAN) == FOREVER_MS
     assert window_seconds(limit) is None

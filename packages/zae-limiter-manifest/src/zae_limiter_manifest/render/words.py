@@ -8,7 +8,8 @@ from attrs import evolve
 
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
 from ..converter import AHEAD, SCHEDULE, WEIGHTS
-from ..declarations import LimitDecl, RecordDecl
+from ..declarations import RecordDecl
+from ..limit_declarations import LimitDecl
 from ..overrides import LiveOverride
 from ..plan import Plan
 from ..problems import show

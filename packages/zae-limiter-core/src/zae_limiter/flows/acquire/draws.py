@@ -82,19 +82,14 @@ def join(request: AcquireRequest, walks: Sequence[Walk]) -> list[Claim]:
 
     Raises ``ValidationError`` for an amount without a limit, and for what the draws leave open.
     """
-    for walk in walks:
-        _fit(request, walk)
+    met = with_amounts(request, walks[0].claims)
     if not request.also:
-        return with_amounts(request, walks[0].claims)
-    return each_once([claim for walk in walks for claim in with_amounts(walk.request, walk.claims)])
-
-
-def _fit(request: AcquireRequest, walk: Walk) -> None:
-    """Lower the estimates of a walk to what its limits allow; a draw with the call's amounts has the call's."""
-    if walk.request.learns:
-        fit_estimates(walk.request, [limit for claim in walk.claims for limit in claim.config.enforced.values()])
-    elif isinstance(walk.request, DrawRequest) and walk.request.as_called:
-        walk.request.amounts = request.amounts
+        return met
+    if request.learns:  # its estimates may be lower by now
+        for draw in (*request.also, *(walk.request for walk in walks)):
+            if isinstance(draw, DrawRequest) and draw.as_called:
+                draw.amounts = request.amounts
+    return each_once(met + [claim for walk in walks[1:] for claim in with_amounts(walk.request, walk.claims)])
 
 
 def each_once(met: Sequence[T]) -> list[T]:
@@ -114,7 +109,11 @@ def each_once(met: Sequence[T]) -> list[T]:
 
 
 def with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
-    """Give each claim the amounts of its own limits. Raises the errors of ``check_limits_of``."""
+    """Give each claim the amounts of its own limits, estimates lowered to what these allow. Raises the errors of
+    ``check_limits_of``.
+    """
+    if request.learns:
+        fit_estimates(request, [limit for claim in claims for limit in claim.config.enforced.values()])
     known: set[str] = set()
     for claim in claims:
         by_name = claim.config.by_name

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
+from ...values.amounts import check_amounts
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI, check_amounts
+from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
 from ..bucket.serving import cached_bucket, resolve

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from ...rules.schedules import carry
 from ...schema.attributes import bucket_attributes
-from ...schema.items import BucketState, anchor_attributes, read_bucket, rule_attributes
+from ...schema.items import BucketState, anchor_attributes, read_bucket
+from ...schema.writing import rule_attributes
 from ...values.resolution import Config
 
 

@@ -30,16 +30,8 @@ from ...schema.attributes import (
     TTL,
     bucket_attributes,
 )
-from ...schema.items import (
-    ONE_WRITE,
-    WRITES,
-    BucketId,
-    BucketState,
-    LimitBalance,
-    anchor_attributes,
-    bucket_item,
-    read_bucket,
-)
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes, read_bucket
+from ...schema.writing import LimitBalance, bucket_item
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Log, Sleep, call

@@ -8,8 +8,9 @@ from ...rules.balances import share
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
 from ...schema.idempotency import Done
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
+from ...values.amounts import check_amounts
 from ...values.audit import AuditAction, Cause
-from ...values.limits import MILLI, Limit, check_amounts
+from ...values.limits import MILLI, Limit
 from ...values.naming import check_limit_name
 from ..bucket.anchor_repair import repair
 from ..bucket.reading import bucket_of, read_whole

@@ -26,7 +26,7 @@ from ..pages import delete_all, query_all
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read
 from ..steps import Flow
-from . import audit, entities, limits
+from . import audit, entities, limits, plain_configs
 from . import bulk_configs as bulk
 from .lineage import meta_key
 
@@ -48,7 +48,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
             raise EntityHasChildrenError(entity_id, children)
         configs = yield from _configs(namespace_state, entity_id)
         now_ms = namespace_state.now()
-        if item is None and not any(limits.plain(config, now_ms) for config in configs):
+        if item is None and not any(plain_configs.plain(config, now_ms) for config in configs):
             yield from _refuse_nothing(namespace_state, entity_id)
         room = _room(configs, now_ms)
         yield from _delete_limits(namespace_state, configs[room:], cause.before(next(rounds)))
@@ -83,7 +83,9 @@ def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
 
 def _room(configs: Sequence[Item], now_ms: int) -> int:
     """Return how many of the configs the transaction has room for, and the one event that tells of all of them."""
-    sizes = (item_size({config[SK]: limits.plain(config, now_ms)}) for config in configs[:CONFIGS_IN_TRANSACTION])
+    sizes = (
+        item_size({config[SK]: plain_configs.plain(config, now_ms)}) for config in configs[:CONFIGS_IN_TRANSACTION]
+    )
     return sum(total <= BYTES_IN_EVENT for total in accumulate(sizes))
 
 
@@ -91,7 +93,7 @@ def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
     """Return the transaction that deletes the record, if there is one, and the limits."""
-    plain = {read_own_place(config)[1]: limits.plain(config, namespace_state.now()) for config in configs}
+    plain = {read_own_place(config)[1]: plain_configs.plain(config, namespace_state.now()) for config in configs}
     before: dict[str, Any] = {"configs": {resource: config for resource, config in plain.items() if config}}
     writes: list[Write] = [Delete(key_of(config), as_read(config, CONFIG_VERSION)) for config in configs]
     if item is not None:

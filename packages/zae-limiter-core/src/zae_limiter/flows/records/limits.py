@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -29,15 +28,12 @@ from ...schema.configs import (
     config_attributes,
     config_version,
     override_attributes,
-    override_end,
     read_limits,
-    read_on_refused,
     read_on_unavailable,
     read_override,
     read_switches,
     switch_attributes,
 )
-from ...schema.limit_fields import plain_fields
 from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged
 from ...values.limits import Limit, OnUnavailable, check_limits
@@ -52,6 +48,7 @@ from ..retry import read
 from ..steps import Flow
 from ..validation import OwnPlace, validate_own_place, validate_system
 from . import audit
+from .plain_configs import plain, refused_attributes
 
 
 class Place(NamedTuple):
@@ -123,7 +120,7 @@ def set_system(
     on_refused: OnRefused | None = None,
 ) -> Flow[None]:
     """Replace the system config; limits or policies stay as they are if they are ``None``."""
-    refused = _refused(on_refused)
+    refused = refused_attributes(on_refused)
     limits = validate_system(limits, on_unavailable, has_policy=bool(refused))
     extra = refused if on_unavailable is None else {**refused, ON_UNAVAILABLE: on_unavailable}
     wanted = Change(system_place(namespace_state), limits or (), extra, keeps_limits=limits is None)
@@ -150,7 +147,9 @@ def set_resource(
 ) -> Flow[None]:
     """Replace the limits of a resource; its ``on_refused`` stays as it is if that is ``None``."""
     place = resource_place(namespace_state, check_resource("resource", resource))
-    yield from change(namespace_state, Change(place, check_limits("limits", limits), _refused(on_refused)), cause)
+    yield from change(
+        namespace_state, Change(place, check_limits("limits", limits), refused_attributes(on_refused)), cause
+    )
 
 
 def delete_resource(namespace_state: NamespaceState, resource: str, cause: Cause) -> Flow[None]:
@@ -177,7 +176,7 @@ def set_own(
     it is if that is ``None``.
     """
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
-    wanted = Change(place, check_limits("limits", limits), _refused(on_refused))
+    wanted = Change(place, check_limits("limits", limits), refused_attributes(on_refused))
     return (yield from _change_own(namespace_state, wanted, cause))
 
 
@@ -212,11 +211,6 @@ def delete_override(namespace_state: NamespaceState, entity_id: str, resource: s
     """End the override of an entity's limits on a resource, or on all (``_default_``), if one is in force."""
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
     return (yield from _change_own(namespace_state, Change(place, None, keeps_limits=True, override=None), cause))
-
-
-def _refused(on_refused: OnRefused | None) -> dict[str, str]:
-    """Return the attribute of a policy for refusals. Raises ``ValidationError``."""
-    return {} if on_refused is None else {ON_REFUSED: str(OnRefused.check("on_refused", on_refused))}
 
 
 def _get(place: Place) -> Flow[list[Limit]]:
@@ -296,36 +290,6 @@ def _action(wanted: Change) -> AuditAction:
     if wanted.keeps_limits and wanted.override is not UNCHANGED:
         return "override_set" if wanted.override else "override_deleted"
     return "limits_set" if wanted.limits is not None or wanted.keeps_limits else "limits_deleted"
-
-
-def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
-    """Return a config item as an audit event has it; ``None`` for one that has nothing but an override that has
-    ended.
-    """
-    if item is None:
-        return None
-    policy, override, limits = read_on_unavailable(item), read_override(item, now_ms), read_limits(item)
-    switches = read_switches(item)
-    if not limits and override is None and not switches and override_end(item) is not None:
-        return None
-    policies = {**({} if policy is None else {ON_UNAVAILABLE: policy}), **_refused(read_on_refused(item))}
-    overrides = {} if override is None else {"override": _plain_override(override)}
-    switched = {"switches": plain_switches(switches)} if switches else {}
-    return {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item), **policies, **overrides, **switched}
-
-
-def plain_switches(switches: Switches) -> dict[str, Any]:
-    """Return switches as plain values, by field, without those that are not set."""
-    return {name: value for name, value in asdict(switches).items() if value is not None}
-
-
-def _plain_override(override: Override) -> dict[str, Any]:
-    until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"until": until, "limits": _plain_limits(override.limits)}
-
-
-def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, Any]]:
-    return {limit.name: plain_fields(limit) for limit in limits}
 
 
 def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:

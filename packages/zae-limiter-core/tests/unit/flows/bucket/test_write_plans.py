@@ -9,7 +9,7 @@ from support.core.plays import MINUTE, NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket_queue import BucketRequest, RefusalCount
 from zae_limiter.operations.values import Conditions, Put, Update
-from zae_limiter.schema.items import rule_attributes
+from zae_limiter.schema.writing import rule_attributes
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config
 

@@ -11,7 +11,8 @@ from zae_limiter import Limit
 from zae_limiter.flows.process.consumption import MARGIN_MS, MILLION, WINDOW_MS, is_void, window_of
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.runtime import forks
-from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId, LimitBalance, bucket_item
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
+from zae_limiter.schema.writing import LimitBalance, bucket_item
 
 BUCKET = BucketId("ns", "e", "r")
 RPM = Limit.per_minute("rpm", 1000)

@@ -1,0 +1,214 @@
+"""A declared limit, as a frozen value that is valid by construction; its fields state the rules."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from attrs import evolve, field, fields, frozen
+
+from .checks import enforce
+from .converter import (
+    CONVERTER,
+    SCHEDULE,
+    WEIGHTS,
+    short_limits,
+)
+from .limit_text import write_limit
+from .naming import NameKind
+from .schedules import as_schedule
+from .schedules import find_conflicts as find_schedule_conflicts
+from .shapes import (
+    DEFAULT_REFILL_PERIOD_SECONDS,
+    Choice,
+    Entries,
+    Flag,
+    Integer,
+    NamedMap,
+    Refill,
+    Seconds,
+    Window,
+    Zone,
+    about,
+    record_of,
+)
+from .value_checks import ALREADY_CHECKED
+from .weights import WEIGHTS_OF_KINDS, WeightsDecl, as_weights
+from .windows import KINDS, LAST_START, UTC, find_conflicts
+
+MAX_AMOUNT: Final = 10**15
+MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
+MAX_AHEAD_SECONDS: Final = 3600
+MAX_EXPIRES: Final = 86_400
+EXPIRES: Final = 60
+MAXLIMITS: Final = 32  # of one bucket
+
+MAX_LIMITS: Final = 32  # of one bucket
+
+_AMOUNT: Final = Integer(MAX_AMOUNT)
+_AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
+_PERIOD: Final = Integer(MAX_REFILL_PERIOD_SECONDS)
+AHEAD_SECONDS: Final = Seconds(MAX_AHEAD_SECONDS)
+
+
+def _in_seconds(value: float) -> float:
+    """Return a whole number as a float; leave anything else to the checks."""
+    return float(value) if type(value) is int and abs(value) <= MAX_AHEAD_SECONDS else value
+
+
+@frozen
+class LimitDecl:
+    """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
+
+    The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
+    counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
+    admits by them; in return every bucket holds at most the `usable_burst`. By its
+    `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times.
+    """
+
+    capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
+    burst: int = field(
+        kw_only=True,
+        metadata=about(
+            _AMOUNT_OR_NONE,
+            "the largest number of tokens at once; at least the capacity, by default the capacity",
+            at_least="capacity",
+        ),
+    )
+    refill_amount: int = field(
+        kw_only=True,
+        metadata=about(
+            _AMOUNT, "the tokens that come back in every period; by default the capacity, or 1 if that is 0"
+        ),
+    )
+    refill_period: int = field(
+        kw_only=True, default=DEFAULT_REFILL_PERIOD_SECONDS, metadata=about(_PERIOD, "the period, in seconds")
+    )
+    shadow: bool = field(
+        kw_only=True, default=False, metadata=about(Flag(), "`true`: the limit counts, but refuses nobody")
+    )
+    ahead: float = field(
+        kw_only=True,
+        default=0,
+        converter=_in_seconds,
+        metadata=about(
+            AHEAD_SECONDS,
+            "the seconds for which a process may hold tokens before it admits by them; 0: none",
+            off=Refill("capacity", "burst", "refill_amount", "refill_period"),
+        ),
+    )
+
+    window: str = field(
+        kw_only=True,
+        default="",
+        metadata=about(
+            Window(),
+            "the calendar window at whose begin all tokens come: `minute`, `hour`, `day`, `week`, `month`, or a cron "
+            "expression of five fields",
+        ),
+    )
+    timezone: str = field(
+        kw_only=True, default=UTC, metadata=about(Zone(), "the time zone by whose clocks the windows begin")
+    )
+    starts_on: int = field(
+        kw_only=True,
+        default=1,
+        metadata=about(
+            Integer(LAST_START["month"]), "the first day of a month, or of a week, whose days are 1 for Monday to 7"
+        ),
+    )
+    kind: str = field(
+        kw_only=True,
+        metadata=about(
+            Choice(KINDS),
+            "how tokens come back; by default evenly, or by the `window`; a period after the `first_use`; never of a "
+            "`total`; `concurrent` ones when the lease ends that holds them",
+        ),
+    )
+
+    @kind.default
+    def _kind_is_told_by_the_window(self) -> str:
+        return "calendar" if self.window else "token_bucket"
+
+    weights: WeightsDecl | None = field(
+        kw_only=True,
+        default=None,
+        converter=as_weights,
+        metadata=about(
+            WEIGHTS_OF_KINDS, "how many tokens of the limit a token of each kind counts for, when usage settles a lease"
+        ),
+    )
+
+    expires: int = field(
+        kw_only=True,
+        metadata=about(
+            Integer(MAX_EXPIRES, least=0),
+            "of `kind: concurrent`: the seconds, by default 60, after which slots of a lost holder begin to come back",
+        ),
+    )
+
+    @expires.default
+    def _expires_if_concurrent(self) -> int:
+        return EXPIRES if self.kind == "concurrent" else 0
+
+    schedule: tuple[str, ...] = field(
+        kw_only=True,
+        default=(),
+        converter=as_schedule,
+        metadata=about(
+            Entries(),
+            "other values at other times, each as a text `night: 00:00-06:00 Europe/Berlin 100/min`; the first that "
+            "holds wins",
+        ),
+    )
+
+    @burst.default
+    def _burst_is_capacity(self) -> int:
+        return self.capacity
+
+    @refill_amount.default
+    def _refill_is_capacity(self) -> int:
+        return self.capacity or 1
+
+    def __attrs_post_init__(self) -> None:
+        values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
+        if not self.schedule:
+            del values[SCHEDULE]
+        if self.weights is None or isinstance(self.weights, WeightsDecl):
+            values[WEIGHTS] = ALREADY_CHECKED
+        if self.kind == "concurrent" and self.weights is None:
+            del values[WEIGHTS]
+        enforce(LIMIT, values, "LimitDecl")
+
+    @property
+    def text(self) -> str | None:
+        """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit with
+        a calendar window or without refill, with weights or a schedule: it has no such text.
+        """
+        if self.kind not in ("token_bucket", "first_use", "concurrent") or self.weights is not None or self.schedule:
+            return None
+        return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
+
+    def given(self) -> dict[str, Any]:
+        """Return the plain values of the fields that differ from their defaults, and the capacity, in their order."""
+        plain: dict[str, Any] = CONVERTER.unstructure(self)
+        return {name: plain[name] for name in LIMIT_FIELDS if name in plain}
+
+    @property
+    def usable_burst(self) -> int:
+        """The most tokens that a bucket holds: `burst`, less what comes within `ahead` seconds, rounded up."""
+        if not self.ahead or not self.capacity:
+            return self.burst
+        return self.burst + -self.refill_amount * round(self.ahead * 1000) // (self.refill_period * 1000)
+
+
+def _find_conflicts(limit: Mapping[object, object]) -> Iterator[tuple[object, str]]:
+    yield from find_conflicts(limit)
+    yield from find_schedule_conflicts(limit)
+
+
+short_limits(LimitDecl)
+LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
+LIMIT: Final = evolve(record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS})
+LIMITS: Final = about(
+    NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
+    f"the limits, by name; at least one, at most {MAX_LIMITS}",
+)
