@@ -27,4 +27,4 @@ def test_the_page_has_each_exhibit_with_its_thread() -> None:
     on_page = entries()
     assert on_page.keys() == EXHIBITS.keys()
     assert {name for name, thread in EXHIBITS.items() if thread not in on_page[name]} == set()
-    assert len(EXHIBITS) == len({thread.url for thread in EXHIBITS.values()}) == 25
+    assert len(EXHIBITS) == len({thread.url for thread in EXHIBITS.values()}) == 27
