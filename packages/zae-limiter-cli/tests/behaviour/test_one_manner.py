@@ -30,6 +30,7 @@ WITHOUT_JSON = {
     "limits cfn-template": "prints a template, which is a document",
     "limits export": "prints a manifest, which is a document",
     "limits show": "prints a manifest, which is a document",
+    "limits fmt": "writes files, and prints their names",
     "limits watch": "prints lines as they come",
     "limits schema": "prints JSON anyway",
     "cfn-template": "prints a template, which is a document",

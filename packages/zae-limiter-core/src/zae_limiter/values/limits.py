@@ -266,7 +266,7 @@ class Limit(NamedLimits):
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, for ``from_dict``; those seldom used only if not the default."""
         plain = {each.name: getattr(self, each.name) for each in fields(Limit)}
-        if self.kind in _NO_RATE:
+        if self.kind in _NO_RATE and self.kind != "first_use":
             del plain["refill_period"]
         found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
         if self.schedule:

@@ -297,3 +297,20 @@ def test_every_way_to_make_a_limit_takes_ahead() -> None:
     assert [make("l", 1000, ahead=0.5).ahead for make in makers] == [0.5] * 5
     limit = Limit.per_minute("l", 1000, ahead=1)
     assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit == pickle.loads(pickle.dumps(limit))
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        Limit.per_hour("rpm", 5, burst=7, ahead=1.0),
+        Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15, carry_over=3),
+        Limit.quota("rpm", 5, cron="0 6 * * MON"),
+        Limit.quota("rpm", 5, window=7_200),
+        Limit.total("rpm", 5),
+        Limit.concurrent("rpm", 5, expires=90),
+        Limit.custom("rpm", 5, schedule=["night: 22:00-06:00 3/min"]),
+    ],
+)
+def test_a_limit_of_each_kind_comes_back_from_its_fields(limit: Limit) -> None:
+    assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit
+    assert pickle.loads(pickle.dumps(limit)) == limit
