@@ -144,7 +144,8 @@ def check_limits_of(request: AcquireRequest, met: Sequence[Met]) -> None:
 def draw_of(grant: Grant, entity_id: str | None, resource: str | None) -> Grant:
     """Return what a draw of the call took. Raises ``ValidationError`` if ``also`` does not name the bucket."""
     request = grant.request
-    wanted = entity_id or request.entity_id, resource or request.resource
+    called = request if grant.overflow is None else grant.overflow.refusal  # the draws are those of the call
+    wanted = entity_id or request.entity_id, resource or called.resource
     for each in grant.draws:
         if (each.request.entity_id, each.request.resource) == wanted:
             return each
