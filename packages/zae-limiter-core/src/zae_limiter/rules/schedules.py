@@ -17,6 +17,7 @@ from .rule import FOREVER_MS
 from .sharding import NEVER, Part, calculate_next_token, calculate_wait
 
 MOST_PIECES: Final = 1_500  # that a wait looks ahead: two years of nights
+_SOON: Final = 16  # pieces; a wait that is longer may be one for ever
 
 
 class Carried(NamedTuple):
@@ -69,7 +70,9 @@ def _through(
     if cost_milli > max(each.ceiling_milli for each in timetable.variants):
         return NEVER
     wait = first(parts)
-    for _ in range(MOST_PIECES):
+    for number in range(MOST_PIECES):
+        if number == _SOON and cost_milli > timetable.highest_ceiling(now_ms, MOST_PIECES):
+            return NEVER
         end_ms = timetable.at(at_ms).end_ms
         if at_ms + wait * 1000 < end_ms or end_ms >= FOREVER_MS:
             return (at_ms - now_ms) / 1000 + wait

@@ -30,6 +30,7 @@ KINDS: Final = ("token_bucket", "calendar", "first_use")  # of the limits that m
 SEPARATOR: Final = "; "
 _MOST_EDGES: Final = 64  # at which nothing changes, until a piece is cut there
 _DAYS_AROUND: Final = 16
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +88,34 @@ class ScheduleEntry:
             begin, last = (date.fromisoformat(day).toordinal() for day in self.dates)
             first = max(first, begin)
         for day in range(first, min(first + _DAYS_AROUND, last + 1)):
-            for edge in self._span(day) if self._is_on(day) else ():
+            for edge in self._edges(day):
                 if edge > second:
                     return edge * 1000
-        return NEVER_MS
+        end = self._span(last)[1] if first <= last < NEVER_MS else 0  # of an entry that holds day and night until then
+        return end * 1000 if end > second else NEVER_MS
 
     def last_edge(self, t_ms: int) -> int:
         """Return the last instant up to ``t_ms`` at which it began or ended, 0 if there was none."""
         second = t_ms // 1000
-        last = clocks_of(self.timezone).shown(second).date().toordinal() + 1
+        last, first = clocks_of(self.timezone).shown(second).date().toordinal() + 1, 0
         if self.dates is not None:
-            last = min(last, date.fromisoformat(self.dates[1]).toordinal())
+            first, end = (date.fromisoformat(day).toordinal() for day in self.dates)
+            last = min(last, end)
         for day in range(last, max(last - _DAYS_AROUND, 0), -1):
-            for edge in reversed(self._span(day)) if self._is_on(day) else ():
+            for edge in reversed(self._edges(day)):
                 if edge <= second:
                     return max(0, edge * 1000)
-        return 0
+        begin = self._span(first)[0] if 0 < first <= last else second + 1
+        return max(0, begin * 1000) if begin <= second else 0
+
+    def _edges(self, day: int) -> list[int]:
+        """Return when it begins and ends on a day: nothing where it goes on from the day before, or until the next."""
+        if not self._is_on(day):
+            return []
+        begin, end = self._span(day)
+        goes_on_from = self._is_on(day - 1) and self._span(day - 1)[1] >= begin
+        goes_on_until = self._is_on(day + 1) and self._span(day + 1)[0] <= end
+        return [*(() if goes_on_from else (begin,)), *(() if goes_on_until else (end,))]
 
     def _is_on(self, day: int) -> bool:
         """Return whether it begins on a day, which is counted as by ``date.toordinal``."""
@@ -111,9 +124,14 @@ class ScheduleEntry:
         return self.dates is None or self.dates[0] <= date.fromordinal(day).isoformat() <= self.dates[1]
 
     def _span(self, day: int) -> tuple[int, int]:
-        begin, end = self.times or (0, FULL_DAY)
-        midnight, clocks = datetime.fromordinal(day), clocks_of(self.timezone)
-        return clocks.first(midnight + timedelta(minutes=begin)), clocks.first(midnight + timedelta(minutes=end))
+        return _span(*(self.times or (0, FULL_DAY)), day, self.timezone)
+
+
+@lru_cache(maxsize=4096)  # a wait that is long looks at many days, again and again
+def _span(begin: int, end: int, day: int, timezone: str) -> tuple[int, int]:
+    """Return the seconds at which minutes of a day begin and end by the clocks of a zone."""
+    midnight, clocks = datetime.fromordinal(day), clocks_of(timezone)
+    return clocks.first(midnight + timedelta(minutes=begin)), clocks.first(midnight + timedelta(minutes=end))
 
 
 class Piece(NamedTuple):
@@ -140,13 +158,14 @@ class Piece(NamedTuple):
 class Timetable:
     """The pieces of a limit with a schedule. ``variants``: all the values that it ever has, as a bucket has them."""
 
-    __slots__ = ("_limits", "_schedule", "_seen", "variants")
+    __slots__ = ("_highest", "_limits", "_schedule", "_seen", "variants")
 
     def __init__(self, limit: "Limit") -> None:
         self._schedule = limit.schedule
         self._limits = (*(entry.of(limit).rule for entry in limit.schedule), replace(limit, schedule=()).rule)
         self.variants = frozenset(self._limits)
         self._seen = Piece(self._limits[-1], 0, 0, None)
+        self._highest = 0, 0
 
     def at(self, t_ms: int) -> Piece:
         """Return the piece that holds an instant."""
@@ -158,6 +177,21 @@ class Timetable:
         piece = Piece(self._limits[place], self._begin(t_ms, place), self._end(t_ms, place), entry)
         self._seen = piece  # at once, because threads share it
         return piece
+
+    def highest_ceiling(self, t_ms: int, pieces: int) -> int:
+        """Return the highest ceiling, in millitokens, of the values that hold in so many pieces from an instant on; it
+        is computed once a day.
+        """
+        until_ms, ceiling = self._highest
+        if not until_ms - _DAY_MS <= t_ms < until_ms:
+            at_ms, ceiling = t_ms, 0
+            for _ in range(pieces):
+                piece = self.at(at_ms)
+                at_ms, ceiling = piece.end_ms, max(ceiling, piece.limit.ceiling_milli)
+                if at_ms >= NEVER_MS:
+                    break
+            self._highest = t_ms + _DAY_MS, ceiling
+        return ceiling
 
     def _begin(self, t_ms: int, place: int) -> int:
         for _ in range(_MOST_EDGES):

@@ -14,8 +14,8 @@ from zae_limiter.rules import schedules
 from zae_limiter.rules.balances import ShardLimit, refill_bucket
 from zae_limiter.rules.registry import rule_of
 from zae_limiter.rules.schedules import Carried, carry, next_token_through, wait_through
-from zae_limiter.rules.sharding import NEVER, Part
-from zae_limiter.values.schedules import timetable_of
+from zae_limiter.rules.sharding import NEVER, Part, new_part
+from zae_limiter.values.schedules import Timetable, timetable_of
 
 BEGIN_MS = 1_764_028_800_000  # a Tuesday, at midnight UTC
 HOUR_MS = 3_600_000
@@ -155,3 +155,24 @@ def test_an_amount_of_a_first_use_is_reached_at_the_first_instant_that_has_minte
     assert rule.longest_ms(milli) == at_ms - (begin_ms if milli else 0)
     assert rule.minted(begin_ms + 1000 * seconds - 1) == 0
     assert rule.minted(begin_ms + 1000 * seconds) == 1000 * capacity
+
+
+def test_a_wait_that_never_ends_looks_far_ahead_once_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two entries hold always between them, so the ten tokens of the limit are never there."""
+    limit = Limit.custom("rpm", 10, schedule=["a: 22:00-06:00 capacity 3", "b: 06:00-22:00 capacity 3"])
+    looks: list[int] = []
+    found = Timetable.at
+
+    def counted(self: Timetable, t_ms: int) -> Any:
+        looks.append(t_ms)
+        return found(self, t_ms)
+
+    monkeypatch.setattr(Timetable, "at", counted)
+    now, counts = 1_795_600_000_000, []
+    for at_ms in (now, now + 1, now + 90_000_000):
+        parts = [new_part(timetable_of(limit).at(at_ms).limit, at_ms)]
+        looks.clear()
+        assert wait_through(limit, parts, 4_000, at_ms) == math.inf
+        counts.append(len(looks))
+    assert counts[0] > 1_500 < counts[2]
+    assert counts[1] < 50

@@ -149,3 +149,23 @@ def test_days_are_read_as_ranges_lists_and_words(text: str, days: int) -> None:
     assert len(found.days) == days
     assert all(1 <= day <= len(DAYS) for day in found.days)
     assert ScheduleEntry.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "begin", "end"),
+    [
+        ("x: mon-sun capacity 3", "2026-11-26", "", ""),
+        ("x: 00:00-24:00 capacity 3", "2026-11-26", "", ""),
+        ("x: 2026-01-01..2027-12-31 capacity 3", "2026-11-26", "2026-01-01", "2028-01-01"),
+        ("x: sat-sun capacity 3", "2026-11-29", "2026-11-28", "2026-11-30"),
+        ("x: 2026-01-01..2027-12-31 capacity 3", "2030-01-01", "2028-01-01", ""),
+        ("x: 2027-01-01..2027-12-31 capacity 3", "2026-11-26", "", "2027-01-01"),
+    ],
+)
+def test_days_that_follow_each_other_are_one_piece(text: str, at: str, begin: str, end: str) -> None:
+    piece = timetable_of(Limit.custom("rpm", 10, schedule=[text])).at(_ms(at) + 1)
+    assert (piece.begin_ms, piece.end_ms) == (_ms(begin) if begin else 0, _ms(end) if end else NEVER_MS)
+
+
+def _ms(day: str) -> int:
+    return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1000
