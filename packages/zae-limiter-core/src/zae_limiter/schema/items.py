@@ -62,7 +62,8 @@ class LimitState(NamedTuple):
 class BucketState(NamedTuple):
     """A bucket item as it was seen, and its shape: rule, ceiling and attributes of each limit.
 
-    ``fill_ms``: the time in which the slowest limit fills from empty. From ``begins_ms`` on, a take may begin a window.
+    ``fill_ms``: the time in which the slowest limit fills from empty. From ``begins_ms`` on, a take may begin a window;
+    always, where there are slots.
     ``numbers`` picks those of an item that change. ``slots`` names the limits that have slots, whose ``ShardLimit`` is
     of this item alone.
     """
@@ -182,8 +183,8 @@ def _read_anew(item: Item) -> BucketState:
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
     fill_ms = max((each.rule.longest_ms(each.ceiling_milli) for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
-    begins_ms = min((window_end(each) for each in shard_limits.values()), default=FOREVER_MS)
     slots = frozenset(name for name, each in shard_limits.items() if each.slots is not None)
+    begins_ms = 0 if slots else min((window_end(each) for each in shard_limits.values()), default=FOREVER_MS)
     changing = [attribute for each in states for attribute in (each.tokens, each.consumed)]
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
     numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)

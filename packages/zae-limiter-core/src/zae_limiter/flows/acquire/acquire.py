@@ -57,7 +57,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                     yield from queue([bucket_request])
                 if bucket_request.admitted:
                     grant = Grant(request, claims)
-                    if bucket_request.holds:
+                    if (state := claim.target.state) is not None and state.slots:
                         yield from keep_slots(namespace_state, grant, claims)
                     return grant
                 yield from try_other_shards(namespace_state, claims)

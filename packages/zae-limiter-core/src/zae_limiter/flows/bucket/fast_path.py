@@ -32,8 +32,7 @@ def fast_path_update(
     if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, request.events, now_ms):
         return None
     item = state.item
-    odd = state.slots or now_ms >= state.begins_ms
-    if odd or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
+    if now_ms >= state.begins_ms or item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
         return None
     add = {WRITES: ONE_WRITE}
     if request.events:
