@@ -14,7 +14,7 @@ from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.flows.acquire import acquire, counting, lease, refused, statuses, taking_in_turn, waiting
 from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, reanchoring, splitting, telling
+from zae_limiter.flows.bucket import commit_run, drawing, group_commit, prolonging, reanchoring, splitting, telling
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
@@ -33,6 +33,7 @@ from zae_limiter.rules.registry import minting_ms
 from zae_limiter.rules.sharding import halve
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
+from zae_limiter.values.limit_status import LimitStatus
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
@@ -119,6 +120,10 @@ def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: in
 
 def _floored(whole: int, shard: int, shards: int) -> int:
     return whole // shards
+
+
+def _limit_floored(_: Limit, whole: int, shard: int, shards: int) -> int:
+    return _floored(whole, shard, shards)
 
 
 def _minted_floored(self: ShardLimit, t_ms: int) -> int:
@@ -252,9 +257,9 @@ def _of_every_limit(real: Callable[..., RateLimitExceeded]) -> Callable[..., Rat
     return refusal_of
 
 
-def _of_who_is_short(refusal: RateLimitExceeded, _: CachedBucket) -> list[str]:
+def _of_who_is_short(_: object, violations: Sequence[LimitStatus], __: CachedBucket) -> list[str]:
     """The one who asked counts its own limits for those of its parent."""
-    return [f"rj_{each.entity_id}/{each.limit_name}" for each in refusal.violations]
+    return [f"rj_{each.entity_id}/{each.limit_name}" for each in violations]
 
 
 def _at_least_one(self: Limit) -> int:
@@ -281,7 +286,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "shares floored one by one",
         fault=_patched(
-            *(patch.object(module, "share", _floored) for module in (balances, sharding, plans, splitting)),
+            *(patch.object(module, "share", _floored) for module in (balances, splitting)),
+            *(patch.object(module, "limit_share", _limit_floored) for module in (balances, sharding, plans, splitting)),
             patch.object(ShardLimit, "minted", _minted_floored),
             patch.object(ShardLimit, "minted_since_anchor", _minted_since_floored),
         ),
@@ -333,15 +339,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "refusals counted again after a lost answer",
-        fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
+        fault=_patched(patch.object(drawing, "NotApplied", StoreError)),
     ),
     Mutant(
         "refusals by a parent that nobody counts",
-        fault=_patched(patch.object(counting, "_by_ancestors", lambda *_: ())),
+        fault=_patched(patch.object(counting, "_by_others", lambda *_: ())),
     ),
     Mutant(
         "own refusals counted for an ancestor's",
-        fault=_patched(patch.object(counting, "_by_ancestors", _of_who_is_short)),
+        fault=_patched(patch.object(counting, "_by_others", _of_who_is_short)),
     ),
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
@@ -350,7 +356,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(Config, "__getattribute__", all_in_shadow)),
     ),
     Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing))),
-    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_not_taken", nothing))),
+    Mutant("what was only counted, given back", fault=_patched(patch.object(Claim, "not_taken", property(nothing)))),
     Mutant(
         "what shadow limits would have refused, counted for who was refused",
         fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from zae_limiter.flows.acquire import outage, waiting
+from zae_limiter.flows.acquire import outage, refused
 from zae_limiter.flows.acquire.acquire import acquire, known_claims
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.requests import AcquireRequest
@@ -109,7 +109,7 @@ def _of(*patches: tuple[Any, str, Any]) -> Fault:
     return faulty
 
 
-NEVER_ENDS: Final = ((Share, "has_ended", lambda *_: False), (waiting, "pay_shares", _nobody_ends))
+NEVER_ENDS: Final = ((Share, "has_ended", lambda *_: False), (refused, "pay_shares", _nobody_ends))
 
 OUTAGE_FAULTS: Final[Mapping[str, tuple[Fault, int]]] = {
     "shares over one: others consume nothing": (_of((Consumption, "see_others", lambda *_: None)), 6),
@@ -134,5 +134,5 @@ OUTAGE_FAULTS: Final[Mapping[str, tuple[Fault, int]]] = {
     "corrections of an outage, forgotten": (_of((outage, "correct_share", lambda *_: None)), 4),
     "a child served by its share whose parent has none": (_of((outage, "_take", _of_the_child_alone)), 4),
     "a share that outlives its outage": (_of(*NEVER_ENDS), 6),
-    "a share that is spent beside the table": (_of(*NEVER_ENDS, (waiting, "acquire", _or_by_share)), 1),
+    "a share that is spent beside the table": (_of(*NEVER_ENDS, (refused, "acquire", _or_by_share)), 1),
 }
