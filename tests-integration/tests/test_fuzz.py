@@ -36,15 +36,31 @@ def test_a_few_inputs_of_each_surface_are_clean(stack: ExitStack, name: str) -> 
 
 
 def test_every_public_method_is_fed() -> None:
-    fed = {*arguments.methods(), *arguments.OPENING, "consume", "adjust", "settle", "release", "would_exceed", "keep"}
+    fed = {
+        *arguments.methods(),
+        *arguments.OPENING,
+        "consume",
+        "adjust",
+        "settle",
+        "release",
+        "would_exceed",
+        "keep",
+        "draw",
+    }
     known = {name.split(".")[1] for name in public_methods()}
     properties = {
-        "name",
-        "namespace_id",
+        "as_called",
         "consumed",
         "corrected",
         "degraded",
+        "draws",
         "entity_id",
+        "lost_slots",
+        "name",
+        "namespace_id",
+        "overflowed",
+        "refusal",
+        "resource",
         "shadowed",
         "statuses",
         "waited",

@@ -139,7 +139,7 @@ def test_the_histories_are_worth_something() -> None:
 @pytest.mark.slow
 def test_histories_that_hold_tokens_ahead_are_worth_something() -> None:
     served = given = taken = back = paid = 0
-    for seed in range(1, 61):
+    for seed in range(1, 101):
         oracle = simulate(seed, changes={"scenario": "ahead"}).oracle
         amounts = [amount for each in oracle.served for amount in each.amounts.values()]
         served += sum(amount > 0 for amount in amounts)

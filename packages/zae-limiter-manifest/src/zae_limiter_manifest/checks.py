@@ -100,7 +100,7 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
 
 def _between_members(shape: Record, value: Mapping[object, object], path: Path) -> Iterator[Finding]:
     """Yield the problems of members with each other, and of missing ones."""
-    for key, member in shape.members.items():
+    for key, member in shape.ruled.items():
         if member.is_missing(key, value):
             yield Finding(path, f"`{key}` is missing", on_key=True)
         if member.at_least and key in value:

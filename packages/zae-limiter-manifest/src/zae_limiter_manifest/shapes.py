@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from attrs import NOTHING, AttrsInstance, fields, frozen
+from attrs import NOTHING, AttrsInstance, field, fields, frozen
 
 from .naming import NameKind
 
@@ -145,6 +145,11 @@ class Member:
     off: "Refill | None" = None
     unless: tuple[str, ...] = ()
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether it has rules beside its shape: it is required, or goes with other keys."""
+        return bool(self.required or self.at_least or self.spreads_to or isinstance(self.shape, Seconds))
+
     def is_missing(self, key: str, value: Mapping[object, object]) -> bool:
         """Return whether a map lacks the key although it has to have it."""
         said = (value.get(each) not in (None, INHERIT) for each in self.unless)
@@ -174,6 +179,12 @@ class Record:
     members: Mapping[str, Member]
     conflicts: Conflicts | None = None
     short: Mapping[str, str] | None = None
+    ruled: Mapping[str, Member] = field(init=False, eq=False, repr=False)
+    """The members that have rules beside their shape: most entities of a manifest have none of them."""
+
+    @ruled.default
+    def _those_with_rules(self) -> Mapping[str, Member]:
+        return {key: member for key, member in self.members.items() if member.has_rules}
 
 
 Shape = (
