@@ -304,7 +304,7 @@ async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
 
     from .canned import take, warm_limiter
 
-    options = Options(split_above=NEVER_SPLIT, config_cache_ttl=CACHE_LIFE)
+    options = Options(split_above=NEVER_SPLIT, config_cache_ttl=CACHE_LIFE, acquire_timeout=None)
     limiter, _, _ = await stack.enter_async_context(warm_limiter(buckets=BUCKETS, options=options))
     return partial(take, limiter)
 
@@ -319,7 +319,12 @@ async def _ours_to_dynoxide(stack: AsyncExitStack, url: str, ahead: float = 0.0)
     table = f"{canned.TABLE}-{ahead:.0f}"
     store = DynamoDBStore(table, endpoint_url=url, region="us-east-1", read_timeout=30)
     options = Options(
-        stack=table, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
+        stack=table,
+        create_table=True,
+        split_above=NEVER_SPLIT,
+        read_timeout=30,
+        config_cache_ttl=CACHE_LIFE,
+        acquire_timeout=None,
     )
     repository = await stack.enter_async_context(await Repository.over(store, options))
     await repository.set_resource_defaults(canned.RESOURCE, [replace(limit, ahead=ahead) for limit in canned.LIMITS])
@@ -335,7 +340,7 @@ def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
 
     from .canned import take_sync, warm_sync_limiter
 
-    options = Options(split_above=NEVER_SPLIT, config_cache_ttl=CACHE_LIFE)
+    options = Options(split_above=NEVER_SPLIT, config_cache_ttl=CACHE_LIFE, acquire_timeout=None)
     limiter, _, _ = stack.enter_context(warm_sync_limiter(buckets=BUCKETS, options=options))
     return partial(take_sync, limiter)
 
@@ -350,7 +355,12 @@ def _ours_to_dynoxide_sync(stack: ExitStack, url: str, ahead: float = 0.0) -> De
     table = f"{canned.TABLE}-{ahead:.0f}"
     store = SyncDynamoDBStore(table, endpoint_url=url, region="us-east-1", read_timeout=30)
     options = Options(
-        stack=table, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
+        stack=table,
+        create_table=True,
+        split_above=NEVER_SPLIT,
+        read_timeout=30,
+        config_cache_ttl=CACHE_LIFE,
+        acquire_timeout=None,
     )
     repository = stack.enter_context(SyncRepository.over(store, options))
     repository.set_resource_defaults(canned.RESOURCE, [replace(limit, ahead=ahead) for limit in canned.LIMITS])
