@@ -187,7 +187,7 @@ class Record:
         return {key: member for key, member in self.members.items() if member.has_rules}
 
 
-Shape = (
+ValueShape = (
     Integer
     | Seconds
     | Number
@@ -202,9 +202,10 @@ Shape = (
     | Anything
     | Name
     | Names
-    | NamedMap
-    | Record
 )
+"""The shape of a value that is no map of other shapes."""
+
+Shape = ValueShape | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 

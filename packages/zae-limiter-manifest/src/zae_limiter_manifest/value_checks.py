@@ -15,7 +15,6 @@ from .problems import Path, describe, show
 from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
 from .shapes import (
-    Anything,
     Cascading,
     Choice,
     Entries,
@@ -27,27 +26,11 @@ from .shapes import (
     Number,
     Seconds,
     Text,
+    ValueShape,
     Window,
     Zone,
 )
 from .windows import find_window_problem, find_zone_problem
-
-ValueShape = (
-    Integer
-    | Seconds
-    | Number
-    | Choice
-    | Flag
-    | Cascading
-    | Window
-    | Zone
-    | Entries
-    | Text
-    | JsonMap
-    | Anything
-    | Name
-    | Names
-)
 
 ALREADY_CHECKED: Final = object()
 """Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""

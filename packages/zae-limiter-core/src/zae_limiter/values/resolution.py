@@ -81,6 +81,10 @@ class Config:
             for name, limit in self.by_name.items()
         )
 
+    def has_other_times(self, rules: Iterable[Limit]) -> bool:
+        """Return whether a bucket with these rules has this config with schedules, as of this time or another."""
+        return self.since_ms >= 0 and self.is_of(rules)
+
     @property
     def scheduled(self) -> Mapping[str, Limit]:
         """The limits that have a schedule, by name, as they are declared."""

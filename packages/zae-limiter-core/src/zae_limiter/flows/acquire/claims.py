@@ -262,9 +262,14 @@ class Grant:
         return any(each.corrections for each in self.all) if self.draws else bool(self.corrections)
 
     @property
+    def holds_slots(self) -> bool:
+        """Whether the call took slots, or one of its draws did."""
+        return any(each.has_slots for each in self.all)
+
+    @property
     def has_end(self) -> bool:
         """Whether the end of the block has something to write: corrections, or slots that it frees."""
-        return any(each.corrections or each.has_slots for each in self.all)
+        return self.corrected or self.holds_slots
 
     def close(self) -> None:
         """End the block: nothing can be added any more."""

@@ -227,7 +227,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         for claim in each.claims
         for bucket_request in _corrections(namespace_state, claim, _to_write(each))
     ]
-    if any(each.has_slots for each in grant.all):
+    if grant.holds_slots:
         made += free_at_end(grant.all_claims, made, namespace_state.now())
     error: StoreError | None
     try:

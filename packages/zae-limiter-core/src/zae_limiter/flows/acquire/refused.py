@@ -65,7 +65,7 @@ def _policy_of(namespace_state: NamespaceState, request: AcquireRequest) -> OnRe
 def _after(namespace_state: NamespaceState, request: AcquireRequest, refusal: RateLimitExceeded) -> Flow[Grant]:
     """Return the grant of the next steps, if one serves the call. Raises the refusal, which is counted."""
     policy = _policy_of(namespace_state, request)
-    if policy is not None and not refusal.by_share and not isinstance(refusal, AccessDisabled):
+    if policy is not None and not _is_final(refusal):
         try:
             if policy.wait and not request.max_wait:  # the acquire was the first to read the levels
                 request = replace(request, max_wait=policy.wait)
@@ -83,7 +83,12 @@ def _after(namespace_state: NamespaceState, request: AcquireRequest, refusal: Ra
 def _may_overflow(request: AcquireRequest, resource: str, refusal: RateLimitExceeded) -> bool:
     """Return whether a refused call may be served by a resource: by none that it draws on already."""
     named = {request.asker, *((each.entity_id, each.resource) for each in request.also)}
-    return (request.entity_id, resource) not in named and not (refusal.by_share or isinstance(refusal, AccessDisabled))
+    return (request.entity_id, resource) not in named and not _is_final(refusal)
+
+
+def _is_final(refusal: RateLimitExceeded) -> bool:
+    """Return whether nothing follows a refusal: an outage's share is used up, or the bucket is disabled."""
+    return refusal.by_share or isinstance(refusal, AccessDisabled)
 
 
 def _overflow(

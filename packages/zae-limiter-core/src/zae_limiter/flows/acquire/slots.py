@@ -36,7 +36,9 @@ def holds_of(claim: Claim) -> Iterator[SlotHold]:
 
 def lost_slots(grant: Grant, now_ms: int) -> tuple[str, ...]:
     """Return the limits of which the lease, or one of its draws, has lost slots, sorted."""
-    holds = (hold for each in grant.all if each.has_slots for claim in grant.all_claims for hold in holds_of(claim))
+    if not grant.holds_slots:
+        return ()
+    holds = (hold for claim in grant.all_claims for hold in holds_of(claim))
     return tuple(sorted({hold.limit for hold in holds if hold.is_lost(now_ms)}))
 
 

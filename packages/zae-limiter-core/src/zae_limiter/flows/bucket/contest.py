@@ -35,9 +35,7 @@ def is_newer(config: Config, state: BucketState) -> bool:
     """
     if config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]:
         return True
-    if not config.scheduled or config.is_older_than(state.item[CONFIG_READ_AT]):
-        return False
-    return config.is_of(state.limits)
+    return not config.is_older_than(state.item[CONFIG_READ_AT]) and config.has_other_times(state.limits)
 
 
 def may_reshape(

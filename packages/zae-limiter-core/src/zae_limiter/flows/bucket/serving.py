@@ -10,8 +10,8 @@ from typing import Final
 
 from ...operations.errors import StoreError
 from ...schema.attributes import CASCADE, PARENT_ID
-from ...schema.items import BucketId, BucketState
-from ...values.resolution import Config, Resolved
+from ...schema.items import BucketId
+from ...values.resolution import Resolved
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..hold import Hold
 from ..process.config_cache import ConfigKeys
@@ -193,10 +193,5 @@ def _behind(cached: CachedBucket, resolved: Resolved, cv: int) -> bool:
     """Return whether the bucket knows of a newer config, or has another shape by one that is no older."""
     config = resolved.config
     state = cached.state
-    shaped_otherwise = state is not None and not cached.agrees_with(config) and not _shifts(config, state)
+    shaped_otherwise = state is not None and not cached.agrees_with(config) and not config.has_other_times(state.limits)
     return config.is_older_than(cv + shaped_otherwise)
-
-
-def _shifts(config: Config, state: BucketState) -> bool:
-    """Return whether the bucket has this very config, as of another time of its schedules."""
-    return bool(config.scheduled) and config.is_of(state.limits)

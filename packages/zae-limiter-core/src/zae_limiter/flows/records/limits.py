@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
 from ...schema import keys
@@ -50,6 +50,8 @@ from ..validation import OwnPlace, validate_own_place, validate_system
 from . import audit
 from .plain_configs import plain, refused_attributes
 
+POLICIES: Final = frozenset((ON_UNAVAILABLE, ON_REFUSED))  # which a config may have without limits
+
 
 class Place(NamedTuple):
     """The place of a config: the key of its item, its fixed attributes, and the subject of its audit events."""
@@ -72,7 +74,7 @@ class Change(NamedTuple):
     place: Place
     limits: tuple[Limit, ...] | None
     extra: Mapping[str, Any] = NOTHING
-    kept: tuple[str, ...] = (ON_UNAVAILABLE, ON_REFUSED, FINGERPRINT)
+    kept: tuple[str, ...] = (*POLICIES, FINGERPRINT)
     keeps_limits: bool = False
     override: Override | Unchanged | None = UNCHANGED
     switches: Switches | Unchanged = UNCHANGED
@@ -281,7 +283,7 @@ def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
     stays = stays and (wanted.override is UNCHANGED or "override" not in was)
     if wanted.keeps_limits or not was or not stays:
         return stays
-    return not was["limits"] and ON_UNAVAILABLE not in was and ("override" in was or "switches" in was)
+    return not was["limits"] and not POLICIES & was.keys() and ("override" in was or "switches" in was)
 
 
 def _action(wanted: Change) -> AuditAction:
@@ -300,7 +302,7 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
     carried = {name: value for name, value in (before or {}).items() if name in kept}
     extra = {**carried, **wanted.extra}
     switches = read_switches(before) if isinstance(wanted.switches, Unchanged) else wanted.switches
-    if not limits and override is None and not switches and not {ON_UNAVAILABLE, ON_REFUSED} & extra.keys():
+    if not limits and override is None and not switches and not POLICIES & extra.keys():
         return None
     beside = {} if override is None else override_attributes(override, alone=not limits and not switches)
     version = config_version(before) + 1 if before else 1
