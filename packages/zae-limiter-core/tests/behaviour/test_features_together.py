@@ -125,9 +125,8 @@ async def test_a_schedule_holds_for_a_draw(world: World) -> None:
 
 async def test_deleted_defaults_of_the_system_take_its_policy_and_leave_its_switches(world: World) -> None:
     limiter = (await world.process()).limiter
-    await limiter.set_system_defaults([RPM], on_refused=OVERFLOW)
+    await limiter.set_system_defaults(None, on_refused=OVERFLOW)
     await limiter.set_system_switches(bypass=True)
-    await limiter.set_system_defaults([], on_refused=OVERFLOW)
     await limiter.delete_system_defaults()
     [config] = (await limiter.repository.get_configs([(None, None)])).values()
     assert (config.on_refused, config.switches.bypass) == (None, True)
