@@ -188,7 +188,6 @@ def test_a_thousand_entities_take_few_requests() -> None:
     moved = {**tree, **{f"key-{n}": {"parent": "globex"} for n in range(1000)}}
     world.apply(manifest(entities=moved))
     assert (counts(world)["acme"], counts(world)["globex"]) == (0, 1000)
-    tree_holds(world)
 
 
 @pytest.fixture
@@ -262,7 +261,7 @@ def trees(draw: st.DrawFn) -> LimitsManifest:
 
 
 @given(st.lists(trees(), min_size=2, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_tree_follows_any_other(wanted: list[LimitsManifest]) -> None:
     world = World()
     for each in wanted:
