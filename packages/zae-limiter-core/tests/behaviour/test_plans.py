@@ -149,7 +149,7 @@ async def test_a_policy_for_refusals_holds_for_the_entities_of_the_plan(world: W
     await limiter.create_entity("e", plan="gold")
     await take(limiter, "e", "r", rpm=1)
     async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
-        assert lease.served_by == "spare"
+        assert lease.resource == "spare"
 
 
 # requests
