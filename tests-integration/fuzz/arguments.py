@@ -81,8 +81,6 @@ places = st.tuples(entities, resources | st.just("_default_"))
 config_places = st.one_of(
     places, st.tuples(st.just("$PLAN:gold"), resources), st.tuples(st.none(), resources), st.just((None, None))
 )
-    places | st.tuples(st.just("$PLAN:gold"), resources) | st.tuples(st.none(), resources) | st.just((None, None))
-)
 configs = st.builds(StoredConfig, limits.map(tuple), st.none(), st.none() | st.just("sha256:0"))
 states = st.builds(
     ProvisionerState,

@@ -87,7 +87,7 @@ def _views(report: Report) -> Iterator[_Step]:
     yield _Step(f"See the use of {found.entity_id} by the hour.", "usage list", None, of_caller)
     of = {"resource": ["--resource", bucket.resource], "system": ["--system"]}
     if bucket.plan is not None:
-        of |= dict.fromkeys(("plan", "plan_default"), ["--plan", bucket.plan])
+        of |= {source: ["--plan", bucket.plan] for source in ("plan", "plan_default")}
     switch = None if found.disabled is None or bucket.switches is None else bucket.switches.disabled
     subject = of.get(switch.source if switch else bucket.source, ["--entity", bucket.entity_id])
     what = "switches" if switch else "limits"

@@ -58,8 +58,8 @@ def list_events(
 ) -> None:
     """List changes, newest first: time, principal, action, and the values that changed.
 
-    Without --entity, --resource, --plan or --system it lists those of the whole namespace. JSON output has all values before
-    and after each change.
+    Without --entity, --resource, --plan or --system it lists those of the whole namespace. JSON output has all values
+    before and after each change.
     """
     subject = _subject(entity, resource, plan, system=system)
     with open_namespace(connection, namespace) as repository:
