@@ -104,7 +104,7 @@ async def test_a_tree_has_several_parents_and_depth(world: World) -> None:
     assert event.after["parent_ids"] == ["team", "org"]
     assert await repository.put_entity_records({"key": None, "user": None, "team": None, "org": None}) == {}
     assert sorted(await repository.list_entity_ids()) == []
-    assert world.table.execute(Query(keys.pk_entity(repository.namespace_id, "key"))).items == ()
+    assert world.table.execute(Query(keys.pk_entity(repository.namespace_id, "key"))).items == []
 
 
 async def test_an_entity_with_children_moves_and_nobody_gets_above_itself(world: World) -> None:

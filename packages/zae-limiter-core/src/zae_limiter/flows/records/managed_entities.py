@@ -11,6 +11,7 @@ as they were read. Who is below is not counted: the caller knows the whole tree.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ...exceptions import (
@@ -22,12 +23,13 @@ from ...operations.errors import StoreError, TransactionCancelled
 from ...operations.values import Conditions, Delete, Item, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, FINGERPRINT, PK, VERSION
-from ...schema.entities import entity_item, read_child_count, read_entity
+from ...schema.entities import entity_item, read_child_count, read_entity, read_plan
 from ...schema.reading import optional, text
 from ...values.audit import AuditAction, Cause
 from ...values.entities import Entity
-from ...values.naming import check_identifier
+from ...values.naming import DEFAULT_RESOURCE, check_identifier
 from ...values.provisioner import StoredEntity
+from ..bucket.telling import tell_own
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race
 from ..process.namespace_state import NamespaceState
@@ -77,10 +79,11 @@ def put_records(
     """
     waiting = [_Change(number, *each) for number, each in enumerate(_validated(records).items())]
     failures: Failures = {}
+    replanned: list[str] = []
     part = 0
     while waiting:
         try:
-            done = yield from _write_some(namespace_state, waiting, cause, part, failures)
+            done = yield from _write_some(namespace_state, waiting, cause, part, failures, replanned)
         except StoreError as error:
             problem = public_error(namespace_state.stack, error)
             if not part:
@@ -90,7 +93,16 @@ def put_records(
         waiting, part = waiting[done:], part + 1
     for entity_id in records:
         namespace_state.configs.forget(meta_key(namespace_state, entity_id))
-    return failures
+    return failures | (yield from _tell(namespace_state, replanned))
+
+
+def _tell(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[Failures]:
+    """Tell the live buckets of entities that have another plan now; return the error of each that was not told."""
+    try:
+        told = yield from tell_own(namespace_state, [(each, DEFAULT_RESOURCE) for each in entity_ids])
+    except StoreError as error:
+        return dict.fromkeys(entity_ids, public_error(namespace_state.stack, error))
+    return {bucket.entity_id: public_error(namespace_state.stack, why) for bucket, why in told.failed.items()}
 
 
 class _Change(NamedTuple):
@@ -162,11 +174,16 @@ def _validated(records: Mapping[str, StoredEntity | None]) -> dict[str, StoredEn
 
 
 def _write_some(
-    namespace_state: NamespaceState, waiting: Sequence[_Change], cause: Cause, part: int, failures: Failures
+    namespace_state: NamespaceState,
+    waiting: Sequence[_Change],
+    cause: Cause,
+    part: int,
+    failures: Failures,
+    replanned: list[str],
 ) -> Flow[int]:
     """Write the first changes, as many as one transaction takes, and return how many that were. Raises ``StoreError``.
 
-    A change that cannot be made goes to ``failures``.
+    A change that cannot be made goes to ``failures``, an entity that got another plan to ``replanned``.
     """
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
@@ -185,6 +202,12 @@ def _write_some(
                 raise
         else:
             failures |= failed
+            replanned += [
+                each.entity_id
+                for each in first[:done]
+                if each.entity_id not in failed
+                and read_plan(records.by_id[each.entity_id]) != (each.wanted and each.wanted.plan)
+            ]
             return done
     raise RaceLost
 
@@ -259,7 +282,7 @@ def _wanted(entity_id: str, wanted: StoredEntity, before: Entity | None, now: st
     created_at, version = (now, 1) if before is None else (before.created_at, before.version + 1)
     metadata = validate_metadata(wanted.metadata)
     entity = Entity(entity_id, wanted.name, None, wanted.cascade, metadata, created_at, version)
-    return entity.under(*wanted.parent_ids)
+    return replace(entity, plan=wanted.plan).under(*wanted.parent_ids)
 
 
 def _update(item: Item, old: Item, new: Item, *, moves: bool) -> Update:
@@ -311,5 +334,6 @@ def _stored(item: Item) -> StoredEntity:
         entity.metadata,
         optional(text, item, FINGERPRINT),
         read_child_count(item),
+        entity.plan,
         entity.parent_ids,
     )
