@@ -149,7 +149,10 @@ def principals(options: StackOptions) -> dict[str, list[Document]]:
     every = {
         name: each for name, each in {**used, **roles}.items() if name not in {"ArchivePolicy", "DeadLettersPolicy"}
     }
-    delegated = {"delegation": [DELEGATION.policy(KINDS)], "delegation to plan": [DELEGATION.policy(KINDS[:1])]}
+    delegated: dict[str, list[Document]] = {
+        "delegation": [DELEGATION.policy(KINDS)],
+        "delegation to plan": [DELEGATION.policy(KINDS[:1])],
+    }
     return {name: [arned(each) for each in documents] for name, documents in every.items()} | delegated
 
 

@@ -78,9 +78,8 @@ def test_other_aliases_are_no_delegations_and_stay(account: Account, run: Callab
 def test_a_stack_or_a_name_that_cannot_be_is_an_error_with_a_way_out(run: Callable[..., Result], command: str) -> None:
     done = run(command, "a", "-n", "no-such")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == (
-        "Error: there is no function no-such-limits-planner: has `zae-limiter deploy --name no-such` created one here?\n"
-    )
+    way_out = "has `zae-limiter deploy --name no-such` created one here?"
+    assert done.stderr == f"Error: there is no function no-such-limits-planner: {way_out}\n"
     done = run(command, "7", "-n", "no-such")
     assert done.stderr.startswith("Error: namespace '7' must be a letter, then ")
 
