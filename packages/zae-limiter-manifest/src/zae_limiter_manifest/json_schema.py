@@ -120,7 +120,13 @@ def _said(shape: Names | Text | Window | Zone | Entries | JsonMap) -> dict[str, 
             return {"type": "array", "items": entry, "maxItems": MAX_ENTRIES}
         case Names():
             names = {"type": "string", **_name(shape.kind)}
-            return {"type": "array", "items": names, "minItems": shape.least, "maxItems": shape.most}
+            return {
+                "type": "array",
+                "items": names,
+                "minItems": shape.least,
+                "maxItems": shape.most,
+                "uniqueItems": True,
+            }
         case Text():
             return {"type": "string", "maxLength": shape.longest}
     return {"type": "object", "maxProperties": MOST_KEYS}

@@ -83,7 +83,7 @@ def _shape(member: Member) -> str:
         case Window() | Entries() | Zone() as text:
             return TEXTS[type(text)]
         case Names():
-            return "a list of one name"
+            return "a list of 1 to 4 names"
         case Text(longest=longest):
             return f"at most {longest} characters"
         case _:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json
-from ...data.places import places_of
+from ...data.places import places_of, plan_of
 from ...data.refusals import plain_on_refused, say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
 from ...data.switches import lines_of, plain_resolved, plain_switches
@@ -31,13 +31,14 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     An override in force replaces the limits of its level; what holds after it is shown below. Each switch, and what
     follows a refusal, is that of the first level that sets it; it may be another level than that of the limits.
 
-    The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
+    The levels, in order: the entity on this resource, the entity on all resources, its plan on this
+    resource and on all, the resource, the system.
     """
     from zae_limiter.values.resolution import Level, winner
     from zae_limiter.values.switches import NO_SWITCHES, resolve_switches
 
-    places = places_of(entity_id, resource)
     with open_namespace(connection, namespace) as repository:
+        places = places_of(entity_id, resource, plan_of(repository, entity_id))
         found = repository.get_configs([*places.values()])
     own = {source: found[place].limits if place in found else () for source, place in places.items()}
     overrides = {source: found[place].override for source, place in places.items() if place in found}
