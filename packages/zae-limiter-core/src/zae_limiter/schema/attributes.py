@@ -151,6 +151,7 @@ LimitField = Literal[
     "weights",
     "expires",
     "schedule",
+    "alert",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -175,13 +176,14 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "weights": "wt",
     "expires": "ex",
     "schedule": "sc",
+    "alert": "al",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](
     ("tokens", "consumed", "minted", *_OF_SLOTS, "begun")
 )  # the fields of a bucket beside the rule
-OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
+OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone", "alert"))
 _OF_CONFIG: Final = frozenset[LimitField](
     ("shadow", "ahead", "weights", "schedule")
 )  # the fields of a config that no bucket has
@@ -213,6 +215,7 @@ class BucketAttributes(NamedTuple):
     timezone: str
     starts_on: str
     expires: str
+    alert: str
 
     @property
     def slots(self) -> Sequence[str]:
@@ -243,6 +246,7 @@ class LimitAttributes(NamedTuple):
     weights: str
     expires: str
     schedule: str
+    alert: str
 
 
 class LimitAttribute(NamedTuple):
