@@ -125,6 +125,10 @@ INTENDED_SYSTEM: Final = "intended_system"
 INTENDED_RESOURCES: Final = "intended_resources"
 INTENDED_ENTITIES: Final = "intended_entities"
 
+LIMIT: Final = "limit"
+TOLD: Final = "told"
+TOLD_WINDOW: Final = "window_number"
+
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
@@ -178,6 +182,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "schedule": "sc",
     "alert": "al",
 }
+ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](

@@ -216,6 +216,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_tz",
         "b_rpm_so",
         "b_rpm_ex",
+        "b_rpm_al",
     )
     assert attributes.limit_attributes("rpm") == (
         "l_rpm_cp",
