@@ -70,6 +70,7 @@ from .schema.keys import (
     pk_system,
     sk_state,
 )
+from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
 from .schema.usage import SnapshotId, stream_mark
@@ -112,6 +113,7 @@ __all__ = [
     "Use",
     "anchor_of",
     "audit_event_of",
+    "audit_plan",
     "audit_resource",
     "audit_system",
     "begin_apply",
@@ -144,6 +146,7 @@ __all__ = [
     "pk_bucket",
     "pk_entity",
     "pk_system",
+    "plan_of_subject",
     "purged_namespaces",
     "read_apply",
     "read_bucket_image",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..exceptions import ValidationError
 from ..values.entities import MOST_PARENTS, UNCHANGED
 from ..values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
-from ..values.naming import check_identifier, check_resource
+from ..values.naming import check_identifier, check_plan, check_resource
 
 LARGEST_PAGE = 1000
 LONGEST_NAME = 256
@@ -113,9 +113,15 @@ def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
         given["parents"] = parents
     if validate_flag("cascade", given.get("cascade", False)) and parents is not None and not parents.ids:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
+    validate_plan(given.get("plan"))
     if "metadata" in given:
         given["metadata"] = validate_metadata(given["metadata"])
     return given
+
+
+def validate_plan(plan: str | None) -> str | None:
+    """Return the plan of an entity, or ``None``; ``InvalidNameError`` otherwise."""
+    return None if plan is None else check_plan("plan", plan)
 
 
 class Parents(NamedTuple):

@@ -25,7 +25,7 @@ MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into Dyn
 
 OnUnavailable = Literal["block", "allow", "share"]
 Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  # how tokens come back: ``rules``
-ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+ConfigSource = Literal["entity", "entity_default", "plan", "plan_default", "resource", "system"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)

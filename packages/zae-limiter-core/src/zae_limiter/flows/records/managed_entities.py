@@ -10,6 +10,7 @@ An entity that somebody gave several parents is left alone: a manifest has one p
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import (
@@ -22,12 +23,13 @@ from ...operations.errors import StoreError, TransactionCancelled
 from ...operations.values import Conditions, Delete, Item, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, FINGERPRINT, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_child_count, read_entity, read_parent_link
+from ...schema.entities import entity_item, read_child_count, read_entity, read_parent_link, read_plan
 from ...schema.reading import optional, text
 from ...values.audit import AuditAction, Cause
 from ...values.entities import Entity
-from ...values.naming import check_identifier
+from ...values.naming import DEFAULT_RESOURCE, check_identifier
 from ...values.provisioner import StoredEntity
+from ..bucket.telling import tell_own
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race
 from ..process.namespace_state import NamespaceState
@@ -76,10 +78,11 @@ def put_records(
     """
     waiting = [_Change(number, *each) for number, each in enumerate(_validated(records).items())]
     failures: Failures = {}
+    replanned: list[str] = []
     part = 0
     while waiting:
         try:
-            done = yield from _write_some(namespace_state, waiting, cause, part, failures)
+            done = yield from _write_some(namespace_state, waiting, cause, part, failures, replanned)
         except StoreError as error:
             problem = public_error(namespace_state.stack, error)
             if not part:
@@ -89,7 +92,16 @@ def put_records(
         waiting, part = waiting[done:], part + 1
     for entity_id in records:
         namespace_state.configs.forget(meta_key(namespace_state, entity_id))
-    return failures
+    return failures | (yield from _tell(namespace_state, replanned))
+
+
+def _tell(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[Failures]:
+    """Tell the live buckets of entities that have another plan now; return the error of each that was not told."""
+    try:
+        told = yield from tell_own(namespace_state, [(each, DEFAULT_RESOURCE) for each in entity_ids])
+    except StoreError as error:
+        return dict.fromkeys(entity_ids, public_error(namespace_state.stack, error))
+    return {bucket.entity_id: public_error(namespace_state.stack, why) for bucket, why in told.failed.items()}
 
 
 class _Change(NamedTuple):
@@ -124,11 +136,16 @@ def _validated(records: Mapping[str, StoredEntity | None]) -> dict[str, StoredEn
 
 
 def _write_some(
-    namespace_state: NamespaceState, waiting: Sequence[_Change], cause: Cause, part: int, failures: Failures
+    namespace_state: NamespaceState,
+    waiting: Sequence[_Change],
+    cause: Cause,
+    part: int,
+    failures: Failures,
+    replanned: list[str],
 ) -> Flow[int]:
     """Write the first changes, as many as one transaction takes, and return how many that were. Raises ``StoreError``.
 
-    A change that cannot be made goes to ``failures``.
+    A change that cannot be made goes to ``failures``, an entity that got another plan to ``replanned``.
     """
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
@@ -146,6 +163,12 @@ def _write_some(
                 raise
         else:
             failures |= failed
+            replanned += [
+                each.entity_id
+                for each in first[:done]
+                if each.entity_id not in failed
+                and read_plan(found.get(each.entity_id)) != (each.wanted and each.wanted.plan)
+            ]
             return done
     raise RaceLost
 
@@ -215,6 +238,7 @@ def _writes(
     version = 1 if before is None else before.version + 1
     metadata = validate_metadata(wanted.metadata)
     after = Entity(change.entity_id, wanted.name, wanted.parent_id, wanted.cascade, metadata, created_at, version)
+    after = replace(after, plan=wanted.plan)
     old = {} if item is None or before is None else _attributes(namespace_state, before, item.get(FINGERPRINT))
     new = _attributes(namespace_state, after, wanted.fingerprint)
     if item is not None and all(old.get(name) == new.get(name) for name in {*old, *new} - {VERSION}):
@@ -290,4 +314,5 @@ def _stored(item: Item) -> StoredEntity:
         entity.metadata,
         optional(text, item, FINGERPRINT),
         read_child_count(item),
+        entity.plan,
     )
