@@ -12,6 +12,7 @@ from attrs import astuple, field, frozen
 from attrs.validators import instance_of
 
 from .checks import enforce
+from .delegation import alias_of
 from .manifest import MANIFEST, LimitsManifest
 from .metadata import Metadata
 from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
@@ -53,14 +54,15 @@ class StackProperties:
         return {**properties, _TAKE_OVER: True} if self.take_over else properties
 
 
-def render_template(properties: StackProperties, name: str) -> str:
+def render_template(properties: StackProperties, name: str, *, delegated: bool = False) -> str:
     """Return the template, as YAML, of a stack that has one namespace's limits for the limiter `name`; raises
-    `ValueError`.
+    `ValueError`. If `delegated`, the stack invokes the alias that serves this namespace alone.
     """
     if not _STACK_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a valid stack name: a letter, then letters, digits and hyphens, 128 at most")
     namespace = properties.manifest.namespace
-    token = _ImportValue(f"{name}-LimitsProvisionerArn")
+    provisioner = _ImportValue(f"{name}-LimitsProvisionerArn")
+    token = {"Fn::Join": [":", [provisioner, alias_of(namespace)]]} if delegated else provisioner
     template = {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": f"Limits of the namespace {namespace} in the zae-limiter stack {name}",

@@ -124,7 +124,13 @@ def _said(shape: Names | Text | Window | Zone | Entries | Percents | JsonMap) ->
             return {"type": "array", "items": percent, "minItems": 1, "maxItems": shape.most, "uniqueItems": True}
         case Names():
             names = {"type": "string", **_name(shape.kind)}
-            return {"type": "array", "items": names, "minItems": shape.least, "maxItems": shape.most}
+            return {
+                "type": "array",
+                "items": names,
+                "minItems": shape.least,
+                "maxItems": shape.most,
+                "uniqueItems": True,
+            }
         case Text():
             return {"type": "string", "maxLength": shape.longest}
     return {"type": "object", "maxProperties": MOST_KEYS}

@@ -99,7 +99,7 @@ class Text:
 
 @frozen
 class Names:
-    """A list of valid names of this kind, with `least` to `most` entries."""
+    """A list of valid names of this kind, with `least` to `most` entries, each once."""
 
     kind: NameKind
     most: int

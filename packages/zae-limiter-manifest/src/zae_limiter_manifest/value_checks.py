@@ -10,7 +10,7 @@ from typing import Final
 from attrs import frozen
 
 from .metadata import find_metadata_problems
-from .naming import find_name_problem
+from .naming import find_name_problem, in_nfc
 from .problems import Path, describe, show
 from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
@@ -214,10 +214,14 @@ def _in_names(shape: Names, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"must be a list of names, not {describe(value)}")
         return
     if not shape.least <= len(value) <= shape.most:
-        counted = f"{shape.least}" if shape.least == shape.most else f"{shape.least} to {shape.most}"
-        yield Finding(path, f"must have {counted} of them, not {len(value)}")
+        yield Finding(path, f"must have {shape.least} to {shape.most} of them, not {len(value)}")
+    names: set[str] = set()
     for place, each in enumerate(value):
         yield from _in_name(Name(shape.kind), each, (*path, place))
+        if isinstance(each, str):
+            if in_nfc(each) in names:
+                yield Finding((*path, place), f"{show(each)} is there already: leave one out")
+            names.add(in_nfc(each))
 
 
 def _in_entries(value: object, path: Path) -> Iterator[Finding]:

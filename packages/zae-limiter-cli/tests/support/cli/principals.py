@@ -13,6 +13,8 @@ from support.cli.granted import BUS, KEY, properties, role_documents, statements
 from support.cli.iam import Document, Request
 from zae_limiter.maintenance import REGISTRY, audit_system, pk_audit, pk_bucket, pk_entity, pk_system
 from zae_limiter.schema.keys import gsi4_pk, pk_resource
+from zae_limiter_cli.stack.code import function_name
+from zae_limiter_cli.stack.delegations import KINDS, Delegation, Kind
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.grants import LEADING_KEYS, NAMESPACE_TAG
 
@@ -35,6 +37,17 @@ ARNS: Final = {
     **{f"{name}Function": f"{LAMBDA}:{function}" for name, function in FUNCTIONS.items()},
     **{f"{name.removeprefix('Limits')}Logs": f"{LOGS}/{function}:*" for name, function in FUNCTIONS.items()},
 }
+
+
+ALIASES: Final = ("ns-tenant-alpha", "ns-tenant-alpha2", "live", "$LATEST")
+
+
+def aliased(alias: str) -> dict[Kind, str]:
+    """Return an alias of the planner and of the provisioner, by the kind."""
+    return {kind: f"{LAMBDA}:{function_name('my-app', kind)}:{alias}" for kind in KINDS}
+
+
+DELEGATION: Final = Delegation("tenant-alpha", "ns-tenant-alpha", aliased("ns-tenant-alpha"))
 
 
 class Target(NamedTuple):
@@ -106,6 +119,7 @@ OTHERS: Final[Mapping[str, Mapping[str, Target]]] = {
     "lambda": {
         **{name: Target(f"{LAMBDA}:{name}") for name in FUNCTIONS.values()},
         "another function": Target(f"{LAMBDA}:my-app-2-limits-planner"),
+        **{f"{alias} of {kind}": Target(arn) for alias in ALIASES for kind, arn in aliased(alias).items()},
     },
     "logs": {
         **{f"log of {name}": Target(f"{LOGS}/{name}:log-stream:x") for name in FUNCTIONS.values()},
@@ -144,7 +158,11 @@ def principals(options: StackOptions) -> dict[str, list[Document]]:
     every = {
         name: each for name, each in {**used, **roles}.items() if name not in {"ArchivePolicy", "DeadLettersPolicy"}
     }
-    return {name: [arned(each) for each in documents] for name, documents in every.items()}
+    delegated: dict[str, list[Document]] = {
+        "delegation": [DELEGATION.policy(KINDS)],
+        "delegation to plan": [DELEGATION.policy(KINDS[:1])],
+    }
+    return {name: [arned(each) for each in documents] for name, documents in every.items()} | delegated
 
 
 def arned(document: Mapping[str, Any]) -> Document:

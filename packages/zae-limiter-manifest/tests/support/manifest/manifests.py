@@ -130,16 +130,19 @@ metadata = st.builds(
 def trees(draw: st.DrawFn) -> dict[str, EntityDecl]:
     """Entities with limits, with places in a tree, or with both."""
     ids = draw(st.lists(st.sampled_from(ENTITIES), unique=True, max_size=4))
-    tops = draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
+    places = {
+        each: draw(st.lists(st.sampled_from(ids[:number]), unique=True)) if number else []
+        for number, each in enumerate(ids)
+    }
+    above = {parent for parents in places.values() for parent in parents}
     found = {}
-    for each in ids:
-        parent = draw(st.sampled_from([None, *tops])) if tops and each not in tops else None
+    for each, parents in places.items():
         own = draw(entities).resources if draw(st.booleans()) else {}
-        said = draw(st.sampled_from([None, False])) if own and each not in tops else None
+        said = draw(st.sampled_from([None, False])) if own and each not in above else None
         found[each] = EntityDecl(
             own,
-            parent=parent,
-            cascade=draw(st.booleans()) if parent else said,
+            parents=tuple(parents),
+            cascade=draw(st.booleans()) if parents else said,
             name=draw(st.none() | texts),
             metadata=draw(metadata),
         )

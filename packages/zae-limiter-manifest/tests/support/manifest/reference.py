@@ -86,7 +86,7 @@ def _shape(member: Member) -> str:
         case Percents(most=most):
             return f"a list of 1 to {most} whole numbers, ascending"
         case Names():
-            return "a list of one name"
+            return "a list of 1 to 4 names"
         case Text(longest=longest):
             return f"at most {longest} characters"
         case _:
