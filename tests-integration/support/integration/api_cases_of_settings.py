@@ -347,7 +347,15 @@ async def records_of_entities(api_case: ApiCase) -> None:
     }
     assert await repository.put_entity_records({"q": StoredEntity(), "a": StoredEntity("q"), "p": None}) == {}
     assert await repository.get_entity_records(["q", "p"]) == {"q": StoredEntity(children=1)}
-    await repository.put_entity_records({"a": None, "q": None})
+    both = StoredEntity(parent_ids=["a", "q"], cascade=True)
+    assert await repository.put_entity_records({"both": both, "low": StoredEntity("both")}) == {}
+    assert await repository.get_entity_records(["both"]) == {"both": replace(both, children=1)}
+    assert [each.entity_id for each in await repository.get_ancestors("low")] == ["both", "a", "q"]
+    (circle,) = (await repository.put_entity_records({"q": StoredEntity("low")})).values()
+    assert isinstance(circle, ValidationError)
+    assert await repository.put_entity_records({"low": None, "both": StoredEntity("q")}) == {}
+    assert await repository.get_children("a") == []
+    await repository.put_entity_records({"both": None, "a": None, "q": None})
     assert await repository.list_entity_ids() == []
     await refused(
         ValidationError,

@@ -42,7 +42,8 @@ class Functions:
         """Return Lambda's answer to a call of a function."""
         kind = environ.get("HTTP_X_AMZ_INVOCATION_TYPE", "RequestResponse")
         qualifier = parse_qs(environ.get("QUERY_STRING", "")).get("Qualifier", [None])[0]
-        call = Call(body_of(environ) or b"{}", str(uuid.uuid4()), environ.get("HTTP_X_AMZ_CLIENT_CONTEXT"))
+        alias = qualifier or _qualifier_in(name)
+        call = Call(body_of(environ) or b"{}", str(uuid.uuid4()), environ.get("HTTP_X_AMZ_CLIENT_CONTEXT"), alias)
         refusal = _refusal(kind, call.payload)
         if refusal is not None:
             return refusal
@@ -65,7 +66,7 @@ class Functions:
         found = function_of(name, region=region, qualifier=None)
         if found is None:
             return f"there is no function {name!r}"
-        done = self._run_event(*found, Call(payload, str(uuid.uuid4())))
+        done = self._run_event(*found, Call(payload, str(uuid.uuid4()), alias=_qualifier_in(name)))
         return None if done else f"{name} failed {len(PAUSES_OF_EVENTS)} times; `zae-limiter local logs` says why"
 
     def _run(self, function: Function, code: bytes, call: Call, *, tail: bool) -> Answer:
@@ -95,6 +96,13 @@ class Functions:
                 return True
         logger.warning("%s failed %d times on event %s", function.name, len(PAUSES_OF_EVENTS), call.request_id)
         return False
+
+
+def _qualifier_in(name: str) -> str | None:
+    """Return the version or the alias that a name or an ARN of a function ends with."""
+    parts = name.split(":")
+    named = parts[6:] if parts[0] == "arn" else parts
+    return named[1] if len(named) > 1 else None
 
 
 def _refusal(kind: str, payload: bytes) -> Answer | None:
