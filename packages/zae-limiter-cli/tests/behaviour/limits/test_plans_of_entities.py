@@ -14,7 +14,7 @@ entities: {acme: {plan: gold}, tiny: {plan: gold}}
 def test_a_change_of_a_plan_says_how_many_it_reaches_in_every_form(stack: Stack) -> None:
     stack.ok("apply", "-y", "-f", stack.write(GOLD))
     file = stack.write(GOLD.replace("100/min", "50/min"))
-    text = stack.ok("plan", "-f", file, "--use")
+    text = stack.ok("plan", "-f", file)
     assert "  ~ plan gold/gpt-4 (reaches 2 entities)\n      ~ rpm: capacity 100 -> 50\n" in text
     assert "(reaches 2 entities)" in stack.ok("plan", "-f", file, "-o", "markdown")
     (change,) = json.loads(stack.ok("plan", "-f", file, "-o", "json"))["namespaces"][0]["changes"]
