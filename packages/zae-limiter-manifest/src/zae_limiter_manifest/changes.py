@@ -14,7 +14,7 @@ from attrs.validators import instance_of
 from .addresses import Address
 from .canonical import canonical
 from .checks import enforce
-from .converter import AHEAD, CONVERTER, PARENTS, SCHEDULE, SHADOW, WEIGHTS, WINDOW, as_parents
+from .converter import AHEAD, ALERT, CONVERTER, PARENTS, SCHEDULE, SHADOW, WEIGHTS, WINDOW, as_parents
 from .declarations import RECORD, RESOURCE, SYSTEM, Decl, RecordDecl, ResourceDecl, SystemDecl
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .switches import SWITCH_FIELDS, SwitchesDecl, switch_word
@@ -190,6 +190,8 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
             yield FieldChange(name, WEIGHTS, _text(before, old), _text(after, new))
         elif each == SCHEDULE:
             yield FieldChange(name, SCHEDULE, _entries(before), _entries(after))
+        elif each == ALERT:
+            yield FieldChange(name, ALERT, _percents(before), _percents(after))
         else:
             yield FieldChange(name, each, before, after)
     if AHEAD in given and (usable := _usable(old)) != (usable_after := _usable(new)):
@@ -212,6 +214,11 @@ def _entries(schedule: tuple[str, ...] | None) -> str | None:
     if schedule is None:
         return None
     return "; ".join(schedule) or NO_WEIGHTS
+
+
+def _percents(alert: tuple[int, ...] | None) -> str | None:
+    """Return percentages as text, `80,95`: `none` if there are none, None if there is no limit."""
+    return None if alert is None else ",".join(map(str, alert)) or NO_WEIGHTS
 
 
 def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value

@@ -21,6 +21,7 @@ AHEAD: Final = "ahead"
 WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
 SCHEDULE: Final = "schedule"
+ALERT: Final = "alert"
 
 CONVERTER: Final = Converter(
     forbid_extra_keys=True,
