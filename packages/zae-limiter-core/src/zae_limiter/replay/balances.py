@@ -3,14 +3,15 @@
 The problem: a stored balance has an anchor, so that many processes can write it; a replay has one writer, decides
 millions of calls, and has to come to the same headroom, to the millitoken. The choice: keep ``base``, which is the
 balance at the anchor less what was minted up to it. Then the headroom at any instant is ``min(ceiling, base +
-minted(now))``, and no anchor has to move: by the definition in ``rules.balances`` that is the same number. A balance has
-one of three forms: of a rule that depends on time alone, of windows that begin with the first use, and of slots.
+minted(now))``, and no anchor has to move: by the definition in ``rules.balances`` that is the same number. There are
+four forms: of a rule that depends on time alone, of windows that begin with the first use, of values that change by a
+schedule, and of slots.
 """
 
 from ..rules.balances import ShardLimit
 from ..rules.registry import rule_of
 from ..rules.schedules import carry
-from ..values.limits import MILLI, Limit
+from ..values.limits import Limit
 from ..values.schedules import timetable_of
 
 
@@ -52,6 +53,9 @@ class Balance:
             left = self.ceiling
         self._base = left - self._now
 
+    def look_as_it_was(self, at_ms: int) -> int:
+        """Return the headroom by the values that the last take went by: a correction goes by them, too."""
+        return self.look(at_ms)
 
     def correct(self, at_ms: int, change: int) -> None:
         """Take what the end of a lease takes beside its amounts, even into debt, or give it back."""
@@ -121,13 +125,24 @@ class ScheduledBalance(WindowBalance):
             self._base = min(tokens + over.minted, over.ceiling) - self._minted(at_ms)
         return super().look(at_ms)
 
+    def look_as_it_was(self, at_ms: int) -> int:
+        """Return the headroom by the values that the last take went by: a correction goes by them, too."""
+        return super().look(at_ms)
+
     def take(self, at_ms: int, cost: int) -> None:
         """Take an amount, even into debt; a negative one comes back, up to the ceiling."""
-        if cost > 0 and self._rule.kind != "first_use":
-            Balance.take(self, at_ms, cost)
-        else:
+        if self._rule.kind == "first_use":
             super().take(at_ms, cost)
+        else:
+            Balance.take(self, at_ms, cost)
         self._anchor_ms = at_ms
+
+    def correct(self, at_ms: int, change: int) -> None:
+        """Take or give back, by the values that the last take went by."""
+        if self._rule.kind == "first_use":
+            super().correct(at_ms, change)
+        else:
+            Balance.take(self, at_ms, change)
 
 
 class SlotBalance(Balance):
@@ -144,4 +159,3 @@ def balance_of(entity_id: str, limit: Limit, *, shadow: bool = False) -> Balance
         return ScheduledBalance(entity_id, limit, shadow=shadow)
     kinds: dict[str, type[Balance]] = {"first_use": WindowBalance, "concurrent": SlotBalance}
     return kinds.get(limit.kind, Balance)(entity_id, limit, shadow=shadow)
-

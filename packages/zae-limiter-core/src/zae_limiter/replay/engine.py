@@ -1,10 +1,10 @@
 """Decide a trace of calls again: the same calls at the same instants, by other limits.
 
-The problem: a limiter decides with a store, a cache, shards and retries, at thousands of calls a second at best; a day of
-a busy namespace has millions. The choice: one bucket is a few integers (``balances``), a call looks at the limits that
-it names on its whole path, and takes from all or from none. What is left out changes no verdict: who writes, how often,
-on which shard. What a trace cannot know is left out, too, and said in docs/decisions/replay.md: that a refused caller
-would have come again later, or would have waited.
+The problem: a limiter decides with a store, a cache, shards and retries, at thousands of calls a second at best; a
+day of a busy namespace has millions. The choice: one bucket is a few integers (``balances``); a call looks at the
+limits that it names on its whole path, and takes from all or from none. What is left out changes no verdict: who
+writes, how often, on which shard. What a trace cannot know is left out, too, and said in docs/decisions/replay.md: that
+a refused caller would have come again later, or would have waited.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,9 @@ class _Bucket:
             balance.open(at_ms)
 
     def lacks(self, names: Sequence[str], costs: Sequence[int], at_ms: int) -> bool:
-        known = ((self.balances[name], n * MILLI) for name, n in zip(names, costs, strict=True) if name in self.balances)
+        known = (
+            (self.balances[name], n * MILLI) for name, n in zip(names, costs, strict=True) if name in self.balances
+        )
         return any(cost > balance.look(at_ms) and not balance.shadow for balance, cost in known)
 
 
@@ -100,8 +102,8 @@ class _Path:
 
 
 class _Held:
-    """What an open lease has asked for, in millitokens: ``told`` by name, ``slots`` that it has, and what of shadow limits
-    it has ``missed``, because they were short.
+    """What an open lease has asked for, in millitokens: ``told`` by name, ``slots`` that it has, and what it ``missed``
+    of shadow limits that were short.
     """
 
     __slots__ = ("missed", "path", "slots", "told")
@@ -184,7 +186,7 @@ class Replay:
                     bucket.open(at_ms)
                     bucket.is_open = True
                 if change and bucket.is_open:
-                    free = balance.look(at_ms)
+                    free = balance.look_as_it_was(at_ms)
                     if balance.shadow:
                         change = held.without_counted(balance, change, free)
                     balance.correct(at_ms, change)
@@ -213,9 +215,7 @@ class Replay:
                 balance.take(at_ms, costs[place] * MILLI)
         return Verdict((), tuple(Short(each.entity_id, each.name) for each in lacking))
 
-    def _hold(
-        self, lease: str, path: _Path, plan: Sequence[tuple[Balance, int]], amounts: Mapping[str, int]
-    ) -> _Held:
+    def _hold(self, lease: str, path: _Path, plan: Sequence[tuple[Balance, int]], amounts: Mapping[str, int]) -> _Held:
         held = self._leases.get(lease)
         if held is None:
             held = self._leases[lease] = _Held(path)

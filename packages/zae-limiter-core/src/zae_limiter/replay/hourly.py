@@ -6,8 +6,8 @@ most its ceiling and what is minted in the hour: what was asked for beyond that 
 least what it surely had when the hour began: what was asked for beyond that is refused at most. What it surely has at
 the end of an hour is what it had at the begin, and what was minted, up to the ceiling, less all that was asked for.
 
-The price: both count each limit as if it were the only one, and all calls of an hour as of one size, the mean. Within an
-hour whose use fits into what the bucket surely has, both bounds are 0.
+The price: both count each limit as if it were the only one, and all calls of an hour as of one size, the mean. If the
+use of an hour fits into what the bucket surely has, both bounds are 0.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ HOUR_MS: Final = 3_600_000
 
 
 class Hour(NamedTuple):
-    """The use of one limit in the hour from ``begin_ms``: calls that were admitted and refused, tokens of the former."""
+    """The use of one limit in an hour: calls that were admitted and refused, and the tokens of the former."""
 
     begin_ms: int
     calls: int
@@ -52,7 +52,8 @@ def judged(limit: Limit, hours: Iterable[Hour]) -> list[tuple[Hour, Bounds]]:
         calls = hour.calls + hour.refused
         size = _size(hour)
         found.append((hour, _bounds(limit, hour, sure, calls, size)))
-        sure = max(0, _grown(limit, sure, hour.begin_ms, end_ms) - calls * size)
+        asked = calls * size if hour.calls or not calls else FOREVER_MS  # of those refused alone, nobody knows how much
+        sure = max(0, _grown(limit, sure, hour.begin_ms, end_ms) - max(asked, 0))
         at_ms = end_ms
     return found
 
@@ -60,7 +61,9 @@ def judged(limit: Limit, hours: Iterable[Hour]) -> list[tuple[Hour, Bounds]]:
 def summed(bounds: Iterable[Bounds]) -> Bounds:
     """Return the sums of bounds."""
     every: Sequence[Bounds] = list(bounds)
-    return Bounds(sum(each.least for each in every), sum(each.most for each in every), sum(each.calls for each in every))
+    return Bounds(
+        sum(each.least for each in every), sum(each.most for each in every), sum(each.calls for each in every)
+    )
 
 
 def looks_back_ms(limit: Limit) -> int:
@@ -87,13 +90,13 @@ def _bounds(limit: Limit, hour: Hour, sure: int, calls: int, size: int) -> Bound
         return Bounds(calls if limit.blocks and not limit.schedule else 0, calls, calls)
     if not size:
         return Bounds(0, 0, calls)
-    most_given = _ceiling(limit, hour.begin_ms) + _minted(limit, hour.begin_ms, hour.begin_ms + HOUR_MS, most=True)
-    return Bounds(max(0, calls - most_given // size), max(0, calls - sure // size), calls)
-
-
-def _ceiling(limit: Limit, begin_ms: int) -> int:
-    """Return the highest ceiling within an hour."""
-    return max(piece.ceiling_milli for piece, _, _ in _pieces(limit, begin_ms, begin_ms + HOUR_MS))
+    end_ms = hour.begin_ms + HOUR_MS
+    ceilings = [piece.ceiling_milli for piece, _, _ in _pieces(limit, hour.begin_ms, end_ms)]
+    if size > max(ceilings):
+        return Bounds(calls, calls, calls)
+    most_given = max(ceilings) + _minted(limit, hour.begin_ms, end_ms, most=True)
+    least_given = min(sure, *ceilings)
+    return Bounds(max(0, calls - most_given // size), max(0, calls - least_given // size), calls)
 
 
 def _minted(limit: Limit, begin_ms: int, end_ms: int, *, most: bool) -> int:
@@ -105,7 +108,7 @@ def _minted(limit: Limit, begin_ms: int, end_ms: int, *, most: bool) -> int:
             total += piece.refill_amount * MILLI * (windows + 1 if most else windows)
         elif not piece.has_slots:
             rule = rule_of(piece)
-            total += rule.minted(to_ms - 1 if most else to_ms) - rule.minted(from_ms)
+            total += rule.minted(to_ms - 1 if most and to_ms == end_ms else to_ms) - rule.minted(from_ms)
     return total
 
 
