@@ -10,6 +10,8 @@ They are versioned apart from core, so that they import no room of core but this
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
+- **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
+  what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
@@ -41,6 +43,7 @@ from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
 from .flows.records import copying
+from .flows.records.alerting import BucketUse, Crossing, find_crossings, remember_told, watch
 from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
@@ -51,11 +54,12 @@ from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
-from .operations.values import Scan
+from .operations.values import Key, Scan
 from .replay.engine import DISABLED, BucketLimits, Replay, Short
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
+from .schema.alerts import Told
 from .schema.attributes import TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
@@ -71,6 +75,7 @@ from .schema.keys import (
     pk_system,
     sk_state,
 )
+from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
 from .schema.usage import SnapshotId, stream_mark
@@ -97,13 +102,16 @@ __all__ = [
     "Bounds",
     "BucketId",
     "BucketLimits",
+    "BucketUse",
     "Capabilities",
     "Change",
     "Consumption",
     "CopyForecast",
+    "Crossing",
     "Flow",
     "Forecast",
     "Hour",
+    "Key",
     "Migration",
     "Replay",
     "RunFlow",
@@ -111,10 +119,12 @@ __all__ = [
     "SnapshotId",
     "StoreError",
     "SystemClock",
+    "Told",
     "Upkeep",
     "Use",
     "anchor_of",
     "audit_event_of",
+    "audit_plan",
     "audit_resource",
     "audit_system",
     "begin_apply",
@@ -128,6 +138,7 @@ __all__ = [
     "create_table_request",
     "embedded_metrics",
     "end_apply",
+    "find_crossings",
     "forecast",
     "forecast_copy",
     "is_audit_event",
@@ -148,11 +159,13 @@ __all__ = [
     "pk_bucket",
     "pk_entity",
     "pk_system",
+    "plan_of_subject",
     "purged_namespaces",
     "read_apply",
     "read_bucket_image",
     "read_item",
     "reanchor",
+    "remember_told",
     "request_stop",
     "run",
     "shard_count_of",
@@ -161,6 +174,7 @@ __all__ = [
     "stream_mark",
     "summed",
     "unrecorded_schema",
+    "watch",
     "without_passwords",
     "writes",
 ]

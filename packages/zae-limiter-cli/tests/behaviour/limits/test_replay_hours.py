@@ -155,7 +155,7 @@ def test_switches_and_shadow_limits_count_as_they_decide(after: ResourceDecl, ex
 
 def test_what_usage_does_not_tell_is_left_out_and_said() -> None:
     slots = LimitDecl(2, kind="concurrent")
-    moved = Change(Address(None, "key-a"), None, RecordDecl("org"))
+    moved = Change(Address(None, "key-a"), None, RecordDecl(("org",)))
     found = replayed(moved, change(Address("gpt-4"), slots, hourly(5)))
     assert not found.findings
     assert found.notes == [
@@ -249,9 +249,22 @@ def test_a_path_follows_the_parents_that_a_plan_gives() -> None:
         repository.create_entity("org")
         repository.create_entity("key-d", parent_id="org", cascade=True)
         records = (
-            Change(Address(None, "key-a"), None, RecordDecl("org", cascade=True)),
-            Change(Address(None, "key-d"), RecordDecl("org", cascade=True), None),
+            Change(Address(None, "key-a"), None, RecordDecl(("org",), cascade=True)),
+            Change(Address(None, "key-d"), RecordDecl(("org",), cascade=True), None),
         )
         after, before = LimitsAfter(repository, Plan("a", records)), LimitsAfter(repository, Plan("a"))
         for entity, now, then in (("key-a", 1, 2), ("key-d", 2, 1), ("key-b", 1, 1)):
             assert (len(before.path(entity, "gpt-4")), len(after.path(entity, "gpt-4"))) == (now, then)
+
+
+def test_limits_of_a_plan_come_before_those_of_the_resource() -> None:
+    with SyncRepository.sqlite("limits.db", "a") as repository:
+        repository.set_plan_limits("gold", [Limit.per_hour("rpm", 80)])
+        for entity in ("key-a", "key-b"):
+            repository.create_entity(entity, plan="gold")
+        after = LimitsAfter(
+            repository, Plan("a", (change(Address("gpt-4"), hourly(10)), change(Address("gpt-4", "key-a"))))
+        )
+        found = {each: after.bucket(each, "gpt-4").limits for each in ("key-a", "key-b", "key-c")}
+        gold, other = (Limit.per_hour("rpm", 80),), (Limit.per_hour("rpm", 10),)
+        assert found == {"key-a": gold, "key-b": gold, "key-c": other}

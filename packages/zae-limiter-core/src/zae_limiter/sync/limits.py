@@ -16,10 +16,11 @@ from ..values.bulk import BulkResult
 from ..values.limits import Limit, OnUnavailable
 from ..values.on_refused import OnRefused
 from ..values.overrides import Override
+from .plans import SyncPlanMethods
 from .switches import SyncSwitchMethods
 
 
-class SyncLimitMethods(SyncSwitchMethods):
+class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
     """Limits of the system, of resources and of entities. Every change is audited; ``principal`` is its author."""
 
     def set_system_defaults(

@@ -31,6 +31,7 @@ RECENT: Final = "24h"
 @in_namespace
 @click.option("--entity", "-e", metavar="ID", help="Changes of this entity, its limits and its buckets.")
 @click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
+@click.option("--plan", metavar="NAME", help="Changes of this plan's limits.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @click.option(
     "--since",
@@ -47,6 +48,7 @@ def list_events(
     namespace: str,
     entity: str | None,
     resource: str | None,
+    plan: str | None,
     system: bool,
     since: str | None,
     principal: str | None,
@@ -56,10 +58,10 @@ def list_events(
 ) -> None:
     """List changes, newest first: time, principal, action, and the values that changed.
 
-    Without --entity, --resource or --system it lists those of the whole namespace. JSON output has all values before
-    and after each change.
+    Without --entity, --resource, --plan or --system it lists those of the whole namespace. JSON output has all values
+    before and after each change.
     """
-    subject = _subject(entity, resource, system=system)
+    subject = _subject(entity, resource, plan, system=system)
     with open_namespace(connection, namespace) as repository:
         begin = _begin(repository, since or (RECENT if subject is None else None))
         if subject is None:
@@ -81,13 +83,16 @@ def list_events(
         say_more("changes")
 
 
-def _subject(entity: str | None, resource: str | None, *, system: bool) -> str | None:
+def _subject(entity: str | None, resource: str | None, plan: str | None, *, system: bool) -> str | None:
     """Return the subject of the changes as core names it; ``None`` for all of them."""
-    from zae_limiter.maintenance import audit_resource, audit_system
-    from zae_limiter.values.naming import check_identifier, check_resource
+    from zae_limiter.maintenance import audit_plan, audit_resource, audit_system
+    from zae_limiter.values.naming import check_identifier, check_plan, check_resource
 
-    if (entity is not None) + (resource is not None) + system > 1:
-        raise CommandError("`audit list` takes one subject at most: pass --entity, --resource or --system, or none")
+    if sum(each is not None for each in (entity, resource, plan)) + system > 1:
+        options = "--entity, --resource, --plan or --system"
+        raise CommandError(f"`audit list` takes one subject at most: pass {options}, or none")
+    if plan is not None:
+        return audit_plan(check_plan("--plan", plan))
     if entity is not None:
         return check_identifier("--entity", entity)
     if resource is not None:
@@ -155,9 +160,11 @@ def _show(events: "Sequence[AuditEvent]", *, whole: bool) -> None:
 
 
 def _who(event: "AuditEvent") -> str:
-    """Return the subject for people: an entity by its id, a resource or the system by its level."""
-    from zae_limiter.maintenance import audit_resource, audit_system
+    """Return the subject for people: an entity by its id, a resource, a plan or the system by its level."""
+    from zae_limiter.maintenance import audit_resource, audit_system, plan_of_subject
 
+    if (plan := plan_of_subject(event.entity_id)) is not None:
+        return f"(plan {plan})"
     if event.entity_id == audit_system():
         return "(system)"
     return "(resource)" if event.entity_id.startswith(audit_resource("")) else event.entity_id

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "_default_"
 
-Levels = Sequence[tuple[str, Address]]
+Levels = Sequence[tuple[str, Address | None]]
 
 
 class LimitsAfter:
@@ -60,29 +60,32 @@ class LimitsAfter:
             elif level == source:
                 found = tuple(live)
             else:
-                found = self._read(level, address) if passed else ()
+                found = self._read(level, entity_id, resource) if passed else ()
             if found:
                 return found
         return ()
 
-    def _change(self, address: Address) -> Change | None:
-        return None if address in self._overridden else self._changes.get(address)
+    def _change(self, address: Address | None) -> Change | None:
+        return None if address is None or address in self._overridden else self._changes.get(address)
 
-    def _read(self, level: str, address: Address) -> tuple["Limit", ...]:
+    def _read(self, level: str, entity_id: str, resource: str) -> tuple["Limit", ...]:
         """Read a level that is weaker than the one that holds now: the plan takes that one away."""
-        repository = self._repository
+        repository, on = self._repository, DEFAULT if level.endswith("_default") else resource
         if level == "system":
             return tuple(repository.get_system_defaults()[0])
         if level == "resource":
-            return tuple(repository.get_resource_defaults(str(address.resource)))
-        return tuple(repository.get_limits(str(address.entity), str(address.resource)))
+            return tuple(repository.get_resource_defaults(resource))
+        if level in ("entity", "entity_default"):
+            return tuple(repository.get_limits(entity_id, on))
+        entity = repository.get_entity(entity_id)
+        return () if entity is None or entity.plan is None else tuple(repository.get_plan_limits(entity.plan, on))
 
     def _switch(self, name: str, entity_id: str, resource: str) -> object:
         """Return the value of a switch: that of the first level that sets it."""
         live = getattr(self._repository.resolve_switches(entity_id, resource), name)
         passed = False
         for level, address in _levels(entity_id, resource):
-            change = self._changes.get(address)
+            change = None if address is None else self._changes.get(address)
             holds = live is not None and level == live.source
             passed = passed or holds
             if change is not None:
@@ -90,7 +93,7 @@ class LimitsAfter:
             elif holds:
                 value = {"on": True, "off": False}.get(live.value, live.value)
             else:
-                value = self._read_switch(name, address) if passed else None
+                value = self._read_switch(name, address) if passed and address is not None else None
             if value is not None:
                 return value
         return None
@@ -121,10 +124,14 @@ class LimitsAfter:
 
 
 def _levels(entity_id: str, resource: str) -> Levels:
-    """Return the levels that may have limits, the strongest first, as core names them."""
+    """Return the levels that may have limits, the strongest first, as core names them; those of the entity's own plan
+    have no address.
+    """
     return (
         ("entity", Address(resource, entity_id)),
         ("entity_default", Address(DEFAULT, entity_id)),
+        ("plan", None),
+        ("plan_default", None),
         ("resource", Address(resource)),
         ("system", Address()),
     )
@@ -143,9 +150,7 @@ def _switches_of(change: Change) -> dict[str, Any]:
 
 def _record_of(change: Change) -> tuple[tuple[str, ...], bool]:
     after = change.after
-    if not isinstance(after, RecordDecl) or after.parent is None:
-        return (), False
-    return (after.parent,), after.cascade
+    return (after.parents, after.cascade) if isinstance(after, RecordDecl) else ((), False)
 
 
 def limit_of(name: str, decl: LimitDecl) -> "Limit":
