@@ -122,6 +122,8 @@ async def limits_of_entities(api_case: ApiCase) -> None:
     result = await limiter.set_many_limits({("f", "r"): [RPM], ("f", "s"): [RPM]})
     assert (result.done, result.failed) == ((("f", "r"), ("f", "s")), {})
     assert await limiter.list_entities_with_custom_limits("r") == ["e", "f"]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1) == ["e"]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1, next="e", begins_with="f") == ["f"]
     assert await limiter.list_resources_with_entity_configs() == ["_default_", "r", "s"]
     gone = await limiter.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
     assert (len(gone.done), gone.failed) == (3, {})
@@ -146,6 +148,7 @@ async def limits_of_entities(api_case: ApiCase) -> None:
         limiter.set_many_limits({("e", "r"): [RPM, RPM]}),
         limiter.delete_many_limits(["er"]),  # type: ignore[list-item]
         limiter.list_entities_with_custom_limits("r "),
+        limiter.list_entities_with_custom_limits("r", next="e"),
     )
 
 
