@@ -30,9 +30,9 @@ RATES = (
 
 
 def limit(random: Random, name: str, *, alone: bool) -> Limit:
-    """Return a limit of any kind; of an entity that shares a path with others, none with a schedule, and none whose windows
-    begin with the first use: there a refused call may begin a window or other values, or not, by what its process has
-    seen of the other buckets.
+    """Return a limit of any kind; of an entity that shares a path with others, neither one with a schedule nor one whose
+    windows begin with the first use: there a refused call may begin a window or other values, or not, by what its
+    process has seen of the other buckets.
     """
     if name == "par":
         return Limit.custom(name, random.randint(1, 3), kind="concurrent", expires=86_400)
