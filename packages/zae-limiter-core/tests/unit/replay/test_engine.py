@@ -30,8 +30,8 @@ RATES = (
 
 
 def limit(random: Random, name: str, *, alone: bool) -> Limit:
-    """Return a limit of any kind; of an entity that shares a path with others, neither one with a schedule nor one whose
-    windows begin with the first use: there a refused call may begin a window or other values, or not, by what its
+    """Return a limit of any kind; of an entity that shares a path with others, neither one with a schedule nor one
+    whose windows begin with the first use: there a refused call may begin a window or other values, or not, by what its
     process has seen of the other buckets.
     """
     if name == "par":
