@@ -1,6 +1,6 @@
 """The engine decides as a limiter does that makes the same calls at the same instants."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -15,7 +15,7 @@ BEGIN_MS = 1_764_028_800_000 + 86_399_000  # a second before a midnight of UTC
 NAMES = ("rpm", "tpm", "par")
 PARENTS = {"key-1": ("org",), "key-2": ("org", "team"), "org": ("top",), "team": ("top",), "top": (), "lone": ()}
 
-RATES = (
+RATES: tuple[Callable[[str, int], Limit], ...] = (
     lambda name, n: Limit.custom(name, n, refill_period=7),
     lambda name, n: Limit.custom(name, n, burst=3 * n, refill_amount=1 + n // 2, refill_period=3),
     lambda name, n: Limit.custom(name, n, kind="calendar", window="minute"),
@@ -111,7 +111,7 @@ class World:
 
 def run(seed: int, steps: int = 60) -> World:
     random = Random(seed)
-    world, owners = World(random), {}
+    world, owners = World(random), dict[str, str]()
     for step in range(steps):
         world.clock.advance(ms=random.choice((0, 0, 1, 7, 400, 2000, 9000, 61_000)))
         if world.leases and random.random() < 0.3:

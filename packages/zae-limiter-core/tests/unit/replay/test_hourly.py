@@ -47,8 +47,8 @@ def test_what_a_limit_refuses_is_within_the_bounds_of_each_hour(limit: Limit, se
         tokens[hour] += amount
         refused[hour] += bool(replay.decide(at_ms, "key-1", "gpt-4", {"rpm": amount}).refused_by)
     found = judged(limit, [Hour(hour, calls[hour], 0, tokens[hour]) for hour in sorted(calls)])
-    for hour, bounds in found:
-        assert bounds.least <= refused[hour.begin_ms] <= bounds.most <= bounds.calls == calls[hour.begin_ms]
+    for used, bounds in found:
+        assert bounds.least <= refused[used.begin_ms] <= bounds.most <= bounds.calls == calls[used.begin_ms]
 
 
 def test_an_hour_that_fits_whatever_its_order_is_refused_nothing() -> None:
