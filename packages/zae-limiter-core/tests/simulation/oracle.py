@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.batch import Batch
-from zae_limiter.operations.values import NOTHING, Get, Item, Key
+from zae_limiter.operations.values import NOTHING, Item, Key
 from zae_limiter.values.limits import Limit
 
 from .ahead import Bound, check_interval, check_usage
@@ -56,9 +56,8 @@ class Oracle:
         self.acquires: Counter[str] = Counter()  # that the items of each bucket have counted
 
     def look(self, key: Key) -> Item | None:
-        """The item as it is."""
-        item: Item | None = self._table.execute(Get(key))
-        return item
+        """The item as it is, which nobody may change: the table replaces an item, and never changes one."""
+        return self._table._items.get(key)
 
     def saw(
         self, items: Mapping[Key, Item | None], decided_ms: int, batches: Mapping[str, Batch] = NOTHING
@@ -333,9 +332,11 @@ class Oracle:
     def _family(self, item: Item, name: str) -> tuple[int, int]:
         """The ceilings of all shards of a bucket, and what the others owe."""
         bucket, _, own = item["PK"].rpartition("#")
+        if self._most_shards[bucket] == 1:
+            return limit_state_of(item, name).ceiling, 0
         keys = [Key(f"{bucket}#{shard}", item["SK"]) for shard in range(self._most_shards[bucket])]
         items = [shard for key in keys if (shard := self.look(key)) is not None]
-        states = [limit_state_of(shard, name) for shard in items if name in limits_of(shard)]
+        states = [limit_state_of(shard, name) for shard in items if f"b_{name}_tk" in shard]
         others = [state.known_balance(self._kernel.now_ms) for state in states if state.shard != int(own)]
         return sum(state.ceiling for state in states), sum(max(0, -balance) for balance in others)
 
