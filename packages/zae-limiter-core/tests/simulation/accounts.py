@@ -5,6 +5,7 @@ Lives here: an account for each lease. Never: balances of buckets (oracle).
 
 from collections.abc import Mapping
 
+from .bucket_items import SLOTS
 from .kernel import Violation
 from .waits import Waits
 
@@ -33,6 +34,8 @@ class Account:
         """A confirmed write took these."""
         for part in amounts:
             for limit, amount in part.items():
+                if limit == SLOTS:
+                    continue  # whose they are, others keep (slots)
                 self.held[pk, limit] = self.held.get((pk, limit), 0) + amount
 
     def counts(self, pk: str, amounts: Mapping[str, int]) -> None:
