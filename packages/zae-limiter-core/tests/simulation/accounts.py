@@ -41,6 +41,8 @@ class Account:
     def counts(self, pk: str, amounts: Mapping[str, int]) -> None:
         """A confirmed write only counted these; a negative amount takes them out of the count."""
         for limit, amount in amounts.items():
+            if limit == SLOTS:
+                continue
             bucket = pk.rpartition("#")[0] + "#0", limit  # whichever shard counts it
             self.counted[bucket] = self.counted.get(bucket, 0) + amount
             if self.counted[bucket] < 0:

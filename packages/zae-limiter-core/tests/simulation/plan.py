@@ -398,9 +398,14 @@ def _all_kinds(rng: Random) -> Plan:
     plan = replace(
         plan,
         processes=min(plan.processes, 3),
-        callers=rng.randint(8, 22),
+        callers=rng.randint(6, 16),
+        settings=replace(
+            plan.settings,
+            config_ttl_ms=rng.choice((0, 2_000, 60_000, 60_000)),
+            buckets_remembered=rng.choice((10_000,) * 9 + (5,)),  # to read eight buckets again and again costs time
+        ),
         tree=tree,
-        entities=(everybody[-1], *rng.sample(everybody, rng.randint(0, 2))),
+        entities=tuple(dict.fromkeys((rng.choice((everybody[-1], *everybody)), *rng.sample(everybody, rng.randint(0, 1))))),
         of_parent=(),
         draws=(draws := rng.choice((0.0, 0.3, 0.8))),
         resources=RESOURCES[:2] if draws else RESOURCES[:1],

@@ -139,8 +139,9 @@ def _stored(
     items = ConfigItems(
         *(found.get(key) for key in config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource))
     )
-    stored = items.config([now_ms] * len(items), now_ms)
-    resolved = items.resolved(stored, now_ms, seen_ms=now_ms, cached_until_ms=now_ms, generation=0)
+    levels = items.levels(now_ms)
+    stored = items.config([now_ms] * len(items), now_ms, levels)
+    resolved = items.resolved(stored, now_ms, levels, seen_ms=now_ms, cached_until_ms=now_ms, generation=0)
     states = [read_bucket(found[key]).repaired(now_ms) for key in _shard_keys(bucket, found) if key in found]
     source = _source(request, resolved)
     if source == "bucket":

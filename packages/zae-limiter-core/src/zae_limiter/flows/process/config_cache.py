@@ -143,10 +143,12 @@ class ConfigCache:
         if len(records) < len(wanted):
             return None
         items = ConfigItems(*(record.item for record in records))
-        config = items.config([record.read_at_ms for record in records], now_ms).read_again_after(later_than_ms)
+        levels = items.levels(now_ms)
+        config = items.config([record.read_at_ms for record in records], now_ms, levels)
+        config = config.read_again_after(later_than_ms)
         seen_ms = min(record.read_at_ms for record in records)
         return items.resolved(
-            config, now_ms, seen_ms=seen_ms, cached_until_ms=seen_ms + self._ttl_ms, generation=generation
+            config, now_ms, levels, seen_ms=seen_ms, cached_until_ms=seen_ms + self._ttl_ms, generation=generation
         )
 
     def expire(self, entity_id: str, resource: str) -> None:
@@ -207,7 +209,7 @@ class ConfigItems(NamedTuple):
 
     def switches(self, now_ms: int) -> ResolvedSwitches | None:
         """Return the switches that hold; ``None`` if no level sets one."""
-        return resolve_switches((level.source, level.switches) for level in self.levels(now_ms))
+        return _switches_of(self.levels(now_ms))
 
     def on_refused(self) -> OnRefused | None:
         """Return what the strongest level that says something of refusals says."""
@@ -219,14 +221,13 @@ class ConfigItems(NamedTuple):
         ends = (override_end(item) for item in (self.entity, self.entity_default))
         return [end for end in ends if end is not None and now_ms < end]
 
-    def config(self, read_at_ms: Sequence[int], now_ms: int) -> Config:
+    def config(self, read_at_ms: Sequence[int], now_ms: int, levels: Sequence[Level]) -> Config:
         """Return the limits of the winning level, as old as the oldest read up to that level; empty if no level has
         limits.
 
         They count as the entity's own only if it has limits beside an override. An override alone leaves no bucket that
         never expires.
         """
-        levels = self.levels(now_ms)
         wins = winner(levels)
         if wins is None:
             return Config((), min(read_at_ms))
@@ -235,10 +236,13 @@ class ConfigItems(NamedTuple):
         config = Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
         return config.at(now_ms)
 
-    def resolved(self, config: Config, now_ms: int, *, seen_ms: int, cached_until_ms: int, generation: int) -> Resolved:
+    def resolved(
+        self, config: Config, now_ms: int, levels: Sequence[Level], *, seen_ms: int, cached_until_ms: int, generation: int
+    ) -> Resolved:
         """Return config, switches, parents and policy in one value."""
-        wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
-        parent_link, switches = read_parent_link(self.meta), self.switches(now_ms)
+        wins, ends_ms = winner(levels), min(self.override_ends(now_ms), default=None)
+        parent_link = read_parent_link(self.meta)
+        switches = _switches_of(levels)
         if switches is not None and switches.disables:
             cached_until_ms = 0
         return Resolved(
@@ -255,6 +259,10 @@ class ConfigItems(NamedTuple):
             seen_ms=seen_ms,
             on_refused=self.on_refused(),
         )
+
+
+def _switches_of(levels: Sequence[Level]) -> ResolvedSwitches | None:
+    return resolve_switches((level.source, level.switches) for level in levels)
 
 
 def cascades(link: ParentLink, switches: ResolvedSwitches | None) -> bool:
