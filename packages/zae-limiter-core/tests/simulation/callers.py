@@ -87,6 +87,8 @@ class Caller:
         self._levels = levels
         self._switches = switches
         self._begun_ms = 0
+        self.settled = False
+        self.buckets = 0
         self.answer = ""
         self.began = False
         self.degraded = False
@@ -169,6 +171,7 @@ class Caller:
             for each in grant.all:
                 self._note(each, each.request.amounts)
         self.degraded = grant.unavailable is not None
+        self.buckets = len(grant.all_claims)
         self._check_path(grant)
         self._check_switches(grant)
         grant.rollback = self._rng.random() < 0.9
@@ -383,6 +386,7 @@ class Caller:
         if not weights:
             return
         lease.settle(grant, {}, usage)
+        self.settled = True
         for name, each in weights.items():
             if name in grant.consumed and grant.consumed[name] != weighed(each, usage):
                 raise Violation(f"{usage} counts {grant.consumed[name]} of {name}, by {each}")

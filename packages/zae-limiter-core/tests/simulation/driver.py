@@ -330,7 +330,8 @@ class Driver:
                 account.counts(carried.pk, {**request.count_only, **request.not_taken})
             if carried.slots is not None:
                 self._oracle.slots.took(self._owner, request, carried)
-            for name, amount in request.not_taken.items():
+            not_taken = {name: amount for name, amount in request.not_taken.items() if name != SLOTS}
+            for name, amount in not_taken.items():
                 self._oracle.not_taken(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
             raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")

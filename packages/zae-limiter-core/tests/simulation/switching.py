@@ -38,6 +38,11 @@ class Switchboard:
     def __init__(self) -> None:
         self._changes: defaultdict[Place, list[Change]] = defaultdict(list)
 
+    @property
+    def in_force(self) -> int:
+        """How many changes are known to hold."""
+        return sum(change.in_force_ms is not None for changes in self._changes.values() for change in changes)
+
     def begin(self, place: Place, fields: Mapping[str, Any], now_ms: int) -> Change:
         """An administrator begins to change switches; those that are not named stay."""
         change = Change(fields, now_ms)
