@@ -170,10 +170,7 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             for each in grant.all:
                 self._note(each, each.request.amounts)
-        self.degraded = grant.unavailable is not None
-        self.buckets = len(grant.all_claims)
-        self._check_path(grant)
-        self._check_switches(grant)
+        self._check_grant(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
@@ -190,6 +187,12 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _check_grant(self, grant: Grant) -> None:
+        self.degraded = grant.unavailable is not None
+        self.buckets = len(grant.all_claims)
+        self._check_path(grant)
+        self._check_switches(grant)
 
     def _check_path(self, grant: Grant) -> None:
         asks = not self._plan.switches or all(any(claim.amounts.values()) for claim in grant.all_claims)
@@ -326,12 +329,8 @@ class Caller:
                 grant.rollback = False
             elif deed == "fail":
                 raise BodyFailed
-            elif deed == "settle":
-                self._settle(part)
             else:
-                freed = self._book(part, deed, amount)
-                if freed:
-                    yield from self._process.driver.run(slots.free(freed), self.account)
+                yield from self._book(part, deed, amount)
 
     def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
         process, begun_ms = self._process, self._kernel.now_ms
@@ -391,16 +390,20 @@ class Caller:
             if name in grant.consumed and grant.consumed[name] != weighed(each, usage):
                 raise Violation(f"{usage} counts {grant.consumed[name]} of {name}, by {each}")
 
-    def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> Sequence[BucketRequest]:
+    def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> Script[None]:
+        if deed == "settle":
+            self._settle(grant)
+            return
         factor = self._rng.choice((1, 5, -1)) if deed == "adjust" else 1
         try:
             if deed == "adjust":
                 lease.adjust(grant, deed, {name: factor * amount for name, amount in amounts.items()})
             else:
-                return lease.release(grant, amounts)
+                freed = lease.release(grant, amounts)
+                if freed:
+                    yield from self._process.driver.run(slots.free(freed), self.account)
         except ValidationError:
-            return ()  # more than the lease holds, or slots
-        return ()
+            return  # more than the lease holds, or slots
 
     def _expect(self, grant: Grant) -> None:
         """What the lease says that it stands for, on every bucket that it drew on."""

@@ -49,7 +49,7 @@ class Oracle:
         self._forgetful = forgetful
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
-        self.times: Mapping[tuple[str, str], Times] = NOTHING  # the schedules of limits, by resource and name
+        self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last

@@ -40,7 +40,7 @@ class Plan:
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
-    ``overflows``: the chance that a refused call goes on to ``credits``, the limits of that resource. ``switches``: how
+    ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``. ``switches``: how
     often somebody changes one. ``weighs``: bodies settle what a model used. ``times``: the schedules of limits, by name.
     ``outages``: how often the table is away for those who go by their shares;
     ``cut_off``: the chance that it is away for some processes alone.
@@ -90,7 +90,7 @@ class Plan:
     moves: int = 0
     draws: float = 0.0
     overflows: float = 0.0
-    credits: tuple[Limit, ...] = ()
+    of_overflow: tuple[Limit, ...] = ()
     switches: int = 0
     weighs: bool = False
     times: Mapping[str, Times] = field(default_factory=dict)
@@ -405,7 +405,9 @@ def _all_kinds(rng: Random) -> Plan:
             buckets_remembered=rng.choice((10_000,) * 9 + (5,)),  # to read eight buckets again and again costs time
         ),
         tree=tree,
-        entities=tuple(dict.fromkeys((rng.choice((everybody[-1], *everybody)), *rng.sample(everybody, rng.randint(0, 1))))),
+        entities=tuple(
+            dict.fromkeys((rng.choice((everybody[-1], *everybody)), *rng.sample(everybody, rng.randint(0, 1))))
+        ),
         of_parent=(),
         draws=(draws := rng.choice((0.0, 0.3, 0.8))),
         resources=RESOURCES[:2] if draws else RESOURCES[:1],
@@ -419,8 +421,8 @@ def _all_kinds(rng: Random) -> Plan:
     )
     plan = _with_kinds(plan, rng, boundary_ms)
     if rng.random() < 0.25:
-        credits = tuple(rng.choice((kinds.total, kinds.token_bucket))(rng, name) for name in ("rpm", "tpm"))
-        plan = replace(plan, overflows=rng.choice((0.5, 1.0)), credits=credits[: rng.randint(1, 2)])
+        instead = tuple(rng.choice((kinds.total, kinds.token_bucket))(rng, name) for name in ("rpm", "tpm"))
+        plan = replace(plan, overflows=rng.choice((0.5, 1.0)), of_overflow=instead[: rng.randint(1, 2)])
     return plan
 
 

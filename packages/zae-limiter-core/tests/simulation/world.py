@@ -214,9 +214,9 @@ class World:
             store(created)
         first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
         store(stored.set_system(namespace_state, first, None, self._change_of(levels.system, own=ordered(first))))
-        if self.plan.credits:
-            cause = self._change_of(config_keys("ns", "", OVERFLOW).resource, own=ordered(self.plan.credits))
-            store(stored.set_resource(namespace_state, OVERFLOW, self.plan.credits, cause))
+        if self.plan.of_overflow:
+            cause = self._change_of(config_keys("ns", "", OVERFLOW).resource, own=ordered(self.plan.of_overflow))
+            store(stored.set_resource(namespace_state, OVERFLOW, self.plan.of_overflow, cause))
         chosen = dict.fromkeys(self.rng.sample([*self.plan.tree], self.rng.randint(0, 2)), first)
         if self.plan.of_parent:
             chosen["parent"] = self.plan.of_parent

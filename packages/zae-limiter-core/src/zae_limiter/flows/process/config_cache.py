@@ -237,7 +237,14 @@ class ConfigItems(NamedTuple):
         return config.at(now_ms)
 
     def resolved(
-        self, config: Config, now_ms: int, levels: Sequence[Level], *, seen_ms: int, cached_until_ms: int, generation: int
+        self,
+        config: Config,
+        now_ms: int,
+        levels: Sequence[Level],
+        *,
+        seen_ms: int,
+        cached_until_ms: int,
+        generation: int,
     ) -> Resolved:
         """Return config, switches, parents and policy in one value."""
         wins, ends_ms = winner(levels), min(self.override_ends(now_ms), default=None)
