@@ -40,8 +40,9 @@ class Plan:
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
-    ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``. ``switches``: how
-    often somebody changes one. ``weighs``: bodies settle what a model used. ``times``: the schedules of limits, by name.
+    ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``.
+    ``switches``: how often somebody changes one. ``weighs``: bodies settle what a model used.
+    ``times``: the schedules of limits, by name.
     ``outages``: how often the table is away for those who go by their shares;
     ``cut_off``: the chance that it is away for some processes alone.
     """
