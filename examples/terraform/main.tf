@@ -16,6 +16,7 @@ module "limiter" {
   limits = {
     tenant-alpha = "${path.module}/templates/tenant-alpha.template.yaml"
   }
+  delegated = ["tenant-beta"]
 }
 
 resource "aws_sns_topic" "on_call" {
@@ -25,6 +26,16 @@ resource "aws_sns_topic" "on_call" {
 resource "aws_iam_role_policy_attachment" "application" {
   role       = var.application_role
   policy_arn = module.limiter.acquire_policy_arn
+}
+
+resource "aws_iam_role_policy_attachment" "team_beta" {
+  role       = var.team_beta_role
+  policy_arn = module.limiter.delegated_policy_arns["tenant-beta"]
+}
+
+variable "team_beta_role" {
+  description = "Name of the role that plans and applies the limits of tenant-beta, and of no other namespace."
+  type        = string
 }
 
 variable "application_role" {

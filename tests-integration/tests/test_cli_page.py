@@ -95,7 +95,7 @@ def use_up(repository: SyncRepository) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("name", [*BY_HAND, "delegation"])
 def test_every_command_is_listed_with_its_options(name: str) -> None:
     assert dict(LIST.findall(PAGE))[name] == commands_of(name)
 

@@ -108,7 +108,7 @@ def test_a_target_that_is_not_there_is_a_skip_which_ci_does_not_allow(tmp_path: 
 
 
 def test_what_no_target_offers_together_is_an_error_and_no_skip_for_ever() -> None:
-    assert able({"lambda", "custom-resource"}) == ["localstack"]
+    assert able({"lambda", "custom-resource"}) == ["embedded", "localstack"]
     assert able({"endpoint", "ttl-deletion"}) == ["dynamodb-local"]
     with pytest.raises(ValueError, match="no target offers: lambda, ttl-deletion"):
         able({"lambda", "ttl-deletion"})

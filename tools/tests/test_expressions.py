@@ -66,7 +66,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
         "_PLAIN": "anywhere",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",
         "'\\\\S+'": "whole",
-        "'(?!\\\\$RESOURCE:)\\\\S+'": "whole",
+        "'(?!\\\\$(?:RESOURCE|PLAN):)\\\\S+'": "whole",
     },
     "zae_limiter_manifest/ordering.py": {"_BRACES": "start"},
     "zae_limiter_manifest/problems.py": {"INVISIBLE": "anywhere", "_PLAIN_KEY": "whole"},

@@ -16,6 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from zae_limiter_cli.main import main
+from zae_limiter_cli.stack.code import function_name
+from zae_limiter_cli.stack.delegations import KINDS, LATEST
+from zae_limiter_manifest.delegation import alias_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TERRAFORM, CDK = EXAMPLES / "terraform", EXAMPLES / "cdk"
@@ -172,6 +175,45 @@ def test_the_cdk_synthesizes_the_printed_template(tmp_path: Path, template: Mapp
         "tenant-alpha",
         {"Fn::ImportValue": "my-app-LimitsProvisionerArn"},
     )
+    check_delegation(synthesized(tmp_path / "cdk", "TenantBeta")["Resources"])
+
+
+def check_delegation(resources: Mapping[str, Any]) -> None:
+    """Check what `zae-limiter delegation add` and `delegation policy` make."""
+    aliases = {
+        each["Properties"]["FunctionName"]: {"Ref": name}
+        for name, each in resources.items()
+        if each["Type"] == "AWS::Lambda::Alias"
+        and (each["Properties"]["Name"], each["Properties"]["FunctionVersion"]) == (alias_of("tenant-beta"), LATEST)
+    }
+    planner, provisioner = (aliases[function_name("my-app", kind)] for kind in KINDS)
+    allowed = {
+        name.rstrip("0123456789ABCDEF"): each["Properties"]["PolicyDocument"]["Statement"]
+        for name, each in resources.items()
+        if each["Type"] == "AWS::IAM::ManagedPolicy"
+    }
+    assert allowed == {
+        "PlanPolicy": [{"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": planner}],
+        "ApplyPolicy": [{"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": [planner, provisioner]}],
+    }
+
+
+def test_terraform_names_aliases_functions_and_versions_as_the_command_line_does() -> None:
+    (module,) = [block for block in Folder.read(TERRAFORM / "module").blocks if "resource" in block]
+    found = {
+        kind.strip('"'): alias
+        for each in module["resource"]
+        for label, named in each.items()
+        if label.strip('"') == "aws_lambda_alias"
+        for kind, alias in named.items()
+    }
+    assert found.keys() == {*KINDS}
+    for kind, alias in found.items():
+        assert alias["function_name"].strip('"') == function_name("${var.name}", kind)
+        assert alias["function_version"].strip('"') == LATEST
+        inner = re.sub(r"\s", "", alias["name"].strip('"'))
+        assert inner == 'ns-${replace(replace(each.key,"_","__"),".","_d")}'
+    assert alias_of("a_b.c") == f"ns-{'a_b.c'.replace('_', '__').replace('.', '_d')}"
 
 
 def synthesized(folder: Path, stack: str) -> dict[str, Any]:
@@ -183,5 +225,5 @@ def test_the_page_shows_parts_of_the_examples() -> None:
     page = (EXAMPLES.parent / "docs" / "operate" / "terraform-cdk.md").read_text(encoding="utf-8")
     shown = [part for block in re.findall(r"```(?:hcl|ts)\n(.*?)```", page, re.DOTALL) for part in block.split("\n\n")]
     real = (TERRAFORM / "main.tf").read_text(encoding="utf-8") + (CDK / "bin" / "app.ts").read_text(encoding="utf-8")
-    assert len(shown) == 5
+    assert len(shown) == 7
     assert all(part.strip() in real for part in shown)

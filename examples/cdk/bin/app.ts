@@ -1,6 +1,6 @@
 import * as cdk from "aws-cdk-lib";
-import { Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
-import { NamespaceLimits, ZaeLimiter } from "../lib/zae-limiter";
+import { AccountRootPrincipal, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import { DelegatedNamespace, NamespaceLimits, ZaeLimiter } from "../lib/zae-limiter";
 
 const app = new cdk.App();
 
@@ -14,6 +14,18 @@ new NamespaceLimits(app, "TenantAlpha", {
   stackName: "my-app-limits-tenant-alpha",
   templateFile: "templates/tenant-alpha.template.yaml",
   limiter,
+});
+
+const beta = new DelegatedNamespace(app, "TenantBeta", {
+  stackName: "my-app-delegation-tenant-beta",
+  namespace: "tenant-beta",
+  limiter,
+});
+
+const teams = new cdk.Stack(app, "Teams");
+new Role(teams, "TeamBeta", {
+  assumedBy: new AccountRootPrincipal(),
+  managedPolicies: [beta.applyPolicy],
 });
 
 const application = new cdk.Stack(app, "Application");

@@ -1,7 +1,8 @@
 // The stack of zae-limiter, and stacks of limits, from the templates that the command line prints.
 
 import * as cdk from "aws-cdk-lib";
-import { IManagedPolicy, ManagedPolicy } from "aws-cdk-lib/aws-iam";
+import { IManagedPolicy, ManagedPolicy, PolicyStatement } from "aws-cdk-lib/aws-iam";
+import { CfnAlias } from "aws-cdk-lib/aws-lambda";
 import { CfnInclude } from "aws-cdk-lib/cloudformation-include";
 import { Construct } from "constructs";
 
@@ -45,6 +46,36 @@ export class NamespaceLimits extends cdk.Stack {
     new CfnInclude(this, "Template", { templateFile: props.templateFile });
     this.addDependency(props.limiter);
   }
+}
+
+export interface DelegatedNamespaceProps extends cdk.StackProps {
+  readonly namespace: string;
+  readonly limiter: ZaeLimiter;
+}
+
+/** A namespace that a team plans and applies by itself: aliases that serve it alone, and a policy for each right. */
+export class DelegatedNamespace extends cdk.Stack {
+  /** To plan and to read the limits of the namespace. */
+  readonly planPolicy: ManagedPolicy;
+  /** To apply them, too. */
+  readonly applyPolicy: ManagedPolicy;
+
+  constructor(scope: Construct, id: string, props: DelegatedNamespaceProps) {
+    super(scope, id, props);
+    const name = `ns-${props.namespace.replace(/_/g, "__").replace(/\./g, "_d")}`;
+    const [planner, provisioner] = ["planner", "provisioner"].map((kind) => {
+      const functionName = `${props.limiter.stackName}-limits-${kind}`;
+      return new CfnAlias(this, kind, { name, functionName, functionVersion: "$LATEST" }).ref;
+    });
+    this.planPolicy = invoking(this, "PlanPolicy", [planner]);
+    this.applyPolicy = invoking(this, "ApplyPolicy", [planner, provisioner]);
+    this.addDependency(props.limiter);
+  }
+}
+
+function invoking(scope: Construct, id: string, resources: string[]): ManagedPolicy {
+  const statements = [new PolicyStatement({ actions: ["lambda:InvokeFunction"], resources })];
+  return new ManagedPolicy(scope, id, { statements });
 }
 
 function asPrinted(): cdk.IStackSynthesizer {

@@ -35,6 +35,42 @@ resource "terraform_data" "code" {
   }
 }
 
+# A delegated namespace: aliases that serve it alone, and a policy to invoke them. They need the code.
+resource "aws_lambda_alias" "planner" {
+  for_each = var.delegated
+
+  name             = "ns-${replace(replace(each.key, "_", "__"), ".", "_d")}"
+  function_name    = "${var.name}-limits-planner"
+  function_version = "$LATEST"
+
+  depends_on = [terraform_data.code]
+}
+
+resource "aws_lambda_alias" "provisioner" {
+  for_each = var.delegated
+
+  name             = "ns-${replace(replace(each.key, "_", "__"), ".", "_d")}"
+  function_name    = "${var.name}-limits-provisioner"
+  function_version = "$LATEST"
+
+  depends_on = [terraform_data.code]
+}
+
+resource "aws_iam_policy" "delegated" {
+  for_each = var.delegated
+
+  name_prefix = "${var.name}-delegated-"
+  description = "${var.name}: plan and apply limits of ${each.key}"
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect   = "Allow"
+      Action   = "lambda:InvokeFunction"
+      Resource = [aws_lambda_alias.planner[each.key].arn, aws_lambda_alias.provisioner[each.key].arn]
+    }]
+  })
+}
+
 resource "aws_cloudformation_stack" "limits" {
   for_each = var.limits
 

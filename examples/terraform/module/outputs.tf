@@ -18,6 +18,11 @@ output "apply_policy_arn" {
   value       = aws_cloudformation_stack.limiter.outputs["InvokeProvisionerPolicyArn"]
 }
 
+output "delegated_policy_arns" {
+  description = "By delegated namespace the policy to attach to the role of its team."
+  value       = { for namespace, policy in aws_iam_policy.delegated : namespace => policy.arn }
+}
+
 output "dead_letters_url" {
   description = "The queue of the records that were given up."
   value       = aws_cloudformation_stack.limiter.outputs["DeadLettersUrl"]

@@ -25,6 +25,12 @@ variable "limits" {
   default     = {}
 }
 
+variable "delegated" {
+  description = "Namespaces that a team may plan and apply by itself."
+  type        = set(string)
+  default     = []
+}
+
 variable "tags" {
   description = "Tags of the stacks, and from there of their resources."
   type        = map(string)

@@ -55,6 +55,44 @@ async def system_and_resource_limits(api_case: ApiCase) -> None:
     )
 
 
+async def plans(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
+    await limiter.set_plan_limits("gold", [RPM, TPM], principal="ann")
+    await limiter.set_plan_limits("gold", [TPM], "openai/gpt-4")
+    await limiter.set_plan_limits("silver", [RPM])
+    assert await limiter.get_plan_limits("gold") == [RPM, TPM]
+    assert await limiter.get_plan_limits("silver", "gpt-4") == []
+    assert await limiter.list_plans() == {"gold": ["_default_", "openai/gpt-4"], "silver": ["_default_"]}
+    await limiter.set_resource_defaults("openai/gpt-4", [RPM])
+    await limiter.create_entity("e/1", plan="gold")
+    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([TPM], "plan")
+    assert (await limiter.resolve_limits("e/1", "other"))[::2] == ([RPM, TPM], "plan_default")
+    async with limiter.acquire("e/1", "openai/gpt-4", {"tpm": 10}) as lease:
+        assert lease.consumed == {"tpm": 10}
+    assert await limiter.list_entities_of_plan("gold") == ["e/1"]
+    await refused(
+        ValidationError,
+        limiter.create_entity("new", plan="golf"),
+        limiter.update_entity("e/1", plan="a b"),
+        limiter.set_plan_limits("gold", []),
+        limiter.set_plan_limits("1", [RPM]),
+        limiter.get_plan_limits("gold", ""),
+        limiter.list_entities_of_plan("$SYSTEM"),
+    )
+    await limiter.delete_plan_limits("gold")
+    await refused(ValidationError, limiter.delete_plan_limits("gold", "openai/gpt-4"))
+    assert (await limiter.update_entity("e/1", plan="silver")).plan == "silver"
+    await limiter.delete_plan_limits("gold", "openai/gpt-4")
+    assert await limiter.list_plans() == {"silver": ["_default_"]}
+    assert (await limiter.resolve_limits("e/1", "openai/gpt-4"))[::2] == ([RPM], "plan_default")
+    assert [event.action for event in (await repository.get_audit_events("$PLAN:gold")).events] == [
+        "limits_deleted",
+        "limits_deleted",
+        "limits_set",
+        "limits_set",
+    ]
+
+
 async def live_buckets_of_a_level(api_case: ApiCase) -> None:
     limiter, repository = api_case.limiter, api_case.repository
     await limiter.set_system_defaults([RPM])
@@ -84,6 +122,8 @@ async def limits_of_entities(api_case: ApiCase) -> None:
     result = await limiter.set_many_limits({("f", "r"): [RPM], ("f", "s"): [RPM]})
     assert (result.done, result.failed) == ((("f", "r"), ("f", "s")), {})
     assert await limiter.list_entities_with_custom_limits("r") == ["e", "f"]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1) == ["e"]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1, next="e", begins_with="f") == ["f"]
     assert await limiter.list_resources_with_entity_configs() == ["_default_", "r", "s"]
     gone = await limiter.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
     assert (len(gone.done), gone.failed) == (3, {})
@@ -108,6 +148,7 @@ async def limits_of_entities(api_case: ApiCase) -> None:
         limiter.set_many_limits({("e", "r"): [RPM, RPM]}),
         limiter.delete_many_limits(["er"]),  # type: ignore[list-item]
         limiter.list_entities_with_custom_limits("r "),
+        limiter.list_entities_with_custom_limits("r", next="e"),
     )
 
 
@@ -309,7 +350,15 @@ async def records_of_entities(api_case: ApiCase) -> None:
     }
     assert await repository.put_entity_records({"q": StoredEntity(), "a": StoredEntity("q"), "p": None}) == {}
     assert await repository.get_entity_records(["q", "p"]) == {"q": StoredEntity(children=1)}
-    await repository.put_entity_records({"a": None, "q": None})
+    both = StoredEntity(parent_ids=["a", "q"], cascade=True)
+    assert await repository.put_entity_records({"both": both, "low": StoredEntity("both")}) == {}
+    assert await repository.get_entity_records(["both"]) == {"both": replace(both, children=1)}
+    assert [each.entity_id for each in await repository.get_ancestors("low")] == ["both", "a", "q"]
+    (circle,) = (await repository.put_entity_records({"q": StoredEntity("low")})).values()
+    assert isinstance(circle, ValidationError)
+    assert await repository.put_entity_records({"low": None, "both": StoredEntity("q")}) == {}
+    assert await repository.get_children("a") == []
+    await repository.put_entity_records({"both": None, "a": None, "q": None})
     assert await repository.list_entity_ids() == []
     await refused(
         ValidationError,
@@ -321,6 +370,7 @@ async def records_of_entities(api_case: ApiCase) -> None:
 
 API_CASES = (
     system_and_resource_limits,
+    plans,
     live_buckets_of_a_level,
     limits_of_entities,
     which_limits_hold,

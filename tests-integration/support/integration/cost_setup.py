@@ -20,6 +20,7 @@ from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
 from zae_limiter.schema.writing import rule_attributes
 from zae_limiter.testing import ManualClock
+from zae_limiter.values.provisioner import StoredEntity
 
 from .harness import Harness
 
@@ -80,6 +81,8 @@ shadow_beside = called("set_resource_defaults", MODEL, [*LIMITS[:2], replace(LIM
 only_shadow = called("set_resource_defaults", MODEL, [replace(limit, shadow=True) for limit in LIMITS])
 with_slots = called("set_resource_defaults", MODEL, [*LIMITS[:2], Limit.concurrent("parallel", 5)])
 own_limits = called("set_limits", KEY, LIMITS, MODEL)
+plan_limits = called("set_plan_limits", "gold", LIMITS)
+with_plan = called("create_entity", KEY, plan="gold")
 
 
 async def override(it: Place) -> None:
@@ -145,6 +148,15 @@ def entity_limits(count: int, resources: int) -> Step:
         names = [f"model-{number % resources}" for number in range(count)]
         places = map(entity_place, repeat(it.repository.namespace_state), ids(count), names)
         it.put({"PK": at.key.pk, "SK": at.key.sk, **at.fixed, "config_version": 1} for at in places)
+
+    return step
+
+
+def of_plan(count: int) -> Step:
+    """So many entities have the plan gold."""
+
+    async def step(it: Place) -> None:
+        await it.repository.put_entity_records({entity: StoredEntity(plan="gold") for entity in ids(count)})
 
     return step
 

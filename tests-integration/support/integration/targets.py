@@ -109,7 +109,7 @@ TARGETS: Mapping[str, Offer] = {
     "sqlite": Offer(_sqlite, _can("atomic", "capacity"), quirks.IN_PROCESS),
     "embedded": Offer(
         _stack("embedded", stacks.embedded),
-        _can("endpoint", "atomic", "uncounted", "streams", "lambda"),
+        _can("endpoint", "atomic", "uncounted", "streams", "lambda", "custom-resource"),
         quirks.EMBEDDED,
     ),
     "dynamodb-local": Offer(

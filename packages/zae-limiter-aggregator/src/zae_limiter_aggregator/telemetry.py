@@ -18,6 +18,8 @@ METRICS: Final[Mapping[str, str]] = {
     "dead_letters": "Count",
     "dropped": "Count",
     "duration_ms": "Milliseconds",
+    "alerts": "Count",
+    "alerts_failed": "Count",
 }
 
 

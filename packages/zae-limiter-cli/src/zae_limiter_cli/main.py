@@ -29,6 +29,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "switch": Entry("switch.group:switch", "Disable entities and resources, let them bypass, choose the cascade."),
     "bucket": Entry("bucket.group:bucket", "Show live tokens; fill or credit a bucket."),
     "namespace": Entry("namespace.group:namespace", "Register, delete, recover and purge namespaces."),
+    "delegation": Entry("delegation.group:delegation", "Let teams plan and apply one namespace each."),
     "local": Entry("local.group:local", "Run an AWS with a stack on this machine."),
     "copy": Entry("copy:copy", "Copy namespaces from a file to a stack, or between stacks."),
     "deploy": Entry("stack.deploy:deploy", "Create a stack, or update it."),

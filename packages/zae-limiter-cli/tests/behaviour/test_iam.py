@@ -53,6 +53,8 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(["registry"], "PutItem"),
     "InvokePlannerPolicy": on(["my-app-limits-planner"], "lambda:InvokeFunction"),
     "InvokeProvisionerPolicy": on(["my-app-limits-planner", "my-app-limits-provisioner"], "lambda:InvokeFunction"),
+    "delegation": on(["ns-tenant-alpha of planner", "ns-tenant-alpha of provisioner"], "lambda:InvokeFunction"),
+    "delegation to plan": on(["ns-tenant-alpha of planner"], "lambda:InvokeFunction"),
     "Provisioner": KEY_OF_TABLE
     | on(ITEMS, *READ)
     | on(OF_GSI3 | OF_GSI4, "Query")
@@ -68,6 +70,7 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(["stream"], "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     | on(["archived event"], "s3:PutObject")
     | on(["dead letters"], "sqs:SendMessage")
+    | on(["bus"], "events:PutEvents")
     | log_of("aggregator")
     | TRACES,
 }

@@ -35,6 +35,7 @@ WITHOUT_JSON = {
     "limits schema": "prints JSON anyway",
     "cfn-template": "prints a template, which is a document",
     "lambda-export": "writes a file",
+    "delegation policy": "prints a policy, which is JSON anyway",
     "console": "runs",
     "local up": "runs",
     "local down": "shows nothing",

@@ -10,6 +10,8 @@ They are versioned apart from core, so that they import no room of core but this
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
+- **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
+  what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
@@ -38,6 +40,7 @@ from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
 from .flows.records import copying
+from .flows.records.alerting import BucketUse, Crossing, find_crossings, remember_told, watch
 from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
@@ -48,9 +51,10 @@ from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
-from .operations.values import Scan
+from .operations.values import Key, Scan
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
+from .schema.alerts import Told
 from .schema.attributes import TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
@@ -66,6 +70,7 @@ from .schema.keys import (
     pk_system,
     sk_state,
 )
+from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
 from .schema.usage import SnapshotId, stream_mark
@@ -89,21 +94,26 @@ __all__ = [
     "TTL",
     "AuditAddress",
     "BucketId",
+    "BucketUse",
     "Capabilities",
     "Change",
     "Consumption",
     "CopyForecast",
+    "Crossing",
     "Flow",
     "Forecast",
+    "Key",
     "Migration",
     "RunFlow",
     "SnapshotId",
     "StoreError",
     "SystemClock",
+    "Told",
     "Upkeep",
     "Use",
     "anchor_of",
     "audit_event_of",
+    "audit_plan",
     "audit_resource",
     "audit_system",
     "begin_apply",
@@ -117,6 +127,7 @@ __all__ = [
     "create_table_request",
     "embedded_metrics",
     "end_apply",
+    "find_crossings",
     "forecast",
     "forecast_copy",
     "is_audit_event",
@@ -135,11 +146,13 @@ __all__ = [
     "pk_bucket",
     "pk_entity",
     "pk_system",
+    "plan_of_subject",
     "purged_namespaces",
     "read_apply",
     "read_bucket_image",
     "read_item",
     "reanchor",
+    "remember_told",
     "request_stop",
     "run",
     "shard_count_of",
@@ -147,6 +160,7 @@ __all__ = [
     "split_shard",
     "stream_mark",
     "unrecorded_schema",
+    "watch",
     "without_passwords",
     "writes",
 ]

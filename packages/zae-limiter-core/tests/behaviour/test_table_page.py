@@ -19,14 +19,17 @@ from support.core.worlds import World
 from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.flows.records.alerting import AlertWindow, Crossing, remember_told
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.maintenance import begin_apply, note_progress, request_stop
 from zae_limiter.operations.values import Item, Operation
-from zae_limiter.schema import keys
+from zae_limiter.schema import keys, plan_keys
+from zae_limiter.schema.alerts import told_key
 from zae_limiter.schema.attributes import TOTALS
 from zae_limiter.schema.changes import Consumption
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 from zae_limiter.values.applies import ApplyProgress, ApplyRecord
@@ -54,9 +57,11 @@ BUILDERS = {
     "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
     "system config": (keys.pk_system("{ns}"), keys.sk_config()),
     "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
+    "told alert": told_key(BucketId("{ns}", "{entity}", "{resource}"), "{limit}"),
     "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
+    "plan config": (plan_keys.pk_plan("{ns}", "{plan}"), keys.sk_config("{resource}")),
     "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
     "apply": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}")),
     "apply's manifest": (keys.pk_applies("{ns}"), keys.sk_apply("{serial}", "{place}")),
@@ -178,6 +183,7 @@ async def _write_what_marked_limits_need(world: World) -> None:
     await limiter.set_system_defaults([MARKED], on_refused=policy)
     await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)
     await limiter.set_limits("trial", [MARKED], "gpt-4", on_refused=policy)
+    await limiter.set_plan_limits("silver", [MARKED], "gpt-4", on_refused=policy)
     for _ in range(2):
         async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
             pass
@@ -196,10 +202,11 @@ async def _write_what_limits_need(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.set_system_defaults([RPM, TPM], "allow", principal="me")
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
+    await limiter.set_plan_limits("gold", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
     await limiter.create_entity("project", name="a project", principal="me")
-    await limiter.create_entity("key", parent_id="project", cascade=True)
+    await limiter.create_entity("key", parent_id="project", cascade=True, plan="gold")
     await limiter.create_entity("team", parent_id="project", cascade=True)
     await limiter.create_entity("shared-key", parent_ids=["team", "project"], cascade=True)
     await limiter.create_entity("another-key", parent_ids=["team"], cascade=True)
@@ -239,14 +246,19 @@ async def _write_what_windows_need(world: World) -> None:
     limiter, _ = await world.process()
     until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
     monthly = Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15)
-    monthly = replace(monthly, schedule=("weekend: sat-sun capacity 3",))  # type: ignore[arg-type]
+    monthly = replace(monthly, alert=(80, 95), schedule=("weekend: sat-sun capacity 3",))  # type: ignore[arg-type]
     usd = [monthly, Limit.concurrent("tpm", 5)]
     await limiter.repository.set_system_defaults(usd)
     await limiter.repository.set_resource_defaults("gpt-4", usd)
+    await limiter.repository.set_plan_limits("gold", usd, "gpt-5")
     await limiter.set_limits("monthly", usd, "gpt-4")
     await limiter.set_limits("monthly", usd, "gpt-5", override_until=until)
     async with limiter.acquire("monthly", "gpt-4", {"rpm": 1}):
         pass
+    bucket = BucketId(limiter.repository.namespace_id, "monthly", "gpt-4")
+    for end_ms in (None, 1_800_000_000_000):
+        window = AlertWindow(end_ms or 0, end_ms, end_ms)
+        played(world.table, remember_told(Crossing(bucket, monthly, window, 80, 4, 5, 1)))
     async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 5, window=3600)]):
         pass
 
@@ -254,7 +266,7 @@ async def _write_what_windows_need(world: World) -> None:
 async def _write_what_the_provisioner_needs(world: World) -> None:
     limiter, _ = await world.process()
     repository, printed = limiter.repository, "0" * 32
-    for place in ((None, None), (None, "gpt-4"), ("project", "gpt-4")):
+    for place in ((None, None), (None, "gpt-4"), ("project", "gpt-4"), ("$PLAN:gold", "gpt-4")):
         await repository.put_configs({place: StoredConfig((RPM, TPM), fingerprint=printed)})
     small = ProvisionerState(
         managed_system=True,

@@ -196,3 +196,72 @@ async def test_a_cancelled_async_view_is_refunded_on_demand(
 def test_a_request_that_nothing_limits_has_no_lease() -> None:
     with pytest.raises(LookupError, match="'/here' has no SyncLease"):
         lease_of(request())
+
+
+SLOTS = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1)]
+HELD: dict[str, Any] = {**WHAT, "cost": {"rpm": 1, "parallel": 1}}
+
+
+@pytest.mark.parametrize("refund", ["never", "before_answer"])
+@pytest.mark.parametrize("end", ["answers", "answers 500", "raises", "streams", "is left"])
+def test_a_view_holds_its_slot_until_its_answer_has_ended(end: str, refund: Any) -> None:
+    limiter, seen = SyncRateLimiter(SyncRepository.in_memory(), default_limits=SLOTS), list[int]()
+
+    def slots() -> int:
+        return limiter.available("ann", "api")["parallel"]
+
+    def stream() -> Iterator[bytes]:
+        for part in (b"one ", b"two"):
+            seen.append(slots())
+            yield part
+
+    def view(request: Any) -> Any:
+        seen.append(slots())
+        if end == "raises":
+            raise ZeroDivisionError
+        if end.startswith("answers"):
+            return HttpResponse(status=500 if "500" in end else 200)
+        return StreamingHttpResponse(stream())
+
+    middleware = RateLimits(limiter, **HELD, refund=refund)(view)
+    try:
+        response = middleware(request())
+        if end in ("streams", "is left"):
+            next(iter(response))
+            refused = middleware(request())
+            assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+        if end == "streams":
+            list(response)
+        response.close()
+    except ZeroDivisionError:
+        assert end == "raises"
+    assert (set(seen), slots()) == ({0}, 1)
+
+
+@pytest.mark.parametrize("refund", ["never", "before_answer"])
+@pytest.mark.parametrize("end", ["answers", "raises", "is cancelled", "streams"])
+async def test_an_async_view_holds_its_slot_until_its_answer_has_ended(end: str, refund: Any) -> None:
+    limiter, seen = RateLimiter(Repository.in_memory(), default_limits=SLOTS), list[int]()
+
+    async def slots() -> int:
+        return (await limiter.available("ann", "api"))["parallel"]
+
+    async def stream() -> AsyncIterator[bytes]:
+        seen.append(await slots())
+        yield b"one"
+
+    async def view(request: Any) -> Any:
+        seen.append(await slots())
+        if end == "raises":
+            raise ZeroDivisionError
+        if end == "is cancelled":
+            raise CancelledError
+        return StreamingHttpResponse(stream()) if end == "streams" else HttpResponse()
+
+    try:
+        response = await AsyncRateLimits(limiter, **HELD, refund=refund)(view)(request())
+        if end == "streams":
+            assert [part async for part in response] == [b"one"]
+    except (ZeroDivisionError, CancelledError):
+        assert end in ("raises", "is cancelled")
+    assert (set(seen), await slots()) == ({0}, 1)

@@ -1,13 +1,15 @@
 """What only FastAPI has: a dependency that other dependencies feed, and a document of the routes."""
 
 import asyncio
+import json
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, WebSocket
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from zae_limiter import (
@@ -103,27 +105,48 @@ async def test_an_application_without_install_is_told_what_is_missing() -> None:
         await ask(application(), "/models/gpt", b'{"text": "hello"}')
 
 
-def test_the_document_has_429_for_the_routes_that_are_limited_and_no_parameter_of_ours() -> None:
+def test_the_document_has_every_answer_of_ours_for_the_routes_that_are_limited_and_no_parameter_of_ours() -> None:
     app = application()
     install(app)
     paths = app.openapi()["paths"]
     limited = paths["/models/{name}"]["post"]
     assert list(limited["responses"]["429"]["content"]) == ["application/problem+json"]
     assert set(limited["responses"]["429"]["headers"]) == {"RateLimit", "RateLimit-Policy", "Retry-After"}
+    for status, fields in (("403", set()), ("503", {"Retry-After"})):
+        described = limited["responses"][status]
+        assert list(described["content"]) == ["application/problem+json"]
+        assert set(described.get("headers", ())) == fields
     assert {each["name"] for each in limited["parameters"]} == {"name", "x-user"}
     assert set(paths["/open"]["get"]["responses"]) == {"200", "404"}
     assert app.openapi() is app.openapi()
 
 
-def test_the_document_of_a_router_has_429_too() -> None:
+def test_the_document_of_a_router_has_them_too_and_what_a_route_says_itself_stays() -> None:
     app, router = FastAPI(), APIRouter()
 
-    @router.get("/limited", dependencies=[Depends(limited)])
+    @router.get("/limited", dependencies=[Depends(limited)], responses={403: {"description": "not your model"}})
     async def answer() -> None: ...
 
     app.include_router(router, prefix="/v1")
     install(app)
-    assert "429" in app.openapi()["paths"]["/v1/limited"]["get"]["responses"]
+    responses = app.openapi()["paths"]["/v1/limited"]["get"]["responses"]
+    assert {"403", "429", "503"} <= set(responses)
+    assert responses["403"] == {"description": "not your model"}
+
+
+async def test_what_a_route_answers_fits_what_the_document_says_of_it() -> None:
+    app = application()
+    install(app)
+    [limiter] = [each() for each in app.dependency_overrides.values()]
+    await limiter.repository.set_system_switches(disabled=True, reason="incident 12")
+    described = app.openapi()["paths"]["/models/{name}"]["post"]["responses"]
+    for status, text in ((403, "hello"), (429, "x" * 101)):
+        found, headers, body = await ask(app, "/models/gpt", json.dumps({"text": text}).encode())
+        schema = described[str(status)]["content"][headers[b"content-type"].decode()]["schema"]
+        assert (found, set(schema["required"]) - json.loads(body).keys()) == (status, set())
+        assert json.loads(body).keys() <= schema["properties"].keys()
+        await limiter.repository.set_system_switches(disabled=False)
+        await limiter.repository.invalidate_config_cache()
 
 
 def own(**more: Any) -> RateLimited:
@@ -277,3 +300,41 @@ async def test_a_refusal_of_the_second_dependency_gives_back_what_the_first_took
 
     assert (await ask(app, "/answer"))[0] == 429
     assert await limiter.available("ann", "gpt") == {"tpm": 100}
+
+
+SLOTS = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1)]
+
+
+@pytest.mark.parametrize("end", ["/stream", "/fails", "/breaks"])
+async def test_a_route_holds_its_slot_until_its_stream_ends_or_fails(end: str) -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=SLOTS)
+    seen = []
+
+    async def free() -> int:
+        return (await limiter.available("ann", "api"))["parallel"]
+
+    async def parts() -> Any:
+        seen.append(await free())
+        yield "one "
+        if end == "/breaks":
+            raise ZeroDivisionError
+        seen.append(await free())
+        yield "two"
+
+    app = FastAPI()
+    install(app)
+    held = Depends(RateLimited(limiter, identity=user, resource="api", cost={"rpm": 1, "parallel": 1}))
+
+    @app.post("/stream", dependencies=[held])
+    @app.post("/breaks", dependencies=[held])
+    async def stream() -> Any:
+        return StreamingResponse(parts())
+
+    @app.post("/fails", dependencies=[held])
+    async def fails() -> None:
+        seen.append(await free())
+        raise ZeroDivisionError
+
+    with nullcontext() if end == "/stream" else pytest.raises((ZeroDivisionError, ExceptionGroup)):
+        await ask(app, end)
+    assert (set(seen), await free()) == ({0}, 1)

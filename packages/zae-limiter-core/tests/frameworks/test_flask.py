@@ -1,6 +1,8 @@
 """What only Flask has: a lease in its context, and views that may be async."""
 
+import gc
 import re
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -189,3 +191,73 @@ def test_a_test_client_ends_the_lease_when_it_closes_the_response(limiter: SyncR
     with client.get("/answer"):
         pass
     assert limiter.available("ann", "api") == {"rpd": 1}
+
+
+SLOTS = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1)]
+
+
+def holding(limiter: SyncRateLimiter, refund: Any = "never") -> tuple[Flask, list[int]]:
+    """An application whose views hold a slot, and the slots that were free while they ran."""
+    app, seen = Flask(__name__), list[int]()
+    what: dict[str, Any] = {"identity": lambda: "ann", "resource": "api", "cost": {"rpm": 1, "parallel": 1}}
+    limited = RateLimited(limiter, refund=refund, **what)
+
+    def parts() -> Iterator[str]:
+        for part in ("one ", "two"):
+            seen.append(slots(limiter))
+            yield part
+
+    @app.get("/stream")
+    @limited
+    def stream() -> Response:
+        return Response(parts())
+
+    @app.get("/<end>")
+    @limited
+    def other(end: str) -> Response:
+        seen.append(slots(limiter))
+        if end == "fails":
+            raise ZeroDivisionError
+        return Response(status=int(end))
+
+    init_app(app)
+    return app, seen
+
+
+def slots(limiter: SyncRateLimiter) -> int:
+    return limiter.available("ann", "api")["parallel"]
+
+
+@pytest.fixture
+def of_slots() -> SyncRateLimiter:
+    return SyncRateLimiter(SyncRepository.in_memory(), default_limits=SLOTS)
+
+
+@pytest.mark.parametrize("refund", ["never", "before_answer"])
+@pytest.mark.parametrize("path", ["/stream", "/200", "/404", "/500", "/fails"])
+def test_a_view_holds_its_slot_until_its_answer_has_ended(of_slots: SyncRateLimiter, path: str, refund: str) -> None:
+    app, seen = holding(of_slots, refund)
+    app.test_client().get(path, buffered=True)
+    assert (set(seen), slots(of_slots)) == ({0}, 1)
+
+
+def test_a_stream_holds_its_slot_until_the_server_closes_it(of_slots: SyncRateLimiter) -> None:
+    client = holding(of_slots)[0].test_client()
+    first = client.get("/stream", buffered=False)
+    refused = client.get("/stream")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    first.close()  # the client has left
+    assert slots(of_slots) == 1
+    assert client.get("/stream", buffered=True).status_code == 200
+
+
+def test_a_slot_of_a_response_that_another_function_replaces_is_not_renewed_for_ever(of_slots: SyncRateLimiter) -> None:
+    app, _ = holding(of_slots)
+    app.after_request_funcs[None].insert(0, lambda _: Response("another"))  # so it runs last, and nobody closes ours
+    with app.test_client() as client:
+        assert client.get("/stream").text == "another"
+    gc.collect()
+    cached = of_slots.repository.namespace_state.cached_buckets.get(("ann", "api", 0))
+    assert cached is not None
+    assert cached.held_slots is not None
+    assert cached.held_slots.holds() == []

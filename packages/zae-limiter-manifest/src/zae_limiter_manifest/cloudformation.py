@@ -12,10 +12,11 @@ from attrs import astuple, field, frozen
 from attrs.validators import instance_of
 
 from .checks import enforce
+from .delegation import alias_of
 from .manifest import MANIFEST, LimitsManifest
 from .metadata import Metadata
-from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Record, Refill, Seconds, Shape
-from .value_checks import read_flag, read_integer, read_json_map, read_seconds
+from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
+from .value_checks import read_flag, read_integer, read_json_map, read_percents, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -53,14 +54,15 @@ class StackProperties:
         return {**properties, _TAKE_OVER: True} if self.take_over else properties
 
 
-def render_template(properties: StackProperties, name: str) -> str:
+def render_template(properties: StackProperties, name: str, *, delegated: bool = False) -> str:
     """Return the template, as YAML, of a stack that has one namespace's limits for the limiter `name`; raises
-    `ValueError`.
+    `ValueError`. If `delegated`, the stack invokes the alias that serves this namespace alone.
     """
     if not _STACK_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a valid stack name: a letter, then letters, digits and hyphens, 128 at most")
     namespace = properties.manifest.namespace
-    token = _ImportValue(f"{name}-LimitsProvisionerArn")
+    provisioner = _ImportValue(f"{name}-LimitsProvisionerArn")
+    token = {"Fn::Join": [":", [provisioner, alias_of(namespace)]]} if delegated else provisioner
     template = {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": f"Limits of the namespace {namespace} in the zae-limiter stack {name}",
@@ -114,6 +116,8 @@ def _spelled(shape: Shape) -> Shape:
             return _FLAG
         case JsonMap():
             return JsonMap(as_text=True)
+        case Percents():
+            return Percents(shape.most, as_text=True)
         case NamedMap():
             return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
@@ -149,6 +153,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
             return read_seconds(shape, value)
         case Flag():
             return read_flag(shape, value)
+        case Percents():
+            return read_percents(shape, value)
         case JsonMap():
             return _as_text(value) if rename is _pascal else read_json_map(value)
         case NamedMap():

@@ -1,18 +1,18 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
-from attrs.converters import optional
 
 from .checks import enforce, keys_only
 from .converter import (
     AHEAD,
     CONVERTER,
+    PARENT,
     PARENTS,
     SHADOW,
-    parents_as_list,
+    one_parent_or_several,
     spread_to_limits,
 )
 from .limit_declarations import AHEAD_SECONDS, LIMITS, LimitDecl
@@ -110,17 +110,30 @@ spread_to_limits(SystemDecl)
 spread_to_limits(ResourceDecl)
 
 
+MOST_PARENTS: Final = 4
+
+
+def _names(values: Iterable[str]) -> tuple[str, ...]:
+    return (in_nfc(values),) if isinstance(values, str) else tuple(map(in_nfc, values))
+
+
+def _with_parent(record: Record, *order: str) -> Record:
+    """Return the shape of plain values that may also name one parent alone: see `converter`."""
+    parent = Member(Name(NameKind.ENTITY), "the entity above it, which the namespace's files declare, too")
+    return evolve(record, members={PARENT: parent, **{key: record.members[key] for key in order}})
+
+
 @frozen
 class RecordDecl:
-    """What is declared of an entity itself: its parent, whether its acquires take from the parent, name, metadata."""
+    """What is declared of an entity itself: its parents, whether its acquires take from them, name, metadata."""
 
-    parent: str | None = field(
-        default=None,
-        converter=optional(in_nfc),
-        metadata=about(Name(NameKind.ENTITY), "the entity above it, which the namespace's files declare, too"),
+    parents: tuple[str, ...] = field(
+        default=(),
+        converter=_names,
+        metadata=about(Names(NameKind.ENTITY, most=MOST_PARENTS), "the same for several, each once"),
     )
     cascade: bool = field(
-        default=False, metadata=about(Flag(), "`true`: an acquire of the entity also takes from its parent")
+        default=False, metadata=about(Flag(), "`true`: an acquire of the entity also takes from its parents")
     )
     name: str | None = field(default=None, metadata=about(Text(LONGEST_NAME), "a name for people"))
     metadata: Metadata = field(
@@ -133,7 +146,8 @@ class RecordDecl:
         return plain
 
 
-RECORD: Final = record_of(RecordDecl)
+RECORD: Final = _with_parent(record_of(RecordDecl), "parents", "cascade", "name", "metadata")
+one_parent_or_several(RecordDecl)
 
 
 @frozen
@@ -153,8 +167,8 @@ class EntityDecl:
             "its limits by resource, `_default_` for all others; at least one",
         ),
     )
-    parent: str | None = field(
-        default=None, kw_only=True, converter=optional(in_nfc), metadata=fields(RecordDecl).parent.metadata
+    parents: tuple[str, ...] = field(
+        default=(), kw_only=True, converter=_names, metadata=fields(RecordDecl).parents.metadata
     )
     cascade: bool | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).cascade.metadata)
     name: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).name.metadata)
@@ -163,8 +177,10 @@ class EntityDecl:
     def __attrs_post_init__(self) -> None:
         if self.cascade is False and (self.record != RecordDecl() or not self.resources):
             object.__setattr__(self, "cascade", None)  # it says no more than the rest
-        said = {"parent": self.parent, "cascade": self.cascade, "name": self.name}
-        values = {key: value for key, value in said.items() if value is not None}
+        said = {"cascade": self.cascade, "name": self.name}
+        values: dict[str, object] = {key: value for key, value in said.items() if value is not None}
+        if self.parents:
+            values[PARENTS] = list(self.parents)
         own = {"resources": keys_only(self.resources)} if self.resources else {}
         metadata = {} if self.metadata == Metadata() else {"metadata": self.metadata.to_dict()}
         enforce(ENTITY, {**own, **values, **metadata}, "EntityDecl")
@@ -172,7 +188,7 @@ class EntityDecl:
     @property
     def record(self) -> RecordDecl:
         """What is declared of the entity itself, if anything is."""
-        return RecordDecl(self.parent, bool(self.cascade), self.name, self.metadata)
+        return RecordDecl(self.parents, bool(self.cascade), self.name, self.metadata)
 
     @property
     def says_record(self) -> bool:
@@ -184,19 +200,13 @@ class EntityDecl:
         """Return the section that declares exactly this, `record` None for the limits alone."""
         if record is None:
             return cls(resources)
-        return cls(resources, parent=record.parent, cascade=record.cascade, name=record.name, metadata=record.metadata)
+        return cls(
+            resources, parents=record.parents, cascade=record.cascade, name=record.name, metadata=record.metadata
+        )
 
 
-def _entity() -> Record:
-    """Return the shape of an entity, whose parent may also be a list: see `converter`."""
-    record = record_of(EntityDecl)
-    parents = Member(Names(NameKind.ENTITY, most=1), "the same as a list, of one entity today")
-    members = {key: record.members[key] for key in ("parent", "cascade", "name", "metadata", "resources")}
-    return evolve(record, members={"parent": members.pop("parent"), PARENTS: parents, **members})
-
-
-ENTITY: Final = _entity()
-parents_as_list(EntityDecl)
+ENTITY: Final = _with_parent(record_of(EntityDecl), "parents", "cascade", "name", "metadata", "resources")
+one_parent_or_several(EntityDecl)
 
 Decl = SystemDecl | ResourceDecl | RecordDecl
 """The declaration of one address: of the system, of a resource, of an entity on a resource, or of an entity itself."""

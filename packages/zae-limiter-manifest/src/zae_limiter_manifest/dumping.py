@@ -36,8 +36,11 @@ def _lines(manifest: LimitsManifest) -> Iterator[str]:
 
 
 def _entity(own: EntityDecl) -> Iterator[str]:
-    if own.parent is not None:
-        yield f"parent: {_name(own.parent)}"
+    match own.parents:
+        case (parent,):
+            yield f"parent: {_name(parent)}"
+        case (_, *_):
+            yield f"parents: [{', '.join(map(_name, own.parents))}]"
     if own.cascade is not None:
         yield f"cascade: {_flow(own.cascade)}"
     if own.name is not None:

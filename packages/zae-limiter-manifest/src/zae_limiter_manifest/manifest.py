@@ -58,12 +58,7 @@ class LimitsManifest:
 
     def __attrs_post_init__(self) -> None:
         names = {"resources": keys_only(self.resources), "entities": keys_only(self.entities)}
-        tree = {
-            entity: {
-                key: value for key, value in (("parent", decl.parent), ("cascade", decl.cascade)) if value is not None
-            }
-            for entity, decl in self.entities.items()
-        }
+        tree = {entity: decl.record.to_plain() for entity, decl in self.entities.items()}
         found = find_tree_problems({"entities": tree})
         enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest", found)
 
@@ -97,7 +92,7 @@ class LimitsManifest:
                     records[entity] = decl
                 case _:
                     raise TypeError(f"{decl!r} does not belong at {address}")
-        parents = {record.parent for record in records.values()}
+        parents = {parent for record in records.values() for parent in record.parents}
         plain = {entity for entity, record in records.items() if record == RecordDecl() and entity in parents}
         sections = {
             entity: EntityDecl.of(None if entity in plain and own else records.get(entity), own)
@@ -122,7 +117,7 @@ class LimitsManifest:
             yield Address(), self.system
         for resource, decl in self.resources.items():
             yield Address(resource), decl
-        parents = {each.parent for each in self.entities.values()}
+        parents = {parent for each in self.entities.values() for parent in each.parents}
         for entity, own in self.entities.items():
             if own.says_record or entity in parents or entity in managed.records:
                 yield Address(None, entity), own.record

@@ -18,6 +18,7 @@ class NameKind(Enum):
     RESOURCE = "resource"
     RESOURCE_OR_DEFAULT = "resource_or_default"
     ENTITY = "entity"
+    PLAN = "plan"
 
 
 class _Form(NamedTuple):
@@ -59,7 +60,8 @@ _FORMS: Final = {
     NameKind.LIMIT: _SHORT_NAME._replace(reserved=RESERVED_LIMIT_NAMES),
     NameKind.RESOURCE: _RESOURCE._replace(reserved=(DEFAULT_RESOURCE,)),
     NameKind.RESOURCE_OR_DEFAULT: _RESOURCE,
-    NameKind.ENTITY: _ENTITY._replace(pattern=re.compile(r"(?!\$RESOURCE:)\S+")),
+    NameKind.PLAN: _SHORT_NAME,
+    NameKind.ENTITY: _ENTITY._replace(pattern=re.compile(r"(?!\$(?:RESOURCE|PLAN):)\S+")),
 }
 _LONGEST_DECOMPOSITION: Final = 4  # characters that NFC makes one of
 _LONGEST_SPELLING: Final = _LONGEST_DECOMPOSITION * _ENTITY.longest
@@ -75,7 +77,7 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
     form = _FORMS[kind]
     if value in form.reserved:
         return "is a reserved name"
-    if kind is NameKind.ENTITY and in_nfc(value).startswith("$RESOURCE:"):
+    if kind is NameKind.ENTITY and in_nfc(value).startswith(("$RESOURCE:", "$PLAN:")):
         return "is a reserved name"
     return None if form.matches(in_nfc(value) if form.longest else value) else form.rule
 

@@ -13,6 +13,7 @@ from zae_limiter_manifest.naming import NameKind, find_name_problem
 from .apply import ApplyRun
 from .apply_options import ApplyOptions
 from .deadline import Deadline
+from .delegated import alias_in
 from .history import answer_history, answer_show
 from .locking import stop, unlock
 from .planning import answer_diff, answer_export, answer_plan, answer_state, answer_watch
@@ -42,7 +43,7 @@ def namespace_in(plain: object) -> str | None:
 
 def perform(table: Table, request: Request, context: object = None) -> Answer:
     """Carry out a request. Refusals and errors of the table become errors in the answer."""
-    return _answered(request, lambda: _perform(table, request, Deadline.of(context, table.now_ms)))
+    return _answered(request, lambda: _perform(table, request, context))
 
 
 def read(table: Table, request: Request) -> Answer:
@@ -59,7 +60,7 @@ def _answered(request: Request, act: Callable[[], Answer]) -> Answer:
         return failed_answer(error, request.namespace)
 
 
-def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
+def _perform(table: Table, request: Request, context: object) -> Answer:
     match request:
         case Request(action="apply", next=str()):
             raise Refused(
@@ -67,7 +68,8 @@ def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
             )
         case Request(action="apply", manifest=LimitsManifest() as manifest):
             repository = table.register(request.namespace)
-            return ApplyRun(repository, manifest, ApplyOptions.of(request), deadline, listed_bytes=LISTED_BYTES).run()
+            options, deadline = ApplyOptions.of(request, alias_in(context)), Deadline.of(context, table.now_ms)
+            return ApplyRun(repository, manifest, options, deadline, listed_bytes=LISTED_BYTES).run()
         case Request(action="unlock", lock_id=str(lock_id)):
             repository = table.open(request.namespace)
             unlock(repository, lock_id)

@@ -17,6 +17,7 @@ LONGEST_PRINCIPAL: Final = 256
 class ApplyOptions:
     """The options of one apply; ``principal`` and ``source`` are unverified claims.
 
+    ``alias`` is the one by which the function was invoked, as Lambda tells.
     ``event_id`` identifies an event that may arrive twice. ``lock_timeout`` is in seconds.
     ``targets`` are patterns of the addresses to change; the others stay as they are.
     """
@@ -27,13 +28,14 @@ class ApplyOptions:
     expected_plan: str | None = None
     principal: str | None = None
     source: str | None = None
+    alias: str | None = None
     lock_timeout: int = 0
     event_id: str | None = None
     targets: tuple[str, ...] = ()
     changes_per_second: int | None = None
 
     @classmethod
-    def of(cls, request: Request) -> Self:
+    def of(cls, request: Request, alias: str | None = None) -> Self:
         """Return the options of a request from the command line."""
         return cls(
             take_over=request.take_over,
@@ -41,6 +43,7 @@ class ApplyOptions:
             expected_plan=request.expected_plan,
             principal=request.principal,
             source=request.source,
+            alias=alias,
             lock_timeout=request.lock_timeout,
             targets=request.targets,
             changes_per_second=request.changes_per_second,
@@ -51,10 +54,17 @@ class ApplyOptions:
         return not self.targets or any(map(address.fits, self.targets))
 
     def audited_as(self) -> str:
-        """Return the principal of the audit events: the name of the writing function, then the claims."""
-        role = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ROLE)
+        """Return the principal of the audit events: the writing function with the alias that was invoked, then the
+        claims.
+        """
+        role = ":".join(filter(None, (os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ROLE), self.alias)))
         claims = ", ".join(filter(None, (self.principal, self.source)))
         return f"{role} (claimed: {claims})"[:LONGEST_PRINCIPAL] if claims else role
+
+    def kept_as(self) -> str | None:
+        """Return the principal of the history: the claim, and the alias that was invoked."""
+        by = f"by alias {self.alias}" if self.alias else None
+        return f"{self.principal} ({by})"[:LONGEST_PRINCIPAL] if self.principal and by else self.principal or by
 
     def check(self, plan: Plan) -> None:
         """Raise ``Refused`` if this is not the plan that was shown."""

@@ -17,6 +17,7 @@ from zae_limiter_manifest.render.words import counted, mode_changes
 from .apply import AlreadyHandled, ApplyRun
 from .apply_options import ApplyOptions
 from .deadline import Deadline
+from .delegated import alias_in, check_namespaces
 from .refusals import Refused
 from .reply_channel import ReplyChannel
 from .response_url import check_response_url
@@ -72,14 +73,16 @@ def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
     """Carry out an event. Raises ``Refused``, ``ManifestError`` and errors of the table."""
     if problem := event.problem:
         raise Refused("bad_request", problem)
-    deadline = Deadline.of(context, table.now_ms)
-    return (_delete if event.request_type == "Delete" else _apply)(table, event, deadline)
+    if event.request_type == "Delete":
+        return _delete(table, event, context)
+    check_namespaces(context, event.namespace_named, event.namespace_to_empty)
+    return _apply(table, event, Deadline.of(context, table.now_ms), alias_in(context))
 
 
-def _apply(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
+def _apply(table: Table, event: StackEvent, deadline: Deadline, alias: str | None) -> Reply:
     properties = StackProperties.from_dict(event.properties)
     manifest = properties.manifest
-    options = _apply_options(event, deadline, take_over=properties.take_over)
+    options = replace(_apply_options(event, deadline, take_over=properties.take_over), alias=alias)
     return _with_ignored(_apply_manifest(table, event, manifest, options, deadline), properties.ignored)
 
 
@@ -123,14 +126,19 @@ def _empty_repeated(table: Table, event: StackEvent, namespace: str, deadline: D
     return _run(event, ApplyRun(repository, LimitsManifest(namespace), options, deadline))
 
 
-def _delete(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
+def _delete(table: Table, event: StackEvent, context: object) -> Reply:
     """Delete all items that this resource manages; items of another owner, or of none, stay."""
-    namespace = event.namespace_to_empty
+    namespace, deadline = event.namespace_to_empty, Deadline.of(context, table.now_ms)
+    try:
+        check_namespaces(context, namespace)
+    except Refused as refused:  # a Create that was refused for this reason is rolled back
+        return _done(event, f"this resource manages nothing there: {refused}")
     repository = _find_owned(table, event, namespace) if namespace else None
     if namespace is None or repository is None:
         return _done(event, f"this resource manages nothing in {namespace or 'the namespace of this event'}")
+    options = replace(_apply_options(event, deadline), alias=alias_in(context))
     try:
-        return _run(event, ApplyRun(repository, LimitsManifest(namespace), _apply_options(event, deadline), deadline))
+        return _run(event, ApplyRun(repository, LimitsManifest(namespace), options, deadline))
     except Refused as refused:
         if refused.code == "not_owner":  # somebody has just taken it over
             return _done(event, str(refused))

@@ -14,6 +14,7 @@ from zae_limiter_manifest.packing import LARGEST_REQUEST
 
 from .actions import namespace_in, perform, read, read_request
 from .cloudformation import is_stack_event, on_stack_event
+from .delegated import check_namespaces
 from .refusals import Refused, failed_answer
 from .table import Table, table_of_environment
 
@@ -31,31 +32,32 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     log_as_json(*LOGGERS)
     if is_stack_event(event):
         return on_stack_event(event, context)
-    return _reply(event, partial(perform, context=context))
+    return _reply(event, partial(perform, context=context), context)
 
 
-def on_plan_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001  Lambda's signature
+def on_plan_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Answer as ``on_event`` does, but refuse every request that writes, and every event of CloudFormation."""
     log_as_json(*LOGGERS)
     if is_stack_event(event):
         problem = "the planner takes no events of CloudFormation: ServiceToken must be the ARN of the provisioner"
         return _failed(Refused("read_only", problem), {})
-    return _reply(event, read)
+    return _reply(event, read, context)
 
 
-def _reply(event: Mapping[str, Any], act: Act) -> dict[str, Any]:
+def _reply(event: Mapping[str, Any], act: Act, context: object) -> dict[str, Any]:
     plain: object = event
     try:
         plain = unpack([event], largest=LARGEST_REQUEST) if isinstance(event, Mapping) else event
-        return _paged(_answer(plain, act), plain)
+        return _paged(_answer(plain, act, context), plain)
     except FormatError as error:  # also of a page: the answer has changed since
         return _failed(error, plain)
 
 
-def _answer(plain: object, act: Act) -> dict[str, Any]:
+def _answer(plain: object, act: Act, context: object) -> dict[str, Any]:
     """Return the whole answer to a request."""
     try:
         request = read_request(plain)
+        check_namespaces(context, request.namespace)
         answer = act(table_of_environment(), request)
     except (Refused, ManifestError, FormatError) as error:
         return _failed(error, plain)

@@ -34,7 +34,7 @@ class KeptApply:
             iso_time(at_ms),
             options.owner,
             manifest.canonical_hash(),
-            principal=options.principal,
+            principal=options.kept_as(),
             source=options.source,
             targets=options.targets,
         )

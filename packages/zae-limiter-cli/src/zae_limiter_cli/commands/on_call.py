@@ -9,7 +9,7 @@ import click
 from ..columns import counted, say_columns, say_json
 from ..confirmation import confirm
 from ..data.parsing import limits_option
-from ..data.places import places_of
+from ..data.places import place_in_plan, places_of, plan_of
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..errors import CommandError
 from ..options import OutputForm, connected, in_namespace, output_option, yes_option
@@ -204,8 +204,10 @@ def _own_places(repository: "SyncRepository", entity_id: str) -> "dict[str, list
 
 def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
     """Return the limits that calls of the entity may consume, on any resource."""
-    resources = repository.list_resources_with_defaults()
+    resources, plan = repository.list_resources_with_defaults(), plan_of(repository, entity_id)
+    of_plan = [] if plan is None else repository.list_plans().get(plan, [])
     places: list[ConfigPlace] = [(None, None), (entity_id, ALL), *((None, resource) for resource in resources)]
+    places += [place_in_plan(plan, resource) for resource in of_plan if plan is not None]
     stored = {limit.name for config in repository.get_configs(places).values() for limit in config.limits}
     return stored | {each.limit.name for bucket in repository.get_buckets(entity_id) for each in bucket.limits}
 
@@ -214,7 +216,7 @@ def _beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "tu
     """Return the limits that hold without an override."""
     from zae_limiter.values.resolution import Level, winner
 
-    places = places_of(entity_id, resource)
+    places = places_of(entity_id, resource, plan_of(repository, entity_id))
     found = repository.get_configs([*places.values()])
     won = winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
     return won.limits if won else ()

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..columns import say_json
-from ..data.parsing import consume_option
+from ..data.parsing import also_option, consume_option
 from ..options import OutputForm, connected, given_options, in_namespace, output_option
 from ..paging import open_namespace
 
 if TYPE_CHECKING:
+    from zae_limiter import Draw
+
     from ..connection import Connection
 
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 @click.argument("entity_id")
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @consume_option
+@also_option
 @click.option("--cascade", is_flag=True, help="The call passes cascade=True.  [default: as the entity does]")
 @output_option
 def why(
@@ -29,6 +32,7 @@ def why(
     entity_id: str,
     resource: str,
     consume: dict[str, int] | None,
+    also: "list[Draw]",
     cascade: bool,
     output: OutputForm,
 ) -> None:
@@ -44,7 +48,7 @@ def why(
     from ..explanation.showing import say_report
 
     with open_namespace(connection, namespace) as repository:
-        report = read_report(repository, entity_id, resource, consume, cascade=cascade)
+        report = read_report(repository, entity_id, resource, consume, also=also, cascade=cascade)
     steps = next_steps(report, given_options())
     if output == "json":
         say_json(plain_report(report, steps))

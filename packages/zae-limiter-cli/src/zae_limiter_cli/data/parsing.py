@@ -11,13 +11,14 @@ from ..errors import CommandError
 from ..rates import PERIODS
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit
+    from zae_limiter import Draw, Limit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LIMIT_FORM: Final = "LIMIT"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
+DRAW_FORM: Final = "[ENTITY_ID] [on NAME] [name:amount …]"
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
 _AHEAD: Final = r"(?::ahead=([0-9]{1,9}(?:\.[0-9]{1,9})?))?"
@@ -95,6 +96,23 @@ def parse_amounts(texts: Iterable[str], option: str = "--tokens") -> dict[str, i
     return amounts
 
 
+def parse_draw(text: str) -> "Draw":
+    """Return a draw of ``DRAW_FORM``; words are apart by spaces, because ids have colons. Raises ``CommandError``."""
+    from zae_limiter import Draw, ValidationError
+
+    words = text.split()
+    entity_id = words.pop(0) if words and words[0] != "on" else None
+    resource = words[1] if words[:1] == ["on"] and len(words) > 1 else None
+    amounts = words if resource is None else words[2:]
+    if (entity_id is None and resource is None) or not all(":" in each for each in amounts):
+        examples = "'team-blue', 'on embeddings' or 'team-blue on embeddings tpm:900'"
+        raise CommandError(f"--also {text!r}: must be {DRAW_FORM}, like {examples}")
+    try:
+        return Draw(entity_id, resource, parse_amounts(amounts, f"--also {text!r}:") or None)
+    except ValidationError as error:
+        raise CommandError(f"--also {text!r}: {error}") from error
+
+
 def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
     """Return values by key; a value may be empty, or contain ``=``. Raises ``CommandError``."""
     metadata: dict[str, str] = {}
@@ -145,6 +163,18 @@ def consume_option(function: Function) -> Function:
         metavar=AMOUNT_FORM,
         callback=lambda *given: parse_amounts(given[-1], "--consume") or None,
         help="Number of tokens that the acquire asks for. Repeatable.  [default: 1 of each limit]",
+    )(function)
+
+
+def also_option(function: Function) -> Function:
+    """Add ``--also``; the command gets ``also``, a list of draws."""
+    return click.option(
+        "--also",
+        multiple=True,
+        metavar="DRAW",
+        callback=lambda *given: [parse_draw(text) for text in given[-1]],
+        help="A further bucket that the call draws on: 'team-blue', 'on embeddings', or 'team-blue on embeddings"
+        " tpm:900' with amounts of its own. Repeatable.",
     )(function)
 
 

@@ -1,19 +1,37 @@
-"""The places of the four levels of limits and of switches."""
+"""The places of the levels of limits and of switches."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
 
 
-def places_of(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
-    """Return the place of each level, in the order in which they win."""
+def plan_of(repository: "SyncRepository", entity_id: str) -> str | None:
+    """Return the plan of an entity; ``None`` without one, or without a record."""
+    record = repository.get_entity(entity_id)
+    return None if record is None else record.plan
+
+
+def place_in_plan(plan: str, resource: str) -> "ConfigPlace":
+    """Return the place of a plan's limits on a resource, or on all."""
+    from zae_limiter.maintenance import audit_plan
+
+    return audit_plan(plan), resource
+
+
+def places_of(entity_id: str, resource: str, plan: str | None = None) -> dict["ConfigSource", "ConfigPlace"]:
+    """Return the place of each level, in the order in which they win; those of a plan for an entity that has one."""
     from zae_limiter.values.naming import DEFAULT_RESOURCE
 
+    of_plan: dict[ConfigSource, ConfigPlace] = {}
+    if plan is not None:
+        of_plan = {"plan": place_in_plan(plan, resource), "plan_default": place_in_plan(plan, DEFAULT_RESOURCE)}
     return {
         "entity": (entity_id, resource),
         "entity_default": (entity_id, DEFAULT_RESOURCE),
+        **of_plan,
         "resource": (None, resource),
         "system": (None, None),
     }

@@ -9,6 +9,7 @@ from ..errors import CommandError
 
 if TYPE_CHECKING:
     from zae_limiter import OnRefused, SyncRepository
+    from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -47,7 +48,9 @@ def plain_on_refused(on_refused: "OnRefused | None") -> dict[str, Any]:
     return {"on_refused": {"wait": on_refused.wait, "overflow": on_refused.overflow}}
 
 
-def say_on_refused(on_refused: "OnRefused | None") -> None:
-    """Print a policy on a line, if there is one."""
+def say_on_refused(on_refused: "OnRefused | None", *, by: "ConfigSource | None" = None) -> None:
+    """Print a policy on a line, if there is one; ``by`` is the level that it comes from, where several could be."""
+    from zae_limiter.values.switches import SETTERS
+
     if on_refused is not None:
-        click.echo(f"on_refused: {on_refused}")
+        click.echo(f"on_refused: {on_refused}" + ("" if by is None else f", by {SETTERS[by]}"))

@@ -187,6 +187,7 @@ def _name(limit: "Limit") -> str:
         *(["shadow"] if limit.shadow else []),
         *([f"ahead {limit.ahead:g} s"] if limit.ahead else []),
         *([f"weights {limit.weights}"] if limit.weights else []),
+        *([f"alert {','.join(map(str, limit.alert))} %"] if limit.alert else []),
         *([f"schedule {'; '.join(map(str, limit.schedule))}"] if limit.schedule else []),
     ]
     return f"{limit.name} ({', '.join(marks)})" if marks else limit.name

@@ -1,6 +1,6 @@
 """Show switches: in words for people, as plain values for programs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,16 @@ def sentences(entity_id: str, resource: str, resolved: "ResolvedSwitches | None"
         does = "cascades" if resolved.cascade.value == "on" else "does not cascade"
         found.append(f"{entity_id} {does} on {resource} by {_by(resolved.cascade)}.")
     return found
+
+
+def lines_of(resolved: "ResolvedSwitches | None") -> Iterator[str]:
+    """Yield a line for each switch that a level sets, whether it is in force or not: its value, level and reason."""
+    words = {True: "yes", False: "no"}
+    for name in ("disabled", "bypass", "cascade"):
+        switch: SetSwitch | None = getattr(resolved, name, None)
+        if switch is not None:
+            value = switch.value if isinstance(switch.value, str) else words[switch.value]
+            yield f"{name}: {value}, by {_by(switch)}"
 
 
 def switches_on(

@@ -19,7 +19,8 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
     found, usage = report.explanation, report.usage
     binding = None
     if found.binding is not None:
-        binding = {"entity_id": found.binding[0].entity_id, "limit_name": found.binding[1].limit.name}
+        bucket, limit = found.binding
+        binding = {"entity_id": bucket.entity_id, "resource": bucket.resource, "limit_name": limit.limit.name}
     return {
         "entity_id": found.entity_id,
         "resource": found.resource,
@@ -51,6 +52,7 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         "path": list(bucket.path),
         "resource": bucket.resource,
         "source": bucket.source,
+        **({} if bucket.plan is None else {"plan": bucket.plan}),
         "override_until": None if bucket.override_until is None else iso(bucket.override_until),
         "shard_count": bucket.shard_count,
         "admitted": bucket.admitted,

@@ -3,7 +3,7 @@
 Two reads for an entity and its parent, one query for the refusals, one for the changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zae_limiter import (
         AuditEvent,
         BucketExplanation,
+        Draw,
         Explanation,
         LimitExplanation,
         Refuser,
@@ -49,13 +50,19 @@ class Report:
 
 
 def read_report(
-    repository: "SyncRepository", entity_id: str, resource: str, asked: Mapping[str, int] | None, *, cascade: bool
+    repository: "SyncRepository",
+    entity_id: str,
+    resource: str,
+    asked: Mapping[str, int] | None,
+    *,
+    also: "Sequence[Draw]" = (),
+    cascade: bool,
 ) -> Report:
     """Read what the report has; write nothing."""
     from zae_limiter import SyncRateLimiter
     from zae_limiter.values.usage import window_start
 
-    explanation = SyncRateLimiter(repository).explain(entity_id, resource, asked, cascade=cascade)
+    explanation = SyncRateLimiter(repository).explain(entity_id, resource, asked, cascade=cascade, also=also)
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
@@ -68,9 +75,8 @@ def _most_often(
     explanation: "Explanation", refused_by: "Mapping[Refuser, int]"
 ) -> "tuple[BucketExplanation, LimitExplanation] | None":
     """Return the limit above that refused the caller most often, if the acquire draws on it."""
-    drawn = {
-        (bucket.entity_id, each.limit.name): (bucket, each) for bucket in explanation.buckets for each in bucket.limits
-    }
+    nearest_last = reversed(explanation.buckets)  # an entity may be drawn on by two resources: the call's is meant
+    drawn = {(bucket.entity_id, each.limit.name): (bucket, each) for bucket in nearest_last for each in bucket.limits}
     return drawn.get(max(refused_by, key=lambda refuser: refused_by[refuser])) if refused_by else None
 
 
@@ -87,8 +93,10 @@ def _switched_by(bucket: "BucketExplanation | None") -> str | None:
 
 def _subject(bucket: "BucketExplanation") -> str:
     """Return the subject under which changes of the limits of a bucket are recorded."""
-    from zae_limiter.maintenance import audit_resource, audit_system
+    from zae_limiter.maintenance import audit_plan, audit_resource, audit_system
 
+    if bucket.plan is not None and bucket.source in {"plan", "plan_default"}:
+        return audit_plan(bucket.plan)
     if bucket.source == "resource":
         return audit_resource(bucket.resource)
     return audit_system() if bucket.source == "system" else bucket.entity_id

@@ -21,6 +21,8 @@ ROWS: Final = ("LIMIT", "ASKED", "TOKENS", "BURST", "REFILL", "")
 SOURCES: Final[Mapping[str, str]] = {
     "entity": "its own limits on {resource}",
     "entity_default": "its own limits on all resources",
+    "plan": "the limits of its plan {plan} on {resource}",
+    "plan_default": "the limits of its plan {plan} on all resources",
     "resource": "the limits of {resource}",
     "system": "the limits of the system",
     "call": "the limits that the call passes",
@@ -53,9 +55,8 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
 
 def _verdict(report: Report) -> Iterator[str]:
     found = report.explanation
-    asked = report.asked or {
-        name: 1 for bucket in found.buckets for name in (each.limit.name for each in bucket.limits)
-    }
+    own = [bucket for bucket in found.buckets if not _is_further(found, bucket)]
+    asked = report.asked or {name: 1 for bucket in own for name in (each.limit.name for each in bucket.limits)}
     what = f"{found.entity_id} on {found.resource}, {', '.join(f'{n:,} {name}' for name, n in asked.items())}"
     shut = found.disabled
     if shut is not None:
@@ -67,7 +68,8 @@ def _verdict(report: Report) -> Iterator[str]:
             yield f"Refused before, most often by {report.suspect[0].entity_id}/{report.suspect[1].limit.name}."
     else:
         bucket, limit = found.binding
-        yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}."
+        on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
+        yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield _until(found.passes_at, bucket, limit)
     if found.parent_ids and not found.cascades:
@@ -99,10 +101,18 @@ def values_of(limit: "Limit") -> list["Limit"]:
     return [limit, *(entry.of(limit) for entry in limit.schedule)]
 
 
+def _is_further(found: "Explanation", bucket: "BucketExplanation") -> bool:
+    """Return whether a bucket is drawn on because of ``also``."""
+    return (bucket.path[0], bucket.resource) != (found.entity_id, found.resource)
+
+
 def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
     above = " (parent)" if bucket.entity_id in found.parent_ids else " (above a parent)"
     role = "" if bucket.entity_id == found.entity_id else above
-    of = SOURCES[bucket.source].format(resource=bucket.resource)
+    if _is_further(found, bucket):
+        on = "" if bucket.resource == found.resource else f" on {bucket.resource}"
+        role = f"{on} (also)" if len(bucket.path) == 1 else f"{on} (also, above {bucket.path[0]})"
+    of = SOURCES[bucket.source].format(resource=bucket.resource, plan=bucket.plan)
     if bucket.override_until is not None:
         place = "on all resources" if bucket.source == "entity_default" else f"on {bucket.resource}"
         of = f"an override {place} until {shown(bucket.override_until)} (UTC)"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -9,6 +10,7 @@ from typing import Any, Final, Literal
 from attrs import evolve
 
 from zae_limiter_manifest import Answer, FormatError, Request, next_page, pack, unpack
+from zae_limiter_manifest.delegation import alias_of
 
 from ..connection import Connection
 from ..errors import CommandError
@@ -65,18 +67,30 @@ class Function:
             raise GoesOn(str(error).removesuffix(".")) from error
 
     def _invoke(self, request: Request) -> Mapping[str, Any]:
-        from botocore.exceptions import ClientError
-
-        try:
-            answer = self._client.invoke(FunctionName=self.name, Payload=_payload(request))
-        except ClientError as error:
-            if refusal := self._out_of_reach(error.response["Error"]):
-                raise refusal from error
-            raise
+        answer = self._send(request.namespace, _payload(request))
         told = self._read(answer["Payload"].read())
         if "FunctionError" in answer or not isinstance(told, dict):
             raise CommandError(f"{self.name} failed: {_problem(told)}; its log says more")
         return told
+
+    def _send(self, namespace: str, payload: bytes) -> Mapping[str, Any]:
+        """Invoke the function; if the caller may not, its alias for this namespace, which a policy may grant alone."""
+        from botocore.exceptions import ClientError
+
+        try:
+            return self._call(payload)
+        except ClientError as error:
+            refusal = self._out_of_reach(error.response["Error"], namespace)
+            if refusal is None:
+                raise
+            if error.response["Error"]["Code"] == "AccessDeniedException":
+                with suppress(ClientError, ValueError):  # what was refused first says what to do
+                    return self._call(payload, Qualifier=alias_of(namespace))
+            raise refusal from error
+
+    def _call(self, payload: bytes, **qualifier: str) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = self._client.invoke(FunctionName=self.name, Payload=payload, **qualifier)
+        return answer
 
     def _read(self, payload: bytes) -> Any:
         try:
@@ -85,14 +99,18 @@ class Function:
             way_out = "check --endpoint-url, and any proxy before it"
             raise CommandError(f"{self.name}: the answer is no JSON: {way_out}") from error
 
-    def _out_of_reach(self, told: Mapping[str, Any]) -> OutOfReach | None:
+    def _out_of_reach(self, told: Mapping[str, Any], namespace: str) -> OutOfReach | None:
         """Return the meaning of an error of AWS; ``None`` for any other error."""
         match told.get("Code"):
             case "ResourceNotFoundException":
                 way_out = f"has `zae-limiter deploy --name {self.connection.name}` created one here?"
                 return OutOfReach(f"there is no function {self.name}", way_out)
             case "AccessDeniedException":
-                way_out = f"{told.get('Message')}; the stack's {POLICIES[self.kind]} allows it"
+                one = f"delegation policy {namespace}{' --plan-only' if self.kind == 'planner' else ''}"
+                way_out = (
+                    f"{told.get('Message')}; the stack's {POLICIES[self.kind]} allows it, "
+                    f"and so does `zae-limiter {one}` for this namespace alone"
+                )
                 return OutOfReach(f"you may not invoke {self.name}", way_out)
         return None
 

@@ -15,6 +15,7 @@ from .engines import Engine
 from .server import Server, listen
 
 if TYPE_CHECKING:
+    from .lambdas.pool import Pool
     from .pump.pump import Pump
     from .pump.reader import Clients
 
@@ -54,25 +55,24 @@ def serving(
         data_plane = DataPlane(engine, directory / "data-plane.log", key)
         parts.callback(data_plane.close)
 
+        from .custom_resources import CustomResources
         from .functions import Functions
         from .gate import Gate
-        from .lambdas.pool import Pool
         from .moto_server import application
+        from .moto_stacks import install
         from .pump.checkpoints import Checkpoints
         from .pump.pump import Pump
         from .router import Router
 
         moto = application()
-        code, logs = directory / "code", directory / "logs"
-        for place in (code, logs):
-            place.mkdir(exist_ok=True)
-        parts.callback(shutil.rmtree, code, ignore_errors=True)
-        pool = Pool(code=code, logs=logs, endpoint_url=url, credentials=credentials)
-        parts.callback(pool.close)
+        functions = Functions(parts.enter_context(_pool(directory, url, credentials)))
         clients = _clients(url)
         parts.callback(clients.close)
         pump = Pump(clients, Checkpoints(data / "stream.json" if data else None))
-        router = Router(moto, data_plane.application(moto), Functions(pool), written=pump.ring, status=pump.tallies)
+        custom_resources = CustomResources(functions, url, credentials.access_key_id)
+        install(custom_resources)
+        items = data_plane.application(moto)
+        router = Router(moto, items, functions, custom_resources, written=pump.ring, status=pump.tallies)
         parts.callback(Server(listening, Gate(router, port, credentials.access_key_id)).close)
         parts.callback(pump.close)
         yield Aws(url, pump)
@@ -88,6 +88,22 @@ def forget_the_users_aws(credentials: Credentials) -> None:
         AWS_SHARED_CREDENTIALS_FILE=os.devnull,
         AWS_EC2_METADATA_DISABLED="true",
     )
+
+
+@contextmanager
+def _pool(directory: Path, url: str, credentials: Credentials) -> "Iterator[Pool]":
+    """Run functions until the end of the block; their logs stay, their code does not."""
+    from .lambdas.pool import Pool
+
+    code, logs = directory / "code", directory / "logs"
+    for place in (code, logs):
+        place.mkdir(exist_ok=True)
+    pool = Pool(code=code, logs=logs, endpoint_url=url, credentials=credentials)
+    try:
+        yield pool
+    finally:
+        pool.close()
+        shutil.rmtree(code, ignore_errors=True)
 
 
 def _clients(url: str) -> "Clients":

@@ -42,7 +42,8 @@ class Functions:
         """Return Lambda's answer to a call of a function."""
         kind = environ.get("HTTP_X_AMZ_INVOCATION_TYPE", "RequestResponse")
         qualifier = parse_qs(environ.get("QUERY_STRING", "")).get("Qualifier", [None])[0]
-        call = Call(body_of(environ) or b"{}", str(uuid.uuid4()), environ.get("HTTP_X_AMZ_CLIENT_CONTEXT"))
+        alias = qualifier or _qualifier_in(name)
+        call = Call(body_of(environ) or b"{}", str(uuid.uuid4()), environ.get("HTTP_X_AMZ_CLIENT_CONTEXT"), alias)
         refusal = _refusal(kind, call.payload)
         if refusal is not None:
             return refusal
@@ -57,6 +58,16 @@ class Functions:
             threading.Thread(target=self._run_event, args=(function, code, call), daemon=True).start()
             return 202, [("X-Amzn-RequestId", call.request_id)], b""
         return self._run(function, code, call, tail=environ.get("HTTP_X_AMZ_LOG_TYPE") == "Tail")
+
+    def deliver(self, name: str, payload: bytes, *, region: str) -> str | None:
+        """Send an event to a function as an asynchronous call does, and wait; return why that failed, or ``None``."""
+        if len(payload) > MOST_BYTES["Event"]:
+            return f"the event has {len(payload)} bytes: Lambda takes {MOST_BYTES['Event']}"
+        found = function_of(name, region=region, qualifier=None)
+        if found is None:
+            return f"there is no function {name!r}"
+        done = self._run_event(*found, Call(payload, str(uuid.uuid4()), alias=_qualifier_in(name)))
+        return None if done else f"{name} failed {len(PAUSES_OF_EVENTS)} times; `zae-limiter local logs` says why"
 
     def _run(self, function: Function, code: bytes, call: Call, *, tail: bool) -> Answer:
         try:
@@ -74,7 +85,7 @@ class Functions:
             headers.append(("X-Amz-Log-Result", base64.b64encode(log).decode()))
         return 200, headers, outcome.payload
 
-    def _run_event(self, function: Function, code: bytes, call: Call) -> None:
+    def _run_event(self, function: Function, code: bytes, call: Call) -> bool:
         for pause in PAUSES_OF_EVENTS:
             time.sleep(pause)
             try:
@@ -82,8 +93,16 @@ class Functions:
             except Throttled:
                 continue
             if not outcome.failed:
-                return
+                return True
         logger.warning("%s failed %d times on event %s", function.name, len(PAUSES_OF_EVENTS), call.request_id)
+        return False
+
+
+def _qualifier_in(name: str) -> str | None:
+    """Return the version or the alias that a name or an ARN of a function ends with."""
+    parts = name.split(":")
+    named = parts[6:] if parts[0] == "arn" else parts
+    return named[1] if len(named) > 1 else None
 
 
 def _refusal(kind: str, payload: bytes) -> Answer | None:

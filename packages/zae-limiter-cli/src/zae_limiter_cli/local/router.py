@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from . import policies
+from .custom_resources import CustomResources
 from .functions import Functions, called
+from .moto_stacks import following
 from .state_dir import STATUS_PATH
 from .tables import Tables
 from .wsgi import Answer, Application, Environ, StartResponse, body_of, call, put_body, reply, scope_of
@@ -39,6 +41,7 @@ class Router:
         moto: Application,
         data_plane: Application,
         functions: Functions,
+        custom_resources: CustomResources,
         *,
         written: Callable[[], None],
         status: Callable[[], Any],
@@ -46,6 +49,7 @@ class Router:
         self._moto = moto
         self._data_plane = data_plane
         self._functions = functions
+        self._custom_resources = custom_resources
         self._tables = Tables(moto, data_plane)
         self._written = written
         self._status = status
@@ -54,6 +58,9 @@ class Router:
         """Return the answer of the part that a request is for."""
         if environ["PATH_INFO"] == STATUS_PATH:
             return reply(start_response, (200, [], json.dumps(self._status()).encode()))
+        taken = self._custom_resources.take(environ)
+        if taken is not None:
+            return reply(start_response, taken)
         function = called(environ)
         if function is not None:
             return reply(start_response, self._functions.answer(function, environ))
@@ -84,7 +91,8 @@ class Router:
 
     def _change_stack(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         left = policies.going(self._moto, environ)
-        answer = self._changed_tables(environ)
+        with following(scope_of(environ)[0]):
+            answer = self._changed_tables(environ)
         if answer[0] == 200:
             policies.delete(self._moto, left, region=scope_of(environ)[0])
         return reply(start_response, answer)

@@ -83,6 +83,12 @@ class StackOptions:
     )
     usage_hourly_days: int = _choice(90, "Retention of hourly usage, days; 0 for ever.", least=0, most=36_500)
     usage_daily_days: int = _choice(730, "Retention of daily usage, days; 0 for ever.", least=0, most=36_500)
+    alert_bus_arn: str = _choice(
+        "",
+        "EventBridge bus for crossed thresholds of limits; without, none is told.",
+        **_arn("events"),
+        needs="aggregator",
+    )
     provisioner: bool = _choice(True, "The Lambda that applies manifests of limits, and the planner beside it.")
     provisioner_memory: int = _choice(512, "Memory of provisioner and planner, MB.", least=128, most=10_240)
     provisioner_timeout: int = _choice(300, "Time-out of provisioner and planner, seconds.", least=1, most=900)

@@ -2,7 +2,9 @@ from collections.abc import Callable
 
 from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
-from zae_limiter import Limit
+from zae_limiter import Limit, OnRefused
+
+NO_SWITCHES = {"disabled": None, "bypass": None, "cascade": None, "reason": None}
 
 
 def limit(capacity: int) -> list[Limit]:
@@ -38,13 +40,44 @@ def test_the_first_level_that_has_limits_wins(table: Table) -> None:
         "source": "entity",
         "limits": plain(4),
         "on_unavailable": "allow",
+        "switches": {"disabled": None, "bypass": None, "cascade": None},
         "levels": [
-            {"source": "entity", "limits": plain(4), "override": None},
-            {"source": "entity_default", "limits": plain(3), "override": None},
-            {"source": "resource", "limits": plain(2), "override": None},
-            {"source": "system", "limits": plain(1), "override": None},
+            {"source": source, "limits": plain(capacity), "override": None, "switches": NO_SWITCHES}
+            for source, capacity in (("entity", 4), ("entity_default", 3), ("resource", 2), ("system", 1))
         ],
     }
+
+
+def test_each_switch_and_what_follows_a_refusal_are_shown_with_their_level(table: Table) -> None:
+    """They come from other levels than the limits, and an entity's `no` lifts the system's word."""
+    table.repository.set_limits("key", limit(3), "gpt-4")
+    table.repository.set_resource_defaults("gpt-4", limit(2), on_refused=OnRefused(wait=2))
+    table.repository.set_system_switches(disabled=True, reason="incident 12")
+    table.repository.set_resource_switches("gpt-4", cascade="off")
+    lines = ["cascade: off, by the config of the resource", "on_refused: wait=2, by the config of the resource"]
+    shut = "disabled: yes, by the system's config (incident 12)"
+    assert run("entity", "effective", "key", "-r", "gpt-4").stdout.splitlines()[-3:] == [shut, *lines]
+    table.repository.set_switches("key", disabled=False)
+    open_ = "disabled: no, by its own config on all resources"
+    assert run("entity", "effective", "key", "-r", "gpt-4").stdout.splitlines()[-3:] == [open_, *lines]
+    got = document("entity", "effective", "key", "-r", "gpt-4")
+    assert got["switches"] == {
+        "disabled": {"value": False, "source": "entity_default", "reason": None},
+        "bypass": None,
+        "cascade": {"value": "off", "source": "resource", "reason": None},
+    }
+    assert (got["source"], got["on_refused"], got["on_refused_source"]) == (
+        "entity",
+        {"wait": 2.0, "overflow": None},
+        "resource",
+    )
+    own, default, resource, system = got["levels"]
+    assert (own["switches"], default["switches"]["disabled"], resource["switches"]["cascade"]) == (
+        NO_SWITCHES,
+        False,
+        "off",
+    )
+    assert (resource["on_refused"]["wait"], "on_refused" in system) == (2.0, False)
 
 
 def test_people_see_all_four_levels(table: Table) -> None:

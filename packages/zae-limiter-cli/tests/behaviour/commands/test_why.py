@@ -66,7 +66,10 @@ def test_a_key_that_its_parent_refuses_sees_parent_limit_path_and_time(table: Ta
 def test_programs_get_every_field(table: Table) -> None:
     exhausted(table)
     told = document("why", "key-1", "-r", "gpt-4", "-c", "rpm:1")
-    assert (told["passes"], told["binding"]) == (False, {"entity_id": "acme-corp", "limit_name": "rpm"})
+    assert (told["passes"], told["binding"]) == (
+        False,
+        {"entity_id": "acme-corp", "resource": "gpt-4", "limit_name": "rpm"},
+    )
     assert 2_800 < told["wait_seconds"] <= 2_880
     own, parent = told["buckets"]
     assert (own["source"], own["limits"]["rpm"]["available"], own["limits"]["rpm"]["refuses"]) == (
@@ -189,6 +192,52 @@ def test_it_writes_nothing(table: Table) -> None:
     assert [(each.anchor_ms, each.limits[0].consumed) for each in after] == [
         (each.anchor_ms, each.limits[0].consumed) for each in before
     ]
+
+
+def test_further_buckets_of_a_call_are_explained_with_amounts_of_their_own(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    table.repository.set_resource_defaults("embeddings", [Limit.per_minute("tpm", 1_000)])
+    also = ["--also", "user:7", "--also", "on embeddings tpm:900"]
+    lines = run("why", "key-1", "-r", "gpt-4", *also).stdout.splitlines()
+    assert lines[0] == "key-1 on gpt-4, 1 rpm: passes now."
+    assert "user:7 (also): the limits of gpt-4; no bucket yet, so it is full" in lines
+    assert any(line.startswith("key-1 on embeddings (also): the limits of embeddings; ") for line in lines)
+    told = document("why", "key-1", "-r", "gpt-4", *also)
+    asked = [(each["entity_id"], each["resource"], *each["limits"]) for each in told["buckets"]]
+    assert asked == [("key-1", "gpt-4", "rpm"), ("user:7", "gpt-4", "rpm"), ("key-1", "embeddings", "tpm")]
+    assert told["buckets"][2]["limits"]["tpm"]["requested"] == 900
+
+
+def test_a_further_bucket_that_refuses_is_named_with_its_resource_and_its_remedy(table: Table) -> None:
+    table.repository.create_entity("org")
+    table.repository.create_entity("team-blue", parent_id="org", cascade=True)
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    table.repository.set_resource_defaults("embeddings", [Limit.total("tpm", 1_000)])
+    asked = ("why", "key-1", "-r", "gpt-4", "--also", "team-blue on embeddings tpm:1001")
+    told = document(*asked)
+    assert told["binding"] == {"entity_id": "team-blue", "resource": "embeddings", "limit_name": "tpm"}
+    assert told["next"][0]["command"].startswith("zae-limiter lift team-blue -r embeddings ")
+    lines = run(*asked).stdout.splitlines()
+    assert lines[0] == "key-1 on gpt-4, 1 rpm: refused by team-blue/tpm on embeddings."
+    assert any(line.startswith("org on embeddings (also, above team-blue): ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("draw", "problem"),
+    [
+        ("", "--also '': must be [ENTITY_ID] [on NAME] [name:amount …], like 'team-blue', 'on embeddings' or"),
+        ("on", "--also 'on': must be [ENTITY_ID] [on NAME]"),
+        ("team-blue embeddings", "--also 'team-blue embeddings': must be [ENTITY_ID] [on NAME]"),
+        ("team-blue on", "--also 'team-blue on': must be [ENTITY_ID] [on NAME]"),
+        ("on embeddings tpm:x", "--also 'on embeddings tpm:x': 'tpm:x': must be name:amount, like rpm:100"),
+        ("on _default_", "--also 'on _default_': resource of a draw '_default_': is reserved"),
+        ("key-1", "also 'key-1/gpt-4': the call draws on this bucket already: name each one once"),
+        ("on nothing", "limits 'key-1/nothing': no level has limits"),
+    ],
+)
+def test_a_further_bucket_that_is_none_is_refused_in_one_line(table: Table, draw: str, problem: str) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    assert refused("why", "key-1", "-r", "gpt-4", "--also", draw).startswith(problem)
 
 
 def test_mistakes_are_one_line(table: Table) -> None:

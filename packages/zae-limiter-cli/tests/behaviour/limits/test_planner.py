@@ -75,7 +75,8 @@ def test_where_both_are_out_of_reach_the_error_is_about_the_planner(stack: Stack
     stack.refused = {PLANNER: status, PROVISIONER: other}
     way_out = {
         MISSING: "has `zae-limiter deploy --name my-app` created one here?",
-        FORBIDDEN: "by a test; the stack's InvokePlannerPolicy allows it",
+        FORBIDDEN: "by a test; the stack's InvokePlannerPolicy allows it, and so does "
+        "`zae-limiter delegation policy tenant-alpha --plan-only` for this namespace alone",
     }
     assert stack.error("plan", "-f", stack.write(ALPHA)) == f"{WHY[status]}: {way_out[status]}\n"
 
@@ -83,6 +84,52 @@ def test_where_both_are_out_of_reach_the_error_is_about_the_planner(stack: Stack
 def test_who_may_not_invoke_the_provisioner_is_told_which_policy_allows_it(stack: Stack) -> None:
     stack.refused[PROVISIONER] = FORBIDDEN
     assert stack.error("apply", "--yes", "-f", stack.write(ALPHA)) == (
-        "you may not invoke my-app-limits-provisioner: by a test; the stack's InvokeProvisionerPolicy allows it\n"
+        "you may not invoke my-app-limits-provisioner: by a test; the stack's InvokeProvisionerPolicy allows it, and "
+        "so does `zae-limiter delegation policy tenant-alpha` for this namespace alone\n"
     )
     assert stack.world.items() == []
+
+
+OURS, OTHERS = "?Qualifier=ns-tenant-alpha", "?Qualifier=ns-tenant-beta"
+
+
+@pytest.fixture
+def delegated(stack: Stack) -> Stack:
+    """A stack of which the caller may invoke the aliases of tenant-alpha alone."""
+    stack.aliases = {"ns-tenant-alpha", "ns-tenant-beta"}
+    functions = (PLANNER, PROVISIONER)
+    stack.refused = {f"{each}{alias}": FORBIDDEN for each in functions for alias in ("", OTHERS)}
+    return stack
+
+
+def test_who_may_invoke_the_aliases_of_one_namespace_plans_and_applies_it_with_the_same_commands(
+    delegated: Stack,
+) -> None:
+    file = delegated.write(ALPHA)
+    delegated.ok("plan", "-f", file)
+    delegated.ok("apply", "--yes", "-f", file)
+    delegated.ok("diff", "-f", file)
+    assert "by alias ns-tenant-alpha" in delegated.ok("history", "-N", "tenant-alpha", "-o", "json")
+    assert delegated.world.live() == load(ALPHA)
+    assert delegated.paths[:2] == [PLANNER, f"{PLANNER}{OURS}"]
+    assert f"{PROVISIONER}{OURS}" in delegated.paths
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--yes")])
+def test_who_may_invoke_the_aliases_of_one_namespace_gets_nowhere_with_another(
+    delegated: Stack, command: tuple[str, ...]
+) -> None:
+    beta = delegated.write(ALPHA.replace("tenant-alpha", "tenant-beta"))
+    assert delegated.error(*command, "-f", beta).startswith("you may not invoke my-app-limits-p")
+    assert delegated.world.items() == []
+
+
+def test_who_may_only_plan_one_namespace_cannot_apply_it(delegated: Stack) -> None:
+    delegated.refused[f"{PROVISIONER}{OURS}"] = FORBIDDEN
+    file = delegated.write(ALPHA)
+    delegated.ok("plan", "-f", file)
+    assert delegated.error("apply", "--yes", "-f", file) == (
+        "you may not invoke my-app-limits-provisioner: by a test; the stack's InvokeProvisionerPolicy allows it, and "
+        "so does `zae-limiter delegation policy tenant-alpha` for this namespace alone\n"
+    )
+    assert delegated.world.items() == []

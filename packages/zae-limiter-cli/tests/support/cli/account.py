@@ -44,9 +44,9 @@ class Account:
         for client in self.clients.values():
             client.close()
 
-    def function(self, source: str, **configuration: Any) -> str:
+    def function(self, source: str, *, name: str = "", **configuration: Any) -> str:
         """A new function with this handler; its name."""
-        name = f"function-{uuid.uuid4().hex[:8]}"
+        name = name or f"function-{uuid.uuid4().hex[:8]}"
         trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
         role = self.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"]

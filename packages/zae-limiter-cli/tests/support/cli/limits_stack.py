@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -34,6 +35,7 @@ class Stack:
         self.asked: list[dict[str, Any]] = []
         self.before: Callable[[dict[str, Any]], None] = lambda _: None
         self.failing: dict[str, Any] | None = None
+        self.aliases: set[str] = set()  # of both functions
         self.refused: dict[str, int] = {}  # status by path, where a function is missing or forbidden
         self.dropping = False  # whether connections end without an answer
 
@@ -66,6 +68,12 @@ class Stack:
         return asked
 
 
+def invoked(path: str, alias: str) -> Any:
+    """What Lambda tells a handler that was invoked by an alias, if by one."""
+    arn = f"arn:aws:lambda:us-east-1:123456789012:function:{path.split('/')[3]}:{alias}".removesuffix(":")
+    return SimpleNamespace(invoked_function_arn=arn, get_remaining_time_in_millis=lambda: 900_000)
+
+
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         """Keep quiet about a command that was interrupted."""
@@ -81,9 +89,11 @@ def serving(directory: Path) -> Iterator[Stack]:
             stack.paths.append(self.path)
             stack.asked.append(event)
             failing = stack.failing
-            status = stack.refused.get(self.path, 200 if self.path in HANDLERS else 404)
+            path, _, alias = self.path.partition("?Qualifier=")
+            there = path in HANDLERS and (not alias or alias in stack.aliases)
+            status = stack.refused.get(self.path, 200 if there else 404)
             told = (
-                failing or getattr(handler, HANDLERS[self.path])(event, None)
+                failing or getattr(handler, HANDLERS[path])(event, invoked(path, alias))
                 if status == 200
                 else {"Message": "by a test"}
             )

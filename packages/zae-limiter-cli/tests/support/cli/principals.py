@@ -9,10 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from botocore.session import get_session
 
-from support.cli.granted import KEY, properties, role_documents, statements
+from support.cli.granted import BUS, KEY, properties, role_documents, statements
 from support.cli.iam import Document, Request
 from zae_limiter.maintenance import REGISTRY, audit_system, pk_audit, pk_bucket, pk_entity, pk_system
 from zae_limiter.schema.keys import gsi4_pk, pk_resource
+from zae_limiter_cli.stack.code import function_name
+from zae_limiter_cli.stack.delegations import KINDS, Delegation, Kind
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.grants import LEADING_KEYS, NAMESPACE_TAG
 
@@ -37,12 +39,26 @@ ARNS: Final = {
 }
 
 
+ALIASES: Final = ("ns-tenant-alpha", "ns-tenant-alpha2", "live", "$LATEST")
+
+
+def aliased(alias: str) -> dict[Kind, str]:
+    """Return an alias of the planner and of the provisioner, by the kind."""
+    return {kind: f"{LAMBDA}:{function_name('my-app', kind)}:{alias}" for kind in KINDS}
+
+
+DELEGATION: Final = Delegation("tenant-alpha", "ns-tenant-alpha", aliased("ns-tenant-alpha"))
+
+
 class Target(NamedTuple):
-    """What a request is for: an ARN, the partition keys that it names, and the service by way of which it comes."""
+    """What a request is for: an ARN, the partition keys that it names, the service by way of which it comes, and the
+    source of its events.
+    """
 
     arn: str
     keys: tuple[str, ...] = ()
     via: str = ""
+    source: str = ""
 
 
 PARTITIONS: Final = {
@@ -94,9 +110,16 @@ OTHERS: Final[Mapping[str, Mapping[str, Target]]] = {
         "dead letters": Target(ARNS["DeadLetters"]),
         "another queue": Target(f"{ARNS['DeadLetters']}-2"),
     },
+    "events": {
+        "bus": Target(BUS, source="zae-limiter"),
+        "bus, as another source": Target(BUS, source="aws.ec2"),
+        "bus, without a source": Target(BUS),
+        "another bus": Target(f"{BUS}-2", source="zae-limiter"),
+    },
     "lambda": {
         **{name: Target(f"{LAMBDA}:{name}") for name in FUNCTIONS.values()},
         "another function": Target(f"{LAMBDA}:my-app-2-limits-planner"),
+        **{f"{alias} of {kind}": Target(arn) for alias in ALIASES for kind, arn in aliased(alias).items()},
     },
     "logs": {
         **{f"log of {name}": Target(f"{LOGS}/{name}:log-stream:x") for name in FUNCTIONS.values()},
@@ -135,7 +158,11 @@ def principals(options: StackOptions) -> dict[str, list[Document]]:
     every = {
         name: each for name, each in {**used, **roles}.items() if name not in {"ArchivePolicy", "DeadLettersPolicy"}
     }
-    return {name: [arned(each) for each in documents] for name, documents in every.items()}
+    delegated: dict[str, list[Document]] = {
+        "delegation": [DELEGATION.policy(KINDS)],
+        "delegation to plan": [DELEGATION.policy(KINDS[:1])],
+    }
+    return {name: [arned(each) for each in documents] for name, documents in every.items()} | delegated
 
 
 def arned(document: Mapping[str, Any]) -> Document:
@@ -169,4 +196,5 @@ def _operations(service: str) -> list[str]:
 def _request(service: str, action: str, target: Target) -> Request:
     keys = {LEADING_KEYS: target.keys} if target.keys else {}
     via = {"kms:ViaService": (f"{target.via}.us-east-1.amazonaws.com",)} if target.via else {}
-    return Request(f"{service}:{action}", target.arn, {**TAGS, **keys, **via})
+    source = {"events:source": (target.source,)} if target.source else {}
+    return Request(f"{service}:{action}", target.arn, {**TAGS, **keys, **via, **source})

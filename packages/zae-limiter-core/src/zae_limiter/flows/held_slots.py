@@ -2,10 +2,14 @@
 
 A hold changes only in a run of its bucket's queue, of which there is one at a time. So a release and a renewal never
 count on what the other one is just changing. ``bucket.slots`` has the writes, ``rules.slots`` the idea.
+
+Only the leases keep their holds alive. A lease that its owner drops without an end, as a framework that never reports
+the end of a call does, is renewed no more, so that its slots come back when they expire.
 """
 
 from collections.abc import Iterable, Sequence
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 from ..rules.slots import Slots
 from ..runtime import forks
@@ -18,7 +22,7 @@ class SlotHold:
     expire. From ``until_ms`` on, unless they are renewed, others may have the slots.
     """
 
-    __slots__ = ("due_ms", "epoch", "limit", "milli", "until_ms")
+    __slots__ = ("__weakref__", "due_ms", "epoch", "limit", "milli", "until_ms")
 
     def __init__(self, limit: str, milli: int, slots: Slots) -> None:
         self.limit = limit
@@ -68,7 +72,7 @@ class HeldSlots:
     def _begin(self) -> None:
         self._generation = forks.generation
         self._lock = Lock()
-        self._holds: dict[SlotHold, None] = {}
+        self._holds: WeakKeyDictionary[SlotHold, None] = WeakKeyDictionary()
         self._reminded = False
 
     def add(self, holds: Iterable[SlotHold], now_ms: int) -> float | None:
@@ -76,7 +80,7 @@ class HeldSlots:
         if self._generation != forks.generation:
             self._begin()
         with self._lock:
-            self._holds |= dict.fromkeys(holds)
+            self._holds.update(dict.fromkeys(holds))
             return None if self._reminded else self._remind(now_ms)
 
     def next(self, now_ms: int, *, at_least: float = 0.0) -> float | None:
@@ -85,7 +89,8 @@ class HeldSlots:
             return self._remind(now_ms, at_least)
 
     def _remind(self, now_ms: int, at_least: float = 0.0) -> float | None:
-        self._holds = {hold: None for hold in self._holds if hold.milli}
+        for hold in [hold for hold in self._holds if not hold.milli]:
+            del self._holds[hold]
         due_ms = min((hold.due_ms for hold in self._holds), default=None)
         self._reminded = due_ms is not None
         return None if due_ms is None else max(at_least, (due_ms - now_ms) / 1000)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..exceptions import ValidationError
-from ..values.entities import MOST_PARENTS, UNCHANGED
+from ..values.entities import UNCHANGED, check_parent_ids
 from ..values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
-from ..values.naming import check_identifier, check_resource
+from ..values.naming import check_identifier, check_plan, check_resource
 
 LARGEST_PAGE = 1000
 LONGEST_NAME = 256
@@ -113,9 +113,15 @@ def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
         given["parents"] = parents
     if validate_flag("cascade", given.get("cascade", False)) and parents is not None and not parents.ids:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
+    validate_plan(given.get("plan"))
     if "metadata" in given:
         given["metadata"] = validate_metadata(given["metadata"])
     return given
+
+
+def validate_plan(plan: str | None) -> str | None:
+    """Return the plan of an entity, or ``None``; ``InvalidNameError`` otherwise."""
+    return None if plan is None else check_plan("plan", plan)
 
 
 class Parents(NamedTuple):
@@ -137,13 +143,7 @@ def validate_parents(parent_id: object, parent_ids: object) -> Parents | None:
         raise ValidationError("parent_ids", parent_ids, "give parent_id or parent_ids, not both")
     if isinstance(parent_ids, str) or not isinstance(parent_ids, Iterable | None):
         raise ValidationError("parent_ids", parent_ids, "must be a list of entity ids")
-    ids = tuple(check_identifier("parent_ids", each) for each in parent_ids or ())
-    if len(ids) > MOST_PARENTS:
-        raise ValidationError("number of parent_ids", len(ids), f"an entity has at most {MOST_PARENTS} parents")
-    for each in ids:
-        if ids.count(each) > 1:
-            raise ValidationError("parent_ids", each, "is given twice")
-    return Parents(ids, "parent_ids")
+    return Parents(check_parent_ids(parent_ids or ()), "parent_ids")
 
 
 def validate_version(expected: int | None) -> None:

@@ -32,6 +32,16 @@ def check_refund(refund: object) -> None:
         raise ValidationError("refund", refund, f"must be one of {', '.join(REFUNDS)}")
 
 
+def calls_cost(requests: str | None, tokens: str | None, slots: str | None) -> dict[str, int]:
+    """Return what each call of a model takes beside its estimate: one of ``requests`` and one of ``slots``.
+
+    Raises ``ValidationError`` if ``slots`` is the limit of something else, too.
+    """
+    if slots is not None and slots in (requests, tokens):
+        raise ValidationError("slots", slots, "is named as requests or tokens, too: slots are a limit of their own")
+    return {name: 1 for name in (requests, slots) if name}
+
+
 def check_cost(cost: Any) -> Mapping[str, int]:
     """Return the tokens by limit. Raises ``ValidationError`` unless it is a mapping: ``None`` is a forgotten
     ``return``.

@@ -15,30 +15,51 @@ from fastapi.requests import HTTPConnection
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..flows.acquire.requests import AcquireOptions
-from ..http import PROBLEM_MEDIA_TYPE, STATUS
+from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS
+from .answers import UNAVAILABLE
 from .arguments import check_arguments, check_cost
 from .asgi import AnswerMiddleware, Exchange
 from .leases import Refund
 
-_PROBLEM: Final = {
+_PLAIN: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["type", "title", "status", "detail", "violated-policies", "retry-after"],
+    "required": ["type", "title", "status", "detail"],
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "violated-policies": {"type": "array", "items": {"type": "string"}},
-        "retry-after": {"type": ["integer", "null"], "description": "Seconds; null if a retry can never pass."},
         "instance": {"type": "string"},
     },
 }
-_STRING: Final = {"schema": {"type": "string"}}
-REFUSAL: Final[dict[str, Any]] = {
-    "description": "Quota Exceeded",
-    "headers": {"RateLimit-Policy": _STRING, "RateLimit": _STRING, "Retry-After": {"schema": {"type": "integer"}}},
-    "content": {PROBLEM_MEDIA_TYPE: {"schema": _PROBLEM}},
+_QUOTA_EXCEEDED: Final = {
+    **_PLAIN,
+    "required": [*_PLAIN["required"], "violated-policies", "retry-after"],
+    "properties": {
+        **_PLAIN["properties"],
+        "violated-policies": {"type": "array", "items": {"type": "string"}},
+        "retry-after": {"type": ["integer", "null"], "description": "Seconds; null if a retry can never pass."},
+    },
 }
+_STRING: Final = {"schema": {"type": "string"}}
+_SECONDS: Final = {"schema": {"type": "integer"}}
+ANSWERS: Final[Mapping[int, dict[str, Any]]] = {
+    STATUS: {
+        "description": "Quota Exceeded",
+        "headers": {"RateLimit-Policy": _STRING, "RateLimit": _STRING, "Retry-After": _SECONDS},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": _QUOTA_EXCEEDED}},
+    },
+    DISABLED: {
+        "description": "Forbidden: access is disabled",
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}},
+    },
+    UNAVAILABLE: {
+        "description": "Service Unavailable: the rate limiter cannot decide",
+        "headers": {"Retry-After": _SECONDS},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}},
+    },
+}
+"""What a limited route may answer instead of its own, by status, as OpenAPI has it."""
 
 
 class RateLimited:
@@ -90,7 +111,8 @@ class RateLimited:
 
 
 def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
-    """Add the middleware that answers refusals and ends leases, and document 429 for every route that is limited.
+    """Add the middleware that answers refusals and ends leases, and document ``ANSWERS`` (403, 429, 503) for every
+    route that is limited. What a route documents of a status itself stays.
 
     ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
     """
@@ -100,7 +122,8 @@ def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: boo
     def openapi() -> dict[str, Any]:
         document = plain()
         for operation in _limited_operations(app, document["paths"]):
-            operation["responses"].setdefault(str(STATUS), REFUSAL)
+            for status, answer in ANSWERS.items():
+                operation["responses"].setdefault(str(status), answer)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation extends it

@@ -1,7 +1,8 @@
 """Rate limits of LangChain's chat models. Needs the extra ``langchain``.
 
 ``RequestLimiter`` is the ``rate_limiter`` of a model: each request waits for its tokens, and they are not given back.
-``TokenLimits`` is a callback: it takes an estimate before a call, and settles what the answer says was used.
+``TokenLimits`` is a callback: it takes an estimate before a call, settles what the answer says was used when it ends,
+and holds slots until then.
 """
 
 from asyncio import to_thread
@@ -18,12 +19,15 @@ except ImportError as error:
     problem = f"zae_limiter.integrations.langchain needs langchain-core: {install_command('langchain')}"
     raise ImportError(problem) from error
 
+from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
+from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
+from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
-from .arguments import check_refund
+from .arguments import calls_cost, check_refund
 from .estimates import assumed_answer
 from .leases import OpenCalls, Refund, SyncLeases
 from .settlement import settle_sync
@@ -37,7 +41,8 @@ class RequestLimiter(BaseRateLimiter):
     """The ``rate_limiter`` of a chat model: each of its requests takes ``consume`` first.
 
     A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (in a thread), a ``RateLimiter`` serves ``ainvoke`` alone.
-    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name none.
+    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name none. LangChain does not report the end
+    of a request here, so limits with slots raise ``ValidationError``: ``TokenLimits`` holds them.
     """
 
     def __init__(
@@ -61,7 +66,8 @@ class RequestLimiter(BaseRateLimiter):
         if not isinstance(self._limiter, SyncRateLimiter):
             raise TypeError("a RateLimiter cannot serve a blocking call: use ainvoke, or give a SyncRateLimiter")
         try:
-            with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)):
+            with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)) as lease:
+                _refuse_slots(lease)
                 return True
         except RateLimitExceeded:
             if blocking:
@@ -73,7 +79,8 @@ class RequestLimiter(BaseRateLimiter):
         if isinstance(self._limiter, SyncRateLimiter):
             return await to_thread(self.acquire, blocking=blocking)
         try:
-            async with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)):
+            async with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)) as lease:
+                _refuse_slots(lease)
                 return True
         except RateLimitExceeded:
             if blocking:
@@ -88,9 +95,10 @@ class TokenLimits(BaseCallbackHandler):
     """A callback of chat models: it takes a request and the estimated tokens before each call, and settles when it
     ends.
 
-    ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
-    the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
-    ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
+    ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots`` until
+    it ends, with its stream. ``estimate`` gets the messages as one mapping with the parameters of the model, like the
+    body of a request. ``options`` are those of ``acquire``. A refusal raises ``RateLimitExceeded`` before the request
+    goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
     or gives it back (``"before_answer"``) unless a part of its answer had come.
     """
 
@@ -104,15 +112,17 @@ class TokenLimits(BaseCallbackHandler):
         resource: str,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
+        slots: str | None = None,
         estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
         check_refund(refund)
         self._limiter, self._place = limiter, (entity_id, resource)
-        self._requests, self._tokens, self._estimate = requests, tokens, estimate
+        self._calls, self._slots = calls_cost(requests, tokens, slots), slots
+        self._tokens, self._estimate = tokens, estimate
         self._refund, self._options = refund, options
-        self._open: OpenCalls[UUID, SyncLeases] = OpenCalls()
+        self._open: OpenCalls[int, SyncLeases] = OpenCalls()
 
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
@@ -142,7 +152,7 @@ class TokenLimits(BaseCallbackHandler):
         self._end(run_id, None, error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
-        cost: dict[str, int | Estimate] = {self._requests: 1} if self._requests else {}
+        cost: dict[str, int | Estimate] = {**self._calls}
         if self._tokens:
             cost[self._tokens] = self._estimate(request)
         leases = SyncLeases()
@@ -152,18 +162,28 @@ class TokenLimits(BaseCallbackHandler):
             if self._tokens and (why := assumed_answer(error, self._tokens, request, self._estimate)):
                 error.add_note(why)
             raise
-        self._open.put(run_id, leases)
+        if self._slots:  # a cancelled `ainvoke` reports no end, but its managers, which have its id, are collected
+            leases.end_with(run_id)
+        self._open.put(run_id.int, leases)
 
     def _keep(self, run_id: UUID) -> None:
-        if leases := self._open.get(run_id):
+        if leases := self._open.get(run_id.int):
             leases.keep()
 
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:
-        if (leases := self._open.pop(run_id)) is None or (lease := leases.last) is None:
+        if (leases := self._open.pop(run_id.int)) is None or (lease := leases.last) is None:
             return
         if response is not None and (usage := _usage_of(response)):
             settle_sync(lease, self._tokens, usage)
         leases.end(error)
+
+
+def _refuse_slots(lease: Lease | SyncLease) -> None:
+    """Raise ``ValidationError`` if the lease holds slots: its end would free them before the request begins."""
+    for status in lease.statuses:
+        if status.limit.has_slots and status.requested:
+            problem = "has slots, and this limiter is not told when a request ends: name it in TokenLimits(slots=…)"
+            raise ValidationError("consume", status.limit_name, problem)
 
 
 def _usage_of(response: Any) -> TokenUsage | None:

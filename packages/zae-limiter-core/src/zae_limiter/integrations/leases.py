@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from contextlib import AsyncExitStack, ExitStack
 from time import monotonic
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from weakref import finalize, ref
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
@@ -84,6 +85,14 @@ class SyncLeases(_Entered[SyncLease]):
         super().__init__()
         self._stack = ExitStack()
 
+    def end_with(self, sign: object) -> None:
+        """Forget them once nobody has the ``sign`` any more, without an end: nobody will report one.
+
+        What they took stays taken; slots come back when they expire. It runs wherever Python collects the sign, so it
+        makes no request and takes no lock.
+        """
+        finalize(sign, _forget, ref(self)).atexit = False
+
     def enter(self, lease: SyncLease, refund: Refund) -> SyncLease:
         """Take its tokens. Raises the errors of ``acquire``."""
         try:
@@ -102,6 +111,12 @@ class SyncLeases(_Entered[SyncLease]):
             log.warning(UNWRITTEN, exc_info=True)
 
 
+def _forget(dead_or_alive: "ref[SyncLeases]") -> None:
+    if (leases := dead_or_alive()) is not None:
+        leases._entered.clear()
+        leases._stack = ExitStack()
+
+
 E = TypeVar("E", bound=_Entered[Any])
 K = TypeVar("K", bound=Hashable)
 MAX_OPEN: Final = 10_000
@@ -112,7 +127,7 @@ class OpenCalls(LRU[K, E]):
     """The leases of calls by their id, until they end.
 
     Some calls never report their end, so the oldest are forgotten: beyond ``MAX_OPEN`` calls, and after an hour. What
-    they took stays taken.
+    they took stays taken; slots that they hold are renewed no more, and come back when they expire.
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ from ..http import STATUS
 from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
-from .arguments import check_refund
+from .arguments import calls_cost, check_refund
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund
 from .litellm_routing import (
@@ -93,9 +93,11 @@ class RateLimits(CustomLogger):
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
     again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does
     not tell (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may
-    send. ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``refund``: a call that fails keeps its
-    estimate (``"never"``), or gives it back (``"before_answer"``) unless its answer had begun. ``units`` and ``legacy``
-    are options of ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
+    send. ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots``
+    until it ends, with its stream; of those that pass on or start a batch, LiteLLM tells no end, so they hold none.
+    ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its
+    answer had begun. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options`` those of
+    ``acquire``.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class RateLimits(CustomLogger):
         estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
+        slots: str | None = None,
         refund: Refund = "never",
         fields: Collection[str] = (),
         units: Mapping[str, str] | None = None,
@@ -120,7 +123,7 @@ class RateLimits(CustomLogger):
         self._opened: RateLimiter | None = None
         self._identity, self._estimate = identity, estimate
         self._resource, self._unnamed = resource, unnamed
-        self._requests, self._tokens, self._fields = requests, tokens, fields
+        self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
         self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
         self._open: OpenCalls[str, _Call] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
@@ -275,7 +278,7 @@ class RateLimits(CustomLogger):
         return fields
 
     def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int | Estimate]:
-        cost: dict[str, int | Estimate] = {self._requests: 1} if self._requests else {}
+        cost: dict[str, int | Estimate] = {**self._calls}
         if self._tokens:
             cost[self._tokens] = self._estimate(_estimated(data, call_type))
         return cost

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import Any
 
 from ..values.audit import AuditEvent
-from ..values.naming import check_identifier, check_resource
-from . import keys
+from ..values.naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
+from . import keys, plan_keys
 from .attributes import (
     ACTION,
     AFTER,
@@ -32,10 +32,14 @@ _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 
 
 def check_subject(field: str, value: str) -> str:
-    """Return the subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
+    """Return the subject of audit events: an entity id, ``$SYSTEM``, ``$RESOURCE:…`` or ``$PLAN:…``. Raises
+    ``ValidationError``.
+    """
     prefix = keys.audit_resource("")
     if isinstance(value, str) and value.startswith(prefix):
         return keys.audit_resource(check_resource(field, value.removeprefix(prefix)))
+    if isinstance(value, str) and value.startswith(PLAN_SUBJECT):
+        return plan_keys.audit_plan(check_plan(field, value.removeprefix(PLAN_SUBJECT)))
     return value if value == keys.audit_system() else check_identifier(field, value)
 
 

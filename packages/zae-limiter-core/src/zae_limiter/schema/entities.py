@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..values.entities import Entity
-from ..values.naming import check_identifier
+from ..values.naming import check_identifier, check_plan
 from ..values.switches import ResolvedSwitches
-from . import keys
+from . import keys, plan_keys
 from .attributes import (
     ANCESTOR_IDS,
     CASCADE,
@@ -16,6 +16,8 @@ from .attributes import (
     ENTITY_ID,
     GSI1PK,
     GSI1SK,
+    GSI3PK,
+    GSI3SK,
     GSI4PK,
     GSI4SK,
     METADATA,
@@ -23,6 +25,7 @@ from .attributes import (
     PARENT_ID,
     PARENT_IDS,
     PK,
+    PLAN,
     SK,
     VERSION,
 )
@@ -32,7 +35,9 @@ Item = dict[str, Any]
 
 
 def entity_item(namespace_id: str, entity: Entity) -> Item:
-    """Return the item of an entity that has no children; in GSI1, it is a child of its first parent."""
+    """Return the item of an entity that has no children; in GSI1, it is a child of its first parent, in
+    GSI3 one of the entities of its plan.
+    """
     pk = keys.pk_entity(namespace_id, entity.entity_id)
     item: Item = {
         PK: pk,
@@ -54,6 +59,10 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
         item[GSI1SK] = keys.gsi1_sk_child(entity.entity_id)
     if len(entity.parent_ids) > 1:
         item[PARENT_IDS] = list(entity.parent_ids)
+    if entity.plan is not None:
+        item[PLAN] = entity.plan
+        item[GSI3PK] = plan_keys.gsi3_pk_plan(namespace_id, entity.plan)
+        item[GSI3SK] = keys.gsi3_sk_entity(entity.entity_id)
     return item
 
 
@@ -91,7 +100,15 @@ def read_entity(item: Item) -> Entity:
         created_at=text(item, CREATED_AT),
         version=number(item, VERSION),
         parent_ids=parent_link.parent_ids,
+        plan=read_plan(item),
     )
+
+
+@reads
+def read_plan(item: Item | None) -> str | None:
+    """Return the plan in an entity's item; ``None`` for an entity without one, or without an item."""
+    plan = None if item is None else optional(text, item, PLAN)
+    return None if plan is None else check_plan(PLAN, plan)
 
 
 class ParentLink(NamedTuple):

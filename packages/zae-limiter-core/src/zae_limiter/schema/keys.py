@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from unicodedata import is_normalized
 from urllib.parse import quote, unquote
 
-from ..values.naming import RESOURCE_SUBJECT, SYSTEM_SUBJECT
+from ..values.naming import PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 
@@ -100,7 +100,9 @@ def pk_buckets(entity_pk: str) -> str:
 
 
 def pk_audit(ns: str, entity: str) -> str:
-    """Return the partition of a subject's audit events: an entity id, ``audit_system()`` or an ``audit_resource()``."""
+    """Return the partition of a subject's audit events: an entity id, ``audit_system()``, ``audit_resource(…)``
+    or ``plan_keys.audit_plan(…)``.
+    """
     return f"{ns}/AUDIT#{_encode_subject(entity)}"
 
 
@@ -140,7 +142,7 @@ def sk_state() -> str:
 
 
 def sk_config(resource: str | None = None) -> str:
-    """Return the sort key of a config; for an entity config, on one ``resource`` or ``_default_``."""
+    """Return the sort key of a config; for that of an entity or a plan, on one ``resource`` or ``_default_``."""
     return "#CONFIG" if resource is None else f"{CONFIG_PREFIX}{encode(resource)}"
 
 
@@ -326,17 +328,19 @@ def parse_entity_sk(resource: str, gsi3_sk: str) -> EntityConfigAddress:
 
 
 def _encode_subject(subject: str) -> str:
-    if subject == SYSTEM_SUBJECT:
-        return subject
-    prefix = RESOURCE_SUBJECT if subject.startswith(RESOURCE_SUBJECT) else ""
+    prefix = _prefix_of(subject)
     return prefix + encode(subject.removeprefix(prefix))
 
 
 def _decode_subject(part: str) -> str:
-    if part == SYSTEM_SUBJECT:
-        return part
-    prefix = RESOURCE_SUBJECT if part.startswith(RESOURCE_SUBJECT) else ""
+    prefix = _prefix_of(part)
     return prefix + decode(part.removeprefix(prefix))
+
+
+def _prefix_of(subject: str) -> str:
+    if subject == SYSTEM_SUBJECT:
+        return subject
+    return next((each for each in (RESOURCE_SUBJECT, PLAN_SUBJECT) if subject.startswith(each)), "")
 
 
 def _after(pk: str, record: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ class SyncEntityMethods(SyncFlowRunner):
         metadata: Mapping[str, Json] | None = None,
         *,
         parent_ids: Sequence[str] | None = None,
+        plan: str | None = None,
         exist_ok: bool = False,
         principal: str | None = None,
     ) -> Entity:
@@ -27,6 +28,8 @@ class SyncEntityMethods(SyncFlowRunner):
         that cascades itself.
 
         ``parent_ids`` gives up to 4 parents, ``parent_id`` one; at most 7 entities can be above one.
+
+        Where it has no limits of its own, it has those of its ``plan``, which has to have some.
 
         With ``exist_ok``, an entity that is there already is returned as it is, and nothing is changed.
 
@@ -42,6 +45,7 @@ class SyncEntityMethods(SyncFlowRunner):
                 parent_ids=parent_ids,
                 cascade=cascade,
                 metadata=metadata,
+                plan=plan,
                 exist_ok=exist_ok,
             )
         )
@@ -86,6 +90,7 @@ class SyncEntityMethods(SyncFlowRunner):
         parent_ids: Sequence[str] | Unchanged | None = UNCHANGED,
         cascade: bool | Unchanged = UNCHANGED,
         metadata: Mapping[str, Json] | Unchanged | None = UNCHANGED,
+        plan: str | Unchanged | None = UNCHANGED,
         expected_version: int | None = None,
         principal: str | None = None,
     ) -> Entity:
@@ -93,7 +98,8 @@ class SyncEntityMethods(SyncFlowRunner):
 
         With ``expected_version``, the ``version`` that you have read, the change is made to that version only.
         ``parent_ids`` moves the entity under all of these, ``parent_id`` under one; what is below it moves along. This
-        process follows at once, others within one life of their config cache.
+        process follows at once, others within one life of their config cache. Another ``plan``, which has to have
+        limits, holds everywhere from the next request on: the live buckets of the entity are told.
 
         Raises ``StaleEntityError`` for another version, ``EntityNotFoundError`` for the entity and for an unknown
         parent, ``ValidationError`` if an entity would be above itself, or more than 7 above one.
@@ -104,6 +110,7 @@ class SyncEntityMethods(SyncFlowRunner):
             "parent_ids": parent_ids,
             "cascade": cascade,
             "metadata": metadata,
+            "plan": plan,
         }
         return self._run(
             entities.update_entity(

@@ -71,6 +71,8 @@ class BucketExplanation:
     switches: ResolvedSwitches | None = None
     """The switches that hold for the entity on the resource; ``None`` if no level sets one. By ``bypass`` all limits
     are in shadow."""
+    plan: str | None = None
+    """The plan that the entity has; whether the limits come from it says ``source``."""
 
 
 @dataclass(frozen=True, slots=True)

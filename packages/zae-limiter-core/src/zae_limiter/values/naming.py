@@ -15,6 +15,7 @@ RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_sh
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids
 RESOURCE_SUBJECT: Final = "$RESOURCE:"
+PLAN_SUBJECT: Final = "$PLAN:"
 
 LONGEST_IDENTIFIER: Final = 256
 LONGEST_RESOURCE: Final = 128
@@ -71,6 +72,13 @@ def check_limit_name(field: str, value: object) -> str:
 
 def check_namespace(field: str, value: object) -> str:
     """Return ``value`` if it is a valid namespace name; ``InvalidNameError`` otherwise."""
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    raise InvalidNameError(field, value, _problem(value, _NAME_RULE))
+
+
+def check_plan(field: str, value: object) -> str:
+    """Return ``value`` if it is a valid name of a plan; ``InvalidNameError`` otherwise."""
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
     raise InvalidNameError(field, value, _problem(value, _NAME_RULE))
@@ -133,7 +141,7 @@ def _fits(name: str, longest: int, most_bytes: int) -> bool:
 
 
 def _is_subject(value: str) -> bool:
-    return value == SYSTEM_SUBJECT or value.startswith(RESOURCE_SUBJECT)
+    return value == SYSTEM_SUBJECT or value.startswith((RESOURCE_SUBJECT, PLAN_SUBJECT))
 
 
 def _problem(value: object, rule: str) -> str:

@@ -9,14 +9,17 @@ from typing import Final
 
 from ..exceptions import ValidationError
 from .applies import ApplyProgress
-from .entities import Json
+from .entities import Json, check_parent_ids
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
-from .naming import check_identifier, check_resource
+from .naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
 from .on_refused import OnRefused
 from .overrides import Override
 from .switches import NO_SWITCHES, Switches
 
-ConfigPlace = tuple[str | None, str | None]  # an entity and a resource; no entity: a resource; neither: the system
+ConfigPlace = tuple[str | None, str | None]
+"""An entity and a resource; no entity: a resource; neither: the system. A plan is in the entity's place, by the name
+that audit events have for it: ``$PLAN:gold``.
+"""
 
 EVENTS_REMEMBERED: Final = 20
 
@@ -60,10 +63,11 @@ class StoredConfig:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
-    """What is stored of an entity itself: its place in the tree, its name, its metadata.
+    """What is stored of an entity itself: its place in the tree, its name, its metadata, its plan.
 
-    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. ``children`` is the
-    number of entities whose parent it is; a write ignores it. Raises ``ValidationError``.
+    ``parent_id`` is the first of the ``parent_ids``; either may be given. ``fingerprint`` is that of what the
+    provisioner wrote there last, ``None`` if it never did. ``children`` is the number of entities that have it among
+    their parents; a write ignores it. Raises ``ValidationError``.
     """
 
     parent_id: str | None = None
@@ -72,15 +76,28 @@ class StoredEntity:
     metadata: Mapping[str, Json] = field(default_factory=dict, hash=False)
     fingerprint: str | None = None
     children: int = 0
+    plan: str | None = None
+    parent_ids: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.parent_id is not None:
-            object.__setattr__(self, "parent_id", check_identifier("parent_id", self.parent_id))
+        self._check_parents()
         _check_truth("cascade", self.cascade)
+        if self.plan is not None:
+            check_plan("plan", self.plan)
         if self.cascade and self.parent_id is None:
             raise ValidationError("cascade", self.cascade, "needs a parent_id to cascade to")
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)
+
+    def _check_parents(self) -> None:
+        first = None if self.parent_id is None else check_identifier("parent_id", self.parent_id)
+        if isinstance(self.parent_ids, str) or not isinstance(self.parent_ids, Iterable):
+            raise ValidationError("parent_ids", self.parent_ids, "must be a list of entity ids")
+        parents = check_parent_ids(self.parent_ids) or (() if first is None else (first,))
+        if first not in (None, *parents[:1]):
+            raise ValidationError("parent_ids", self.parent_ids, f"must begin with the parent_id {first}")
+        object.__setattr__(self, "parent_id", parents[0] if parents else None)
+        object.__setattr__(self, "parent_ids", parents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +132,9 @@ class ProvisionerLock:
 class ProvisionerState:
     """What a manifest manages in a namespace; ``serial`` 0 means that no manifest was ever applied.
 
-    ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits, ``managed_records`` names the
-    entities whose own records are managed. ``intended_…`` is what an
-    apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
+    ``managed_entities`` maps an entity, or a plan as ``$PLAN:gold``, to the resources (or ``_default_``) of its limits;
+    ``managed_records`` names the entities whose own records are managed. ``intended_…`` is what an apply under way, or
+    one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
     ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
     ``progress`` and ``stop``, who has asked for it, are of the apply under way: a write of the state drops them. Raises
     ``ValidationError``.
@@ -167,7 +184,7 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
     if not isinstance(entities, Mapping):
         raise ValidationError(name, entities, "must map entities to resources")
     checked: dict[str, tuple[str, ...]] = {}
-    pairs = ((check_identifier(name, entity), own) for entity, own in entities.items())
+    pairs = ((_subject(name, entity), own) for entity, own in entities.items())
     for entity, resources in sorted(pairs, key=lambda pair: pair[0]):
         if entity in checked:
             raise ValidationError(name, entity, "is there already, in another spelling of Unicode: leave one out")
@@ -175,6 +192,13 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
         if not checked[entity]:
             raise ValidationError(name, entity, "must name at least one resource")
     return checked
+
+
+def _subject(name: str, value: str) -> str:
+    """Return an entity, or a plan as ``$PLAN:gold``. Raises ``ValidationError``."""
+    if isinstance(value, str) and value.startswith(PLAN_SUBJECT):
+        return f"{PLAN_SUBJECT}{check_plan(name, value.removeprefix(PLAN_SUBJECT))}"
+    return check_identifier(name, value)
 
 
 def _records(name: str, entities: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Resolve the limits that hold for an entity on a resource: the four levels, and the one that wins."""
+"""Resolve the limits that hold for an entity on a resource: the levels, and the one that wins."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -143,7 +143,8 @@ class Resolved:
     above the parents when the entity got them, and probably still is: a hint of what to read with the parents.
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
-    ``on_refused`` is that of the strongest level that has one, whichever level's limits hold.
+    ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``plan``: that of the
+    entity, whether or not its limits hold.
     """
 
     config: Config
@@ -158,6 +159,7 @@ class Resolved:
     switches: ResolvedSwitches | None = None
     seen_ms: int = 0
     on_refused: OnRefused | None = None
+    plan: str | None = None
 
     @property
     def disables(self) -> bool:

@@ -4,7 +4,7 @@ Limits win as a whole; each switch is looked up by itself, so that a resource ca
 their own, too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -15,6 +15,15 @@ Cascading = Literal["on", "off", "inherit"]
 """Whether the acquires of an entity draw on its parents' buckets, whatever the entity's own ``cascade`` is."""
 
 LONGEST_REASON: Final = 200
+SETTERS: Final[Mapping[ConfigSource, str]] = {
+    "entity": "its own config",
+    "entity_default": "its own config on all resources",
+    "plan": "the config of its plan",
+    "plan_default": "the config of its plan on all resources",
+    "resource": "the config of the resource",
+    "system": "the system's config",
+}
+"""Each level in words, for a message that has named the entity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +81,7 @@ class SetSwitch:
     @property
     def setter(self) -> str:
         """Return the level in words, for a message that has named the entity."""
-        return {
-            "entity": "its own config",
-            "entity_default": "its own config on all resources",
-            "resource": "the config of the resource",
-            "system": "the system's config",
-        }[self.source]
+        return SETTERS[self.source]
 
     @property
     def because(self) -> str:

@@ -146,6 +146,8 @@ def limit_text(limit: LimitDecl) -> str:
 
 
 def _field(name: str, value: object) -> str:
+    if isinstance(value, list):
+        return f"{name} {','.join(map(str, value))}"
     return name if value is True else f"{name} {value}"
 
 

@@ -11,7 +11,7 @@ import click
 from ...columns import say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import ROWS_OF_A_PAGE, every_row, open_namespace, rows_option, say_more
+from ...paging import ROWS_OF_A_PAGE, every_row, following_option, open_namespace, rows_option, say_following
 from ...times import parse_instant
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ RECENT: Final = "24h"
 @in_namespace
 @click.option("--entity", "-e", metavar="ID", help="Changes of this entity, its limits and its buckets.")
 @click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
+@click.option("--plan", metavar="NAME", help="Changes of this plan's limits.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @click.option(
     "--since",
@@ -40,6 +41,7 @@ RECENT: Final = "24h"
 @click.option("--by", "principal", metavar="PRINCIPAL", help="Changes of this principal.")
 @click.option("--kind", type=click.Choice(KINDS), help="Changes of limits, overrides, entities or buckets.")
 @rows_option
+@following_option
 @output_option
 def list_events(
     *,
@@ -47,26 +49,28 @@ def list_events(
     namespace: str,
     entity: str | None,
     resource: str | None,
+    plan: str | None,
     system: bool,
     since: str | None,
     principal: str | None,
     kind: "AuditKind | None",
     rows: int,
+    following: str | None,
     output: OutputForm,
 ) -> None:
     """List changes, newest first: time, principal, action, and the values that changed.
 
-    Without --entity, --resource or --system it lists those of the whole namespace. JSON output has all values before
-    and after each change.
+    Without --entity, --resource, --plan or --system it lists those of the whole namespace. JSON output has all values
+    before and after each change. --next takes the `event_id` of the last change that is shown.
     """
-    subject = _subject(entity, resource, system=system)
+    subject = _subject(entity, resource, plan, system=system)
     with open_namespace(connection, namespace) as repository:
         begin = _begin(repository, since or (RECENT if subject is None else None))
         if subject is None:
             assert begin is not None  # there is a default
-            events = _of_namespace(repository, begin, principal, kind, rows)
+            events = _of_namespace(repository, begin, principal, kind, rows, following)
         else:
-            events = _of_subject(repository, subject, begin, principal, kind, rows)
+            events = _of_subject(repository, subject, begin, principal, kind, rows, following)
         found = list(islice(events, rows + 1))
     shown = found[:rows]
     if output == "json":
@@ -78,16 +82,19 @@ def list_events(
         within = f" since {begin:%Y-%m-%d %H:%M} (UTC)" if begin else ""
         click.echo(f"No changes of {of} in namespace {namespace}{within}.")
     if len(found) > rows:
-        say_more("changes")
+        say_following(shown[-1].event_id)
 
 
-def _subject(entity: str | None, resource: str | None, *, system: bool) -> str | None:
+def _subject(entity: str | None, resource: str | None, plan: str | None, *, system: bool) -> str | None:
     """Return the subject of the changes as core names it; ``None`` for all of them."""
-    from zae_limiter.maintenance import audit_resource, audit_system
-    from zae_limiter.values.naming import check_identifier, check_resource
+    from zae_limiter.maintenance import audit_plan, audit_resource, audit_system
+    from zae_limiter.values.naming import check_identifier, check_plan, check_resource
 
-    if (entity is not None) + (resource is not None) + system > 1:
-        raise CommandError("`audit list` takes one subject at most: pass --entity, --resource or --system, or none")
+    if sum(each is not None for each in (entity, resource, plan)) + system > 1:
+        options = "--entity, --resource, --plan or --system"
+        raise CommandError(f"`audit list` takes one subject at most: pass {options}, or none")
+    if plan is not None:
+        return audit_plan(check_plan("--plan", plan))
     if entity is not None:
         return check_identifier("--entity", entity)
     if resource is not None:
@@ -103,13 +110,19 @@ def _begin(repository: "SyncRepository", since: str | None) -> datetime | None:
 
 
 def _of_namespace(
-    repository: "SyncRepository", begin: datetime, principal: str | None, kind: "AuditKind | None", rows: int
+    repository: "SyncRepository",
+    begin: datetime,
+    principal: str | None,
+    kind: "AuditKind | None",
+    rows: int,
+    behind: str | None,
 ) -> "Iterator[AuditEvent]":
     return every_row(
         lambda size, start: repository.get_namespace_audit_events(
             begin, principal=principal, kind=kind, limit=size, start=start
         ),
         min(rows + 1, ROWS_OF_A_PAGE),
+        behind,
     )
 
 
@@ -120,12 +133,15 @@ def _of_subject(
     principal: str | None,
     kind: "AuditKind | None",
     rows: int,
+    behind: str | None,
 ) -> "Iterator[AuditEvent]":
     from zae_limiter.values.audit import iso_instant, kind_of
 
     earliest = "" if begin is None else iso_instant(int(begin.timestamp() * 1000))
     size = ROWS_OF_A_PAGE if principal or kind else min(rows + 1, ROWS_OF_A_PAGE)
-    for event in every_row(lambda size, start: repository.get_audit_events(subject, limit=size, start=start), size):
+    for event in every_row(
+        lambda size, start: repository.get_audit_events(subject, limit=size, start=start), size, behind
+    ):
         if event.at < earliest:
             return
         if principal in (None, event.principal) and kind in (None, kind_of(event.action)):
@@ -155,9 +171,11 @@ def _show(events: "Sequence[AuditEvent]", *, whole: bool) -> None:
 
 
 def _who(event: "AuditEvent") -> str:
-    """Return the subject for people: an entity by its id, a resource or the system by its level."""
-    from zae_limiter.maintenance import audit_resource, audit_system
+    """Return the subject for people: an entity by its id, a resource, a plan or the system by its level."""
+    from zae_limiter.maintenance import audit_resource, audit_system, plan_of_subject
 
+    if (plan := plan_of_subject(event.entity_id)) is not None:
+        return f"(plan {plan})"
     if event.entity_id == audit_system():
         return "(system)"
     return "(resource)" if event.entity_id.startswith(audit_resource("")) else event.entity_id

@@ -121,7 +121,8 @@ def update(
 @in_namespace
 @click.argument("entity_id")
 @click.option("--to", metavar="ID", multiple=True, help="A parent from now on; several in turn, at most 4.")
-@click.option("--to-top", is_flag=True, help="Have no parents, and no cascade, from now on.")
+@click.option("--to-top", is_flag=True, help="Have no parents from now on.")
+@click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @principal_option
 @output_option
 def move(
@@ -131,19 +132,31 @@ def move(
     entity_id: str,
     to: tuple[str, ...],
     to_top: bool,
+    cascade: bool | None,
     principal: str,
     output: OutputForm,
 ) -> None:
     """Move ENTITY_ID under other parents, instead of all that it has. What is below it moves along.
 
-    Its acquires go on to consume from its parents if they did before. Running processes see the move when their config
-    cache expires, by default within a minute.
+    Its acquires go on to consume from its parents if they did before. At the top there are none, so that an entity
+    that cascades needs --no-cascade, too; --cascade brings it back with a later move. Running processes see the move
+    when their config cache expires, by default within a minute.
     """
+    from zae_limiter import ValidationError
+
     if bool(to) is to_top:
         raise CommandError(f"where should {entity_id} go? Pass --to ID, or --to-top for no parents")
+    fields: dict[str, Any] = {} if cascade is None else {"cascade": cascade}
     with open_namespace(connection, namespace) as repository:
-        fields: dict[str, Any] = {"parent_ids": to} if to else {"parent_ids": None, "cascade": False}
-        after = repository.update_entity(entity_id, **fields, principal=principal)
+        try:
+            after = repository.update_entity(entity_id, **fields, parent_ids=to or None, principal=principal)
+        except ValidationError as error:
+            if error.field != "cascade":
+                raise
+            raise CommandError(
+                f"{entity_id} would consume from its parents, and has none at the top: pass --no-cascade, too; "
+                f"`entity move {entity_id} --to ID --cascade` brings it back"
+            ) from error
     show_entity(after, output)
 
 

@@ -59,8 +59,11 @@ def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all othe
     type=click.Path(path_type=Path, file_okay=False),
     help="Directory for the templates, one for each namespace.",
 )
+@click.option("--delegated", is_flag=True, help="Invoke the alias of the namespace, of `zae-limiter delegation add`.")
 @take_over_option
-def cfn_template(*, connection: "Connection", files: tuple[str, ...], out: Path | None, take_over: bool) -> None:
+def cfn_template(
+    *, connection: "Connection", files: tuple[str, ...], out: Path | None, delegated: bool, take_over: bool
+) -> None:
     """Print the template of a stack that holds a namespace's limits; --name is the stack of the limiter."""
     from zae_limiter_manifest import StackProperties, render_template
 
@@ -72,9 +75,11 @@ def cfn_template(*, connection: "Connection", files: tuple[str, ...], out: Path 
         raise CommandError(f"there is one template for each of the {len(manifests)} namespaces: pass --out DIR")
     for manifest in manifests:
         try:
-            template = render_template(StackProperties(manifest, take_over=take_over), connection.name)
+            properties = StackProperties(manifest, take_over=take_over)
+            template = render_template(properties, connection.name, delegated=delegated)
         except ValueError as error:
-            raise CommandError(f"--name: {error}") from error
+            option = "--delegated" if "delegated" in str(error) else "--name"
+            raise CommandError(f"{option}: {error}") from error
         if out is None:
             click.echo(template, nl=False)
         else:

@@ -22,11 +22,16 @@ INIT_SECONDS: Final = 10.0  # Lambda's own limit; what is not loaded by then goe
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a caller of a function passes."""
+    """What a caller of a function passes; ``alias`` is the alias or the version that it named."""
 
     payload: bytes
     request_id: str
     client_context: str | None = None
+    alias: str | None = None
+
+    def arn(self, function: Function) -> str:
+        """Return the ARN by which the function is invoked."""
+        return ":".join([*function.arn.split(":")[:7], self.alias]) if self.alias else function.arn
 
 
 class Environment:
@@ -104,7 +109,9 @@ class Environment:
     def _answer(self, call: Call) -> Ending:
         function, seconds = self.function, self.function.timeout_seconds
         deadline_ms = int(time.time() * 1000) + seconds * 1000
-        self._api.calls.put(Invocation(call.request_id, call.payload, function.arn, deadline_ms, call.client_context))
+        self._api.calls.put(
+            Invocation(call.request_id, call.payload, call.arn(function), deadline_ms, call.client_context)
+        )
         deadline = time.monotonic() + seconds
         while isinstance(event := self._next(deadline), Ready):
             pass  # it asked for this call, or after the last one

@@ -35,6 +35,8 @@ CONDITIONS: Final[dict[str, Value]] = {
     "ProvisionerTraces": both("OwnProvisionerRole", "HasTracing"),
     "PlannerTraces": both("OwnPlannerRole", "HasTracing"),
     "AggregatorArchives": both("OwnAggregatorRole", "HasArchive"),
+    "HasAlertBus": both("HasAggregator", differs("AlertBusArn", "")),
+    "AggregatorAlerts": both("OwnAggregatorRole", "HasAlertBus"),
     "AggregatorUsesKey": both("OwnAggregatorRole", "HasKey"),
     "ProvisionerUsesKey": both("OwnProvisionerRole", "HasKey"),
     "PlannerUsesKey": both("OwnPlannerRole", "HasKey"),

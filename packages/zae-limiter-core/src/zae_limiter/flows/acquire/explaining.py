@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...operations.values import Item, Key
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by
 from ...schema.configs import override_end
-from ...schema.entities import ParentLink, read_parent_link
+from ...schema.entities import ParentLink, read_parent_link, read_plan
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, Limit
@@ -22,7 +22,7 @@ from ...values.schedules import timetable_of
 from ...values.switches import ResolvedSwitches
 from ...values.usage import Refuser
 from ..bucket.shifting import all_shifted
-from ..process.config_cache import ConfigItems, cascades, config_keys
+from ..process.config_cache import ConfigItems, cascades, config_keys, keys_of_plan
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
@@ -69,6 +69,7 @@ class _Drawn(NamedTuple):
     path: tuple[str, ...]
     place: int
     switches: ResolvedSwitches | None
+    plan: str | None
 
     @property
     def config(self) -> Config:
@@ -86,8 +87,9 @@ def _branch(namespace_state: NamespaceState, request: AcquireRequest, found: Fou
     path, drawn = _path(namespace_state, request, found), list[_Drawn]()
     for place, entity_id in enumerate(path.order):
         bucket = BucketId(namespace_state.namespace_id, entity_id, request.resource)
-        stored, source, until, switches = _stored(namespace_state, request, bucket, found, now_ms)
-        drawn.append(_Drawn(bucket, stored, source, until, path.to[entity_id], place, switches))
+        stored, source, until, resolved = _stored(namespace_state, request, bucket, found, now_ms)
+        to = path.to[entity_id]
+        drawn.append(_Drawn(bucket, stored, source, until, to, place, resolved.switches, resolved.plan))
     check_limits_of(request, drawn)
     if request.learns:
         fit_estimates(request, [limit for each in drawn for limit in each.config.enforced.values()])
@@ -107,7 +109,7 @@ def _keys(namespace_state: NamespaceState, request: AcquireRequest, found: Found
         likely = [further for link in links for further in link.further_ids]
         for entity_id in dict.fromkeys([*path.order, *likely]):
             bucket = BucketId(namespace_state.namespace_id, entity_id, each.resource)
-            yield from config_keys(bucket.namespace_id, entity_id, bucket.resource)
+            yield from _config_keys(bucket, found)
             yield from _shard_keys(bucket, found)
 
 
@@ -127,6 +129,12 @@ def _link(namespace_state: NamespaceState, request: AcquireRequest, entity_id: s
     return link._replace(cascade=cascades(link, switches), switches=switches)
 
 
+def _config_keys(bucket: BucketId, found: Found) -> tuple[Key, ...]:
+    """Return the keys of the items of ``ConfigItems``, without those of a plan that is not known."""
+    known = config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource)
+    return (*known, *keys_of_plan(bucket.namespace_id, read_plan(found.get(known.meta)), bucket.resource))
+
+
 def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
     home = found.get(bucket_key(bucket))
     shards = 1 if home is None else read_bucket(home).shard_count
@@ -135,20 +143,17 @@ def _shard_keys(bucket: BucketId, found: Found) -> list[Key]:
 
 def _stored(
     namespace_state: NamespaceState, request: AcquireRequest, bucket: BucketId, found: Found, now_ms: int
-) -> tuple[Stored, LimitsFrom, datetime | None, ResolvedSwitches | None]:
-    items = ConfigItems(
-        *(found.get(key) for key in config_keys(bucket.namespace_id, bucket.entity_id, bucket.resource))
-    )
-    levels = items.levels(now_ms)
-    stored = items.config([now_ms] * len(items), now_ms, levels)
-    resolved = items.resolved(stored, now_ms, levels, seen_ms=now_ms, cached_until_ms=now_ms, generation=0)
+) -> tuple[Stored, LimitsFrom, datetime | None, Resolved]:
+    items = ConfigItems(*map(found.get, _config_keys(bucket, found)))
+    stored = items.config([now_ms] * len(items), now_ms)
+    resolved = items.resolved(stored, now_ms, seen_ms=now_ms, cached_until_ms=now_ms, generation=0)
     states = [read_bucket(found[key]).repaired(now_ms) for key in _shard_keys(bucket, found) if key in found]
     source = _source(request, resolved)
     if source == "bucket":
         request = replace(request, default_limits=_limits_of(states))
     config = config_of(request, resolved, lambda: now_ms)
     asked = asked_of(namespace_state, request, bucket, all_shifted(states, config, now_ms), config)
-    return asked, source, _override_until(items, source, now_ms), resolved.switches
+    return asked, source, _override_until(items, source, now_ms), resolved
 
 
 def _source(request: AcquireRequest, resolved: Resolved) -> LimitsFrom:
@@ -184,6 +189,7 @@ def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple
             refused_by=_refused_by(each.stored.states),
             path=each.path,
             switches=each.switches,
+            plan=each.plan,
         )
         for each in drawn
     )

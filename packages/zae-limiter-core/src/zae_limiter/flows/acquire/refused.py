@@ -29,7 +29,7 @@ from .outage import pay_shares
 from .requests import AcquireRequest
 from .waiting import acquire_in_line
 
-OF_THE_RESOURCE: Final = ("entity", "resource")  # the levels that name it
+OF_THE_RESOURCE: Final = ("entity", "plan", "resource")  # the levels that name it
 
 
 def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:

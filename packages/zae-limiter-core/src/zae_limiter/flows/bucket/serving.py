@@ -14,7 +14,6 @@ from ...schema.items import BucketId
 from ...values.resolution import Resolved
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..hold import Hold
-from ..process.config_cache import ConfigKeys
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..retry import read_all
@@ -158,7 +157,8 @@ def _read(
     namespace_state: NamespaceState, cached: CachedBucket, others: Iterable[CachedBucket]
 ) -> Flow[Resolved | None]:
     """Return the limits by one read of the unknown and expired records; ``None`` if all of them have to be read at
-    once. The read has the unknown records of ``others`` as well.
+    once. The read has the unknown records of ``others`` as well. A second one follows where an entity turns out to have
+    a plan whose limits are unknown.
     """
     entity_id, resource, begun, configs = (
         cached.id.entity_id,
@@ -174,11 +174,13 @@ def _read(
     unseen = [each for each in (cached, *beside) if not each.known]  # a forgotten bucket may be there twice
     found = yield from read_all([*keys, *dict.fromkeys(each.key for each in unseen)])
     read = configs.learn(keys, found, begun, generation)
+    if plans := [key for each in (cached, *beside) for key in configs.unknown_of_plan(*_place(each), read, begun)]:
+        of_plans = yield from read_all(list(dict.fromkeys(plans)))
+        read = {**read, **configs.learn(dict.fromkeys(plans), of_plans, begun, generation)}
     for each in unseen:
         if not each.known:
             each.learn(found.get(each.key), begun, own_writes=0)
-    all_read = len(wanted) == len(ConfigKeys._fields)
-    later_than_ms = seen_cv if all_read else 0
+    later_than_ms = seen_cv if configs.has_all(read, entity_id, resource) else 0
     now_ms = namespace_state.now()
     resolved = configs.resolve(
         entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
@@ -187,6 +189,10 @@ def _read(
         configs.expire(entity_id, resource)
         return None
     return resolved
+
+
+def _place(cached: CachedBucket) -> tuple[str, str]:
+    return cached.id.entity_id, cached.id.resource
 
 
 def _behind(cached: CachedBucket, resolved: Resolved, cv: int) -> bool:

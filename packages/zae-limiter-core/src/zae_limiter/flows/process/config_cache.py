@@ -1,4 +1,4 @@
-"""The config cache: the records of the four levels and of entities, as they were read, for a limited time. ``serving``
+"""The config cache: the records of the levels and of entities, as they were read, for a limited time. ``serving``
 reads them.
 """
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...operations.values import Item, Key
 from ...runtime.lru import LRU
-from ...schema import keys
+from ...schema import keys, plan_keys
 from ...schema.attributes import ON_REFUSED
 from ...schema.configs import (
     limits_in_force,
@@ -19,7 +19,7 @@ from ...schema.configs import (
     read_on_unavailable,
     read_switches,
 )
-from ...schema.entities import ParentLink, read_parent_link
+from ...schema.entities import ParentLink, read_parent_link, read_plan
 from ...values.limits import OnUnavailable
 from ...values.on_refused import OnRefused
 from ...values.resolution import OWN_LEVELS, Config, Level, Resolved, winner
@@ -43,7 +43,7 @@ Records = Mapping[Key, Record]
 
 
 class ConfigKeys(NamedTuple):
-    """The keys of all items that decide the limits of an entity on a resource."""
+    """The keys of all items that decide the limits of an entity on a resource, but for those of its plan."""
 
     entity: Key
     entity_default: Key
@@ -53,7 +53,7 @@ class ConfigKeys(NamedTuple):
 
 
 def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
-    """Return the keys of the four levels, and of the entity's record."""
+    """Return the keys of the levels that every entity has, and of the entity's record."""
     entity_pk = keys.pk_entity(namespace_id, entity_id)
     return ConfigKeys(
         entity=Key(entity_pk, keys.sk_config(resource)),
@@ -64,13 +64,26 @@ def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
     )
 
 
+def keys_of_plan(namespace_id: str, plan: str | None, resource: str) -> tuple[Key, ...]:
+    """Return the keys of a plan's config on a resource, and on all (``_default_``); none without a plan."""
+    if plan is None:
+        return ()
+    pk = plan_keys.pk_plan(namespace_id, plan)
+    return Key(pk, keys.sk_config(resource)), Key(pk, keys.sk_config("_default_"))
+
+
 class ConfigCache:
-    """The config cache of one namespace in one process."""
+    """The config cache of one namespace in one process.
+
+    The record of an entity names its plan, so the keys of the plan's configs are known only with that record. The cache
+    remembers the plan of an entity for longer than its record: so one read has all keys again, unless the plan changes.
+    """
 
     def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:
         self._namespace_id = namespace_id
         self._ttl_ms = ttl_ms
         self._records: LRU[Key, Record] = LRU(len(ConfigKeys._fields) * max(size, 1000))
+        self._plans: LRU[Key, str] = LRU(max(size, 1000))
         self._on_unavailable: OnUnavailable | None = None
         self._lock = Lock()
         self._changes = max(size, 1000)
@@ -95,11 +108,29 @@ class ConfigCache:
         remembers.
         """
         ttl_ms = self._ttl_ms
-        keys = config_keys(self._namespace_id, entity_id, resource)
+        keys = self._keys(entity_id, resource)
         records = [(key, self._records.get(key)) for key in keys]
         if any(record is not None and record.has_ended(now_ms) for _, record in records):
-            return list(keys)
+            return keys
         return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
+
+    def _keys(self, entity_id: str, resource: str) -> list[Key]:
+        """Return the keys of all items that decide the limits, by the plan that the entity had last."""
+        found = config_keys(self._namespace_id, entity_id, resource)
+        return [*found, *keys_of_plan(self._namespace_id, self._plans.get(found.meta), resource)]
+
+    def unknown_of_plan(self, entity_id: str, resource: str, read: Records, now_ms: int) -> list[Key]:
+        """Return the keys of the entity's plan that neither the ``read`` nor the cache has."""
+        meta = config_keys(self._namespace_id, entity_id, resource).meta
+        record = read.get(meta) or self._records.get(meta)
+        plan = None if record is None else read_plan(record.item)
+        wanted = [key for key in keys_of_plan(self._namespace_id, plan, resource) if key not in read]
+        known = ((key, self._records.get(key)) for key in wanted)
+        return [key for key, found in known if found is None or abs(now_ms - found.read_at_ms) > self._ttl_ms]
+
+    def has_all(self, read: Records, entity_id: str, resource: str) -> bool:
+        """Return whether one read had all records behind the limits of an entity on a resource."""
+        return all(key in read for key in self._keys(entity_id, resource))
 
     def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
         """Return whether this process has left every item behind ``resolved`` unchanged since."""
@@ -107,7 +138,8 @@ class ConfigCache:
             return True
         if resolved.generation < self._all_changed:
             return False
-        wanted = config_keys(self._namespace_id, entity_id, resource)
+        ns = self._namespace_id
+        wanted = (*config_keys(ns, entity_id, resource), *keys_of_plan(ns, resolved.plan, resource))
         return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
@@ -120,6 +152,8 @@ class ConfigCache:
         for key, record in records.items():
             _check(key, record.item, read_at_ms)
             self.has_on_refused |= record.item is not None and ON_REFUSED in record.item
+            if key.sk == keys.sk_meta():
+                self._learn_plan(key, record.item)
         system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
         with self._lock:
             for key, record in records.items():
@@ -128,6 +162,13 @@ class ConfigCache:
                     if key == system:
                         self._on_unavailable = read_on_unavailable(record.item)
         return records
+
+    def _learn_plan(self, key: Key, item: Item | None) -> None:
+        plan = read_plan(item)
+        if plan is not None:
+            self._plans.put(key, plan)
+        elif self._plans.get(key) is not None:
+            self._plans.discard(key)
 
     def resolve(
         self, entity_id: str, resource: str, read: Records, *, now_ms: int, generation: int, later_than_ms: int = 0
@@ -139,23 +180,24 @@ class ConfigCache:
         counts as later, whatever the clocks say.
         """
         wanted = config_keys(self._namespace_id, entity_id, resource)
-        records = [record for record in (read.get(key) or self._records.get(key) for key in wanted) if record]
-        if len(records) < len(wanted):
+        meta = read.get(wanted.meta) or self._records.get(wanted.meta)
+        plan = None if meta is None else read_plan(meta.item)
+        every = (*wanted, *keys_of_plan(self._namespace_id, plan, resource))
+        records = [record for record in (read.get(key) or self._records.get(key) for key in every) if record]
+        if len(records) < len(every):
             return None
         items = ConfigItems(*(record.item for record in records))
-        levels = items.levels(now_ms)
-        config = items.config([record.read_at_ms for record in records], now_ms, levels)
-        config = config.read_again_after(later_than_ms)
+        config = items.config([record.read_at_ms for record in records], now_ms).read_again_after(later_than_ms)
         seen_ms = min(record.read_at_ms for record in records)
         return items.resolved(
-            config, now_ms, levels, seen_ms=seen_ms, cached_until_ms=seen_ms + self._ttl_ms, generation=generation
+            config, now_ms, seen_ms=seen_ms, cached_until_ms=seen_ms + self._ttl_ms, generation=generation
         )
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Mark all records behind the limits of an entity on a resource as stale, so that the next acquire reads
         them.
         """
-        for key in config_keys(self._namespace_id, entity_id, resource):
+        for key in self._keys(entity_id, resource):
             self._records.discard(key)
 
     def forget(self, key: Key) -> None:
@@ -172,6 +214,7 @@ class ConfigCache:
         """Mark all records as stale."""
         with self._lock:
             self._records.clear()
+            self._plans.clear()
             self._changed.clear()
             self.generation += 1
             self._all_changed = self.generation
@@ -185,35 +228,43 @@ def _check(key: Key, item: Item | None, now_ms: int) -> None:
     """Raise ``Unreadable`` for an item that is like no config, or like no entity's record."""
     if key.sk == keys.sk_meta():
         read_parent_link(item)
+        read_plan(item)
     elif item is not None:
         read_config(item, now_ms)
 
 
 class ConfigItems(NamedTuple):
-    """The items of the four levels, and the entity's record; ``None`` for each that does not exist."""
+    """The items of the levels, and the entity's record; ``None`` for each that does not exist."""
 
     entity: Item | None
     entity_default: Item | None
     resource: Item | None
     system: Item | None
     meta: Item | None
+    plan: Item | None = None
+    plan_default: Item | None = None
 
     def levels(self, now_ms: int) -> list[Level]:
-        """Return the four levels, the strongest first; an override in force replaces the limits of its level."""
+        """Return the levels, the strongest first; an override in force replaces the limits of its level. A plan has
+        limits alone, no switches.
+        """
         return [
             Level("entity", limits_in_force(self.entity, now_ms), read_switches(self.entity)),
             Level("entity_default", limits_in_force(self.entity_default, now_ms), read_switches(self.entity_default)),
+            Level("plan", read_limits(self.plan)),
+            Level("plan_default", read_limits(self.plan_default)),
             Level("resource", read_limits(self.resource), read_switches(self.resource)),
             Level("system", read_limits(self.system), read_switches(self.system)),
         ]
 
     def switches(self, now_ms: int) -> ResolvedSwitches | None:
         """Return the switches that hold; ``None`` if no level sets one."""
-        return _switches_of(self.levels(now_ms))
+        return resolve_switches((level.source, level.switches) for level in self.levels(now_ms))
 
     def on_refused(self) -> OnRefused | None:
         """Return what the strongest level that says something of refusals says."""
-        found = map(read_on_refused, (self.entity, self.entity_default, self.resource, self.system))
+        levels = (self.entity, self.entity_default, self.plan, self.plan_default, self.resource, self.system)
+        found = map(read_on_refused, levels)
         return next((policy for policy in found if policy is not None), None)
 
     def override_ends(self, now_ms: int) -> list[int]:
@@ -221,35 +272,29 @@ class ConfigItems(NamedTuple):
         ends = (override_end(item) for item in (self.entity, self.entity_default))
         return [end for end in ends if end is not None and now_ms < end]
 
-    def config(self, read_at_ms: Sequence[int], now_ms: int, levels: Sequence[Level]) -> Config:
-        """Return the limits of the winning level, as old as the oldest read up to that level; empty if no level has
-        limits.
+    def config(self, read_at_ms: Sequence[int], now_ms: int) -> Config:
+        """Return the limits of the winning level, as old as the oldest read up to that level, in which the entity's
+        record counts from its plan on; empty if no level has limits. ``read_at_ms`` are in the order of the items.
 
         They count as the entity's own only if it has limits beside an override. An override alone leaves no bucket that
         never expires.
         """
+        levels = self.levels(now_ms)
         wins = winner(levels)
         if wins is None:
             return Config((), min(read_at_ms))
-        deciding = levels.index(wins) + 1
+        entity, entity_default, resource, system, meta, *plan = read_at_ms
+        of_plan = [min(meta, each) for each in plan] or [meta, meta]
+        ages = [entity, entity_default, *of_plan, resource, system]
+        oldest = min(ages[: levels.index(wins) + 1])
         own = wins.source in OWN_LEVELS and any(map(read_limits, (self.entity, self.entity_default)))
-        config = Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
+        config = Config(wins.limits, oldest, own=own, stored=True)
         return config.at(now_ms)
 
-    def resolved(
-        self,
-        config: Config,
-        now_ms: int,
-        levels: Sequence[Level],
-        *,
-        seen_ms: int,
-        cached_until_ms: int,
-        generation: int,
-    ) -> Resolved:
+    def resolved(self, config: Config, now_ms: int, *, seen_ms: int, cached_until_ms: int, generation: int) -> Resolved:
         """Return config, switches, parents and policy in one value."""
-        wins, ends_ms = winner(levels), min(self.override_ends(now_ms), default=None)
-        parent_link = read_parent_link(self.meta)
-        switches = _switches_of(levels)
+        wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
+        parent_link, switches = read_parent_link(self.meta), self.switches(now_ms)
         if switches is not None and switches.disables:
             cached_until_ms = 0
         return Resolved(
@@ -265,11 +310,8 @@ class ConfigItems(NamedTuple):
             switches=switches,
             seen_ms=seen_ms,
             on_refused=self.on_refused(),
+            plan=read_plan(self.meta),
         )
-
-
-def _switches_of(levels: Sequence[Level]) -> ResolvedSwitches | None:
-    return resolve_switches((level.source, level.switches) for level in levels)
 
 
 def cascades(link: ParentLink, switches: ResolvedSwitches | None) -> bool:

@@ -8,7 +8,7 @@ from ...exceptions import EntityExistsError, EntityNotFoundError, StaleEntityErr
 from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Item, Key, Put, Transact, Update
 from ...schema import keys
-from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, METADATA, PARENT_IDS, PK, VERSION
+from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, METADATA, PARENT_IDS, PK, PLAN, VERSION
 from ...schema.entities import entity_item, parent_item, read_child_count, read_entity, write_metadata
 from ...values.audit import Cause
 from ...values.entities import UNCHANGED, Entity, Json
@@ -23,10 +23,11 @@ from ..validation import (
     validate_metadata,
     validate_name,
     validate_parents,
+    validate_plan,
     validate_update,
     validate_version,
 )
-from . import audit
+from . import audit, plans
 from .lineage import Records, check_above, check_below, further_of, links, meta_key, read_children
 
 NO_PARENTS = Parents((), "parent_id")
@@ -42,12 +43,13 @@ def create_entity(
     parent_ids: Sequence[str] | None,
     cascade: bool,
     metadata: Mapping[str, Json] | None,
+    plan: str | None = None,
     exist_ok: bool = False,
 ) -> Flow[Entity]:
     """Create an entity, and return it. With ``exist_ok``, an entity that is there already is returned as it is.
 
-    Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for a
-    parent that is the entity itself or has too many above it.
+    Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for an
+    unknown plan, and for a parent that is the entity itself or has too many above it.
     """
     entity_id = check_identifier("entity_id", entity_id)
     given = [UNCHANGED if each is None else each for each in (parent_id, parent_ids)]
@@ -55,14 +57,21 @@ def create_entity(
     if validate_flag("cascade", cascade) and not parents.ids:
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
     entity = Entity(entity_id, validate_name(name), None, cascade, validate_metadata(metadata), cause.at, 1)
-    entity = entity.under(*parents.ids)
+    entity = replace(entity, plan=validate_plan(plan)).under(*parents.ids)
     check_not_itself(entity_id, parents)
     if (
         validate_flag("exist_ok", exist_ok)
         and (there := (yield from get_entity(namespace_state, entity_id))) is not None
     ):
         return there
-    records = Records(namespace_state)
+    yield from plans.check_exists(namespace_state, entity.plan)
+    return (yield from _create(namespace_state, entity, parents, cause, exist_ok=exist_ok))
+
+
+def _create(
+    namespace_state: NamespaceState, entity: Entity, parents: Parents, cause: Cause, *, exist_ok: bool
+) -> Flow[Entity]:
+    entity_id, records = entity.entity_id, Records(namespace_state)
     for number in range(ATTEMPTS):
         above: Sequence[str] = parents.ids
         if number or len(above) > 1:  # one parent without parents, the commonest case, need not be read
@@ -82,6 +91,8 @@ def create_entity(
             records = Records(namespace_state, dict(zip(parents.ids, found, strict=True)) if len(found) == 1 else {})
         else:
             namespace_state.configs.forget(meta_key(namespace_state, entity_id))
+            if entity.plan is not None:  # it may have been used before it was created
+                yield from plans.tell_entities(namespace_state, [entity_id])
             return entity
     raise RaceLost
 
@@ -95,7 +106,7 @@ def _new(entity: Entity, above: Sequence[str], records: Records, cause: Cause) -
     item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: audit_put.item[EVENT_ID]}
     if further := further_of(parent_ids, above):
         item[ANCESTOR_IDS] = further
-    more = [Put(parent_item(namespace_state.namespace_id, entity.entity_id, each)) for each in parent_ids[1:]]
+    more = relinked(namespace_state, entity.entity_id, (), parent_ids)
     return (Put(item, Conditions(absent=(PK,))), audit_put, *more, *links(records, (), parent_ids))
 
 
@@ -141,6 +152,7 @@ def update_entity(
     validate_version(expected_version)
     parents: Parents | None = given.pop("parents", None)
     check_not_itself(entity_id, parents or NO_PARENTS)
+    yield from plans.check_exists(namespace_state, given.get("plan"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
         records = Records(namespace_state)
@@ -164,6 +176,8 @@ def update_entity(
 
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
+    if "plan" in given:  # also if it has the plan already: an interrupted call may not have told all
+        yield from plans.tell_entities(namespace_state, [entity_id])
     return entity
 
 
@@ -189,35 +203,37 @@ def _move(records: Records, writes: Sequence[Write], before: Entity, parents: Pa
     return [
         rewrite,
         *others,
-        *_relinked(records, before, parents.ids),
+        *relinked(records.namespace_state, entity_id, before.parent_ids, parents.ids),
         *links(records, before.parent_ids, parents.ids, guarded=guarded),
     ]
 
 
-def _relinked(records: Records, before: Entity, parent_ids: Sequence[str]) -> list[Write]:
+def relinked(
+    namespace_state: NamespaceState, entity_id: str, before: Sequence[str], after: Sequence[str]
+) -> list[Write]:
     """Return the writes that leave an entity with links to its further parents."""
-    namespace_state, entity_id = records.namespace_state, before.entity_id
-    namespace_id = namespace_state.namespace_id
-    gone = [each for each in before.parent_ids[1:] if each not in parent_ids[1:]]
-    new = [each for each in parent_ids[1:] if each not in before.parent_ids[1:]]
-    deletes = (Delete(link_key(namespace_state, entity_id, each)) for each in gone)
-    return [*deletes, *(Put(parent_item(namespace_id, entity_id, each)) for each in new)]
+    gone = [each for each in before[1:] if each not in after[1:]]
+    new = [each for each in after[1:] if each not in before[1:]]
+    deletes = (Delete(_link_key(namespace_state, entity_id, each)) for each in gone)
+    return [*deletes, *(Put(parent_item(namespace_state.namespace_id, entity_id, each)) for each in new)]
 
 
 def plain(entity: Entity) -> dict[str, Any]:
     """Return an entity as an audit event has it."""
     fields = ("name", "parent_id", "cascade", "version")
-    several = {PARENT_IDS: list(entity.parent_ids)} if len(entity.parent_ids) > 1 else {}
-    return {name: getattr(entity, name) for name in fields} | several | {METADATA: write_metadata(entity.metadata)}
+    more: dict[str, Any] = {PARENT_IDS: list(entity.parent_ids)} if len(entity.parent_ids) > 1 else {}
+    if entity.plan is not None:
+        more[PLAN] = entity.plan
+    return {name: getattr(entity, name) for name in fields} | more | {METADATA: write_metadata(entity.metadata)}
 
 
 def leaving(namespace_state: NamespaceState, entity: Entity) -> list[Write]:
     """Return the writes that take a deleted entity off its parents."""
-    gone = [Delete(link_key(namespace_state, entity.entity_id, each)) for each in entity.parent_ids[1:]]
+    gone = relinked(namespace_state, entity.entity_id, entity.parent_ids, ())
     return [*gone, *links(Records(namespace_state), entity.parent_ids, ())]
 
 
-def link_key(namespace_state: NamespaceState, entity_id: str, parent_id: str) -> Key:
+def _link_key(namespace_state: NamespaceState, entity_id: str, parent_id: str) -> Key:
     """Return the key of an entity's link to a further parent."""
     return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_parent(parent_id))
 

@@ -6,6 +6,7 @@ from typing import Final
 from ...exceptions import ValidationError
 from ...operations.values import BatchGet, Found, Item, Key
 from ...schema.configs import other_attributes, read_config
+from ...schema.plan_keys import audit_plan, plan_of_subject
 from ...values.audit import Cause
 from ...values.bulk import BulkResult
 from ...values.naming import check_resource
@@ -19,6 +20,7 @@ from ..validation import validate_keys, validate_own_place
 from .bulk_configs import change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
 from .listing import entity_config_rows, resource_rows
+from .plans import plan_place, plan_rows
 
 READS_AT_ONCE: Final = 8
 
@@ -42,6 +44,8 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
         if config is not None and config.on_refused is not None and not config.limits and place != (None, None):
             raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
+        if config is not None and config.switches and plan_of_subject(place[0]) is not None:
+            raise ValidationError("switches", place[0], "are for the other levels: a plan has limits alone")
         if config is not None and config.override is not None:
             problem = "is for set_limits(override_until=): leave it out, and the one in force stays"
             raise ValidationError("override", config.override, problem)
@@ -68,14 +72,18 @@ def put_configs(
 
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
-    """Return the places that may have limits: the system, and the resources and entities that the index shows."""
+    """Return the places that may have limits: the system, and the resources, plans and entities that the index
+    shows.
+    """
     rows = IndexRows(namespace_state.namespace_id)
     resources = yield from resource_rows(rows, with_switches=True)
+    plans = yield from plan_rows(rows)
     own = yield from entity_config_rows(rows)
     yield from report(rows)
     return [
         (None, None),
         *((None, resource) for resource in resources),
+        *((audit_plan(plan), resource) for plan, resource in plans),
         *((each.entity_id, each.resource) for each in own),
     ]
 
@@ -107,6 +115,8 @@ def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredC
 
 def _place(namespace_state: NamespaceState, place: ConfigPlace) -> Place:
     match place:
+        case (str(entity), str(resource)) if (plan := plan_of_subject(entity)) is not None:
+            return plan_place(namespace_state, plan, resource)
         case (str(entity), str(resource)):
             return entity_place(namespace_state, entity, resource)
         case (None, str(resource)):
@@ -121,6 +131,8 @@ def _checked(place: ConfigPlace) -> ConfigPlace:
             return None, None
         case (None, resource):
             return None, check_resource("resource", resource)
+        case (str(entity), resource) if (plan := plan_of_subject(entity)) is not None:
+            return audit_plan(plan), check_resource("resource", resource, allow_default=True)
         case (entity, resource):
             return validate_own_place(entity, resource)
     raise ValidationError(

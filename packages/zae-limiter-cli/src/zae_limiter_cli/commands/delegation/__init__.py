@@ -1,0 +1,1 @@
+"""`zae-limiter delegation`: who may plan and apply one namespace."""

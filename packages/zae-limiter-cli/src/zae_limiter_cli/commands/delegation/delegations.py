@@ -1,0 +1,84 @@
+"""`zae-limiter delegation add`, `list`, `policy` and `remove`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_columns, say_json
+from ...errors import CommandError
+from ...options import OutputForm, connected_to_stack, output_option
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+
+_namespace = click.argument("namespace")
+
+
+@click.command()
+@connected_to_stack
+@_namespace
+@output_option
+def add(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """Make the aliases that serve NAMESPACE alone, and check that they refuse any other one. Nobody may use them until
+    they have the policy that `delegation policy` prints.
+    """
+    from ...stack.code import function_name
+    from ...stack.delegations import add
+
+    made = add(connection, namespace)
+    if output == "json":
+        return say_json(made.as_json())
+    functions = " and ".join(function_name(connection.name, kind) for kind in made.arns)
+    click.echo(f"{namespace}: the alias {made.alias} of {functions} serves it alone.")
+    click.echo(f"`zae-limiter delegation policy {namespace} --name {connection.name}` prints the policy to attach.")
+    return None
+
+
+@click.command("list")
+@connected_to_stack
+@output_option
+def list_delegations(*, connection: "Connection", output: OutputForm) -> None:
+    """List the namespaces that have aliases, with the functions that have them."""
+    from ...stack.delegations import find_all
+
+    found = find_all(connection)
+    if output == "json":
+        say_json([each.as_json() for each in found])
+    elif not found:
+        click.echo("No namespace is delegated.")
+    else:
+        say_columns(
+            [("NAMESPACE", "ALIAS", "OF"), *((each.namespace, each.alias, ", ".join(each.arns)) for each in found)]
+        )
+
+
+@click.command()
+@connected_to_stack
+@_namespace
+@click.option("--plan-only", is_flag=True, help="Allow to plan and to read, not to apply.")
+def policy(*, connection: "Connection", namespace: str, plan_only: bool) -> None:
+    """Print the IAM policy that allows to plan and to apply NAMESPACE, and nothing else."""
+    from ...stack.code import function_name
+    from ...stack.delegations import KINDS, find
+
+    found = find(connection, namespace)
+    wanted = KINDS[:1] if plan_only else KINDS
+    if missing := [kind for kind in wanted if kind not in found.arns]:
+        way_out = f"`zae-limiter delegation add {namespace} --name {connection.name}` makes it"
+        raise CommandError(f"{function_name(connection.name, missing[0])} has no alias {found.alias}: {way_out}")
+    say_json(found.policy(wanted))
+
+
+@click.command()
+@connected_to_stack
+@_namespace
+@output_option
+def remove(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """Delete the aliases of NAMESPACE: whoever has its policy may do nothing with it any more. Its limits stay."""
+    from ...stack.delegations import remove
+
+    gone = remove(connection, namespace)
+    if output == "json":
+        return say_json(gone.as_json())
+    click.echo(f"{namespace}: {'not delegated any more' if gone.arns else 'was not delegated'}.")
+    return None

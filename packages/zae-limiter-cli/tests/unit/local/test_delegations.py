@@ -1,0 +1,89 @@
+"""Aliases of functions whose code keeps to a namespace, and of functions whose code does not."""
+
+import json
+import uuid
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from support.cli.account import Account
+from zae_limiter_cli.main import main
+from zae_limiter_cli.stack.code import function_name
+from zae_limiter_cli.stack.delegations import KINDS, Delegation
+
+pytestmark = pytest.mark.slow
+
+KEEPS = """
+def handler(event, context):
+    alias = context.invoked_function_arn.split(":")[7]
+    return {"errors": [] if alias == "ns-" + event["namespace"] else [{"code": "not_delegated"}]}
+"""
+SERVES_ALL = "def handler(event, context): return {'errors': []}"
+
+
+def stack_of(account: Account, *sources: str) -> str:
+    name = f"stack-{uuid.uuid4().hex[:8]}"
+    for kind, source in zip(KINDS, sources, strict=True):
+        account.function(source, name=function_name(name, kind))
+    return name
+
+
+@pytest.fixture
+def run(account: Account) -> Callable[..., Result]:
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(main, ["delegation", *words, "--endpoint-url", account.aws.url])
+
+    return run
+
+
+def test_functions_that_keep_to_a_namespace_get_an_alias_each(account: Account, run: Callable[..., Result]) -> None:
+    name = stack_of(account, KEEPS, KEEPS)
+    assert run("list", "-n", name).stdout == "No namespace is delegated.\n"
+    assert run("add", "a", "-n", name).stdout == (
+        f"a: the alias ns-a of {name}-limits-planner and {name}-limits-provisioner serves it alone.\n"
+        f"`zae-limiter delegation policy a --name {name}` prints the policy to attach.\n"
+    )
+    assert run("add", "a", "-n", name).exit_code == 0  # again
+    listed = run("list", "-n", name).stdout.splitlines()
+    assert [each.split() for each in listed[1:]] == [["a", "ns-a", "planner,", "provisioner"]]
+    arns = [f"arn:aws:lambda:us-east-1:123456789012:function:{name}-limits-{kind}:ns-a" for kind in KINDS]
+    for options, allowed in (((), arns), (("--plan-only",), arns[:1])):
+        assert json.loads(run("policy", "a", *options, "-n", name).stdout) == {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": allowed}],
+        }
+
+
+@pytest.mark.parametrize("sources", [(SERVES_ALL, KEEPS), (KEEPS, SERVES_ALL)])
+def test_code_that_serves_every_namespace_is_not_delegated(
+    account: Account, run: Callable[..., Result], sources: tuple[str, str]
+) -> None:
+    name = stack_of(account, *sources)
+    done = run("add", "a", "-n", name)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "does not keep to one namespace, so nothing is delegated: `zae-limiter upgrade " in done.stderr
+    assert json.loads(run("list", "-n", name, "-o", "json").stdout) == []
+
+
+def test_other_aliases_are_no_delegations_and_stay(account: Account, run: Callable[..., Result]) -> None:
+    name = stack_of(account, KEEPS, KEEPS)
+    planner = function_name(name, "planner")
+    for alias in ("live", "ns-7"):
+        account.client("lambda").create_alias(FunctionName=planner, Name=alias, FunctionVersion="$LATEST")
+    assert json.loads(run("list", "-n", name, "-o", "json").stdout) == []
+
+
+@pytest.mark.parametrize("command", ["add", "policy", "remove"])
+def test_a_stack_or_a_name_that_cannot_be_is_an_error_with_a_way_out(run: Callable[..., Result], command: str) -> None:
+    done = run(command, "a", "-n", "no-such")
+    assert (done.exit_code, done.stdout) == (1, "")
+    way_out = "has `zae-limiter deploy --name no-such` created one here?"
+    assert done.stderr == f"Error: there is no function no-such-limits-planner: {way_out}\n"
+    done = run(command, "7", "-n", "no-such")
+    assert done.stderr.startswith("Error: namespace '7' must be a letter, then ")
+
+
+def test_a_delegation_without_a_function_says_so_in_json() -> None:
+    told = Delegation("a", "ns-a", {"planner": "arn"}).as_json()
+    assert told == {"namespace": "a", "alias": "ns-a", "planner": "arn", "provisioner": None}

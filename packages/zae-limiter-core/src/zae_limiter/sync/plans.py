@@ -1,0 +1,57 @@
+# Generated from aio/plans.py by `just variants`: edit that one.
+"""The sync repository's methods for plans."""
+
+from collections.abc import Sequence
+
+from ..flows.records import plans as stored
+from ..values.limits import Limit
+from ..values.on_refused import OnRefused
+from .flow_runner import SyncFlowRunner
+
+
+class SyncPlanMethods(SyncFlowRunner):
+    """Plans: limits that all entities have whose record names the plan, where they have none of their own.
+
+    ``create_entity`` and ``update_entity`` give an entity its plan. Every change is audited; ``principal`` is its
+    author. Each method raises ``ValidationError``.
+    """
+
+    def set_plan_limits(
+        self,
+        plan: str,
+        limits: Sequence[Limit],
+        resource: str = "_default_",
+        *,
+        on_refused: OnRefused | None = None,
+        principal: str | None = None,
+    ) -> None:
+        """Replace the limits of a plan on a resource, or on all resources (``_default_``); make the plan if it is new.
+
+        One write, however many entities have the plan. Every process holds them to it within one life of its config
+        cache. Without ``on_refused`` the one stored beside the limits stays.
+        """
+        state, cause = self.namespace_state, self._cause(principal)
+        self._run(stored.set_plan(state, plan, resource, limits, cause, on_refused=on_refused))
+
+    def get_plan_limits(self, plan: str, resource: str = "_default_") -> list[Limit]:
+        """Return the limits of a plan on a resource, or on all (``_default_``); empty if none are set."""
+        return self._run(stored.get_plan(self.namespace_state, plan, resource))
+
+    def delete_plan_limits(self, plan: str, resource: str = "_default_", *, principal: str | None = None) -> None:
+        """Remove the limits of a plan on a resource, or on all (``_default_``).
+
+        Raises ``ValidationError`` with their number if entities have the plan, and it has no other limits.
+        """
+        cause = self._cause(principal)
+        self._run(stored.delete_plan(self.namespace_state, plan, resource, cause))
+
+    def list_plans(self) -> dict[str, list[str]]:
+        """Return the resources on which each plan has limits, ``_default_`` for all, by the plan's name.
+
+        A very recent change may be missing.
+        """
+        return self._run(stored.list_plans(self.namespace_state))
+
+    def list_entities_of_plan(self, plan: str) -> list[str]:
+        """Return the entities that have a plan, by id; a very recent change may be missing."""
+        return self._run(stored.list_entities(self.namespace_state, plan))

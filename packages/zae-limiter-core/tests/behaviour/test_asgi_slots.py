@@ -1,0 +1,143 @@
+"""Slots behind the middleware of plain ASGI: held while the request and its stream run, free however they end."""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from support.core.web.asgi_world import BODY, START, World, hello
+from zae_limiter import Limit, Options, RateLimiter, Repository
+from zae_limiter.integrations.asgi import RateLimitMiddleware, Receive, Scope, Send
+from zae_limiter.stores import MemoryStore
+
+pytest_plugins = ["zae_limiter.testing.plugin"]
+LIMITS = [Limit.per_minute("rpm", 10), Limit.concurrent("parallel", 1)]
+WHAT: dict[str, Any] = {"limits": LIMITS, "cost": {"rpm": 1, "parallel": 1}}
+GONE = {"type": "http.disconnect"}
+REFUNDS = pytest.mark.parametrize("refund", ["never", "before_answer"])
+
+
+class Failed(Exception):
+    """What an application raises."""
+
+
+class RemoteStore(MemoryStore):
+    """A store whose answers take a while, so that a request can be cancelled meanwhile."""
+
+    async def perform(self, operation: Any) -> Any:
+        await asyncio.sleep(0.01)
+        return await super().perform(operation)
+
+
+@pytest.fixture
+def world(limiter: RateLimiter) -> World:
+    return World(limiter)
+
+
+async def free_slots(world: World) -> int:
+    bucket = await world.limiter.repository.get_bucket("user", "api")
+    assert bucket is not None
+    return next(each.available for each in bucket.limits if each.limit.name == "parallel")
+
+
+async def test_a_stream_holds_its_slot_until_its_last_byte_and_a_refusal_says_when_to_ask_again(world: World) -> None:
+    other = World(world.limiter)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(dict(START))
+        for _ in range(2):
+            await other.ask(hello, **WHAT)
+            await send({**BODY, "more_body": True})
+        await send(dict(BODY))
+
+    await world.ask(app, **WHAT)
+    begin, body = other.sent
+    fields, document = dict(begin["headers"]), json.loads(body["body"])
+    assert (begin["status"], fields[b"retry-after"], fields[b"ratelimit"]) == (429, b"1", b'"parallel";r=0;t=1')
+    assert (document["violated-policies"], document["retry-after"]) == (["parallel"], 1)
+    assert await free_slots(world) == 1
+    await other.ask(hello, **WHAT)
+    assert other.sent[0]["status"] == 200
+
+
+@REFUNDS
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("end", ["raises", "is cancelled", "answers 500", "never answers", "sees its client leave"])
+async def test_a_slot_is_free_however_the_application_ends(world: World, refund: str, end: str, *, begun: bool) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert await free_slots(world) == 0
+        if begun:
+            await send(dict(START))
+        if end == "raises":
+            raise Failed
+        if end == "is cancelled":
+            raise asyncio.CancelledError
+        if end == "answers 500" and not begun:
+            await send({**START, "status": 500})
+        if end == "sees its client leave":
+            assert await receive() == GONE
+
+    world.received = [GONE]
+    with suppress(Failed, asyncio.CancelledError):
+        await world.ask(app, **WHAT, refund=refund)
+    assert await free_slots(world) == 1
+
+
+@REFUNDS
+async def test_a_server_that_goes_on_cancelling_leaves_no_slot_held(refund: str) -> None:
+    """As the task groups of anyio do, inside which other middleware runs the application."""
+    world = World(RateLimiter(await Repository.over(RemoteStore(), Options())))
+
+    async def app(*_: Any) -> None:
+        reached.set()
+        await asyncio.Future()
+
+    reached = asyncio.Event()
+    asking = asyncio.create_task(world.ask(app, **WHAT, refund=refund))
+    await reached.wait()
+    while not asking.done():
+        asking.cancel()
+        await asyncio.sleep(0)
+    await world.limiter.driver.drain()
+    assert await free_slots(world) == 1
+
+
+async def test_a_client_that_leaves_while_it_waits_for_a_slot_leaves_it_to_others(world: World) -> None:
+    waiting = World(world.limiter)
+    waiting.received = [GONE]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await waiting.ask(hello, **WHAT, max_wait=60.0)
+        await hello(scope, receive, send)
+
+    await asyncio.wait_for(world.ask(app, **WHAT), 5)
+    assert waiting.sent[0]["status"] == 499
+    assert await free_slots(world) == 1
+
+
+async def test_a_request_waits_for_the_slot_of_another_one() -> None:
+    world = World(RateLimiter(Repository.in_memory()))  # in real time
+    waiting = World(world.limiter)
+    asked: list[asyncio.Task[None]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(asyncio.create_task(waiting.ask(hello, **WHAT, max_wait=30.0)))
+        await asyncio.sleep(0.05)
+        assert waiting.sent == []
+        await hello(scope, receive, send)
+
+    await world.ask(app, **WHAT)
+    await asyncio.wait_for(asked[0], 5)
+    assert waiting.sent[0]["status"] == 200
+    assert await free_slots(world) == 1
+
+
+async def test_a_slot_of_an_outer_layer_is_free_after_an_inner_refusal(world: World) -> None:
+    inner = RateLimitMiddleware(
+        hello, limiter=world.limiter, identity="other", resource="api", cost={"rpm": 11}, limits=LIMITS
+    )
+    await world.ask(inner, **WHAT)
+    assert world.sent[0]["status"] == 429
+    assert await free_slots(world) == 1

@@ -1,0 +1,33 @@
+"""Keep an invocation by the alias of one namespace in that namespace.
+
+Lambda itself tells by which ARN the function was invoked. The payload, which the caller writes, cannot change that.
+"""
+
+from typing import Final
+
+from zae_limiter_manifest.delegation import namespace_of
+
+from .refusals import Refused
+
+_QUALIFIED_PARTS: Final = 8  # arn:PARTITION:lambda:REGION:ACCOUNT:function:NAME:QUALIFIER
+
+
+def alias_in(context: object) -> str | None:
+    """Return the alias, or the version, by which the function was invoked; ``None`` if it was by its name alone."""
+    parts = str(getattr(context, "invoked_function_arn", "")).split(":")
+    return parts[-1] if len(parts) == _QUALIFIED_PARTS else None
+
+
+def check_namespaces(context: object, *namespaces: str | None) -> None:
+    """Raise ``Refused`` if a request is about another namespace than the one whose alias was invoked."""
+    alias = alias_in(context)
+    try:
+        delegated = None if alias is None else namespace_of(alias)
+    except ValueError as error:
+        raise Refused("not_delegated", f"{error}: `zae-limiter delegation add` creates one that does") from error
+    foreign = next((each for each in namespaces if each not in (None, delegated)), None)
+    if delegated is not None and foreign is not None:
+        way_out = "ask through an alias or a policy of that namespace"
+        raise Refused(
+            "not_delegated", f"the alias {alias} serves the namespace {delegated} alone, not {foreign}: {way_out}"
+        )
