@@ -251,9 +251,7 @@ class CommitRun:
         return self._takes(config, state)
 
     def _takes(self, config: Config, state: BucketState) -> bool:
-        """Return whether a request may reshape: an acquire, or over a boundary of a schedule a correction that takes,
-        because what overflowed before the boundary would pay for it.
-        """
+        """Return whether a request may reshape; what overflowed before a schedule's boundary pays for no correction."""
         shifts = config.has_other_times(state.limits)
         return any(request.is_acquire or (shifts and request.unchecked) for request in self.pending)
 
