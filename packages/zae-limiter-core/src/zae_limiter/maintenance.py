@@ -55,7 +55,7 @@ from .operations.values import Key, Scan
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
-from .schema.attributes import TTL
+from .schema.attributes import REFUSED, TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
 from .schema.keys import (
@@ -90,6 +90,7 @@ __all__ = [
     "AUDIT_PREFIX",
     "INDEXES",
     "MIGRATIONS",
+    "REFUSED",
     "REGISTRY",
     "TTL",
     "AuditAddress",
