@@ -60,7 +60,7 @@ from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
-from .schema.attributes import TTL
+from .schema.attributes import REFUSED, TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
 from .schema.keys import (
@@ -96,6 +96,7 @@ __all__ = [
     "DISABLED",
     "INDEXES",
     "MIGRATIONS",
+    "REFUSED",
     "REGISTRY",
     "TTL",
     "AuditAddress",
