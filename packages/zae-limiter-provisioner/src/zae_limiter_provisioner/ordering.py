@@ -5,6 +5,8 @@ the apply dies after it. The choice: an entity gets its parents after all who ar
 Then whoever is above it at its write is above it in the end, so that no write closes a circle, whatever moves, even
 where two entities change places. Limits follow, and what goes is last, children before their parents.
 
+Among those, children of one parent are neighbours, so that a transaction counts them at their parent in one write.
+
 The price: while an apply goes on, an entity that moves later may have more above it than an acquire takes. To make that
 rare, of two entities that are as deep in the end, the one that was deeper moves first.
 """
@@ -46,13 +48,13 @@ def write_order(changes: Sequence[Change], live: Mapping[Address, LiveItem]) -> 
     trees = Trees.of(changes, live)
     before, after = _Levels(trees.before), _Levels(trees.after)
 
-    def place(change: Change) -> tuple[int, int, int]:
+    def place(change: Change) -> tuple[int, int, int, Sequence[str]]:
         if not change.address.is_record:
-            return _LIMITS, 0, 0
+            return _LIMITS, 0, 0, _NOBODY
         entity = str(change.address.entity)
         if change.after is None:
-            return _GONE, -before.of(entity), 0
-        return _TREE, after.of(entity), -before.of(entity)
+            return _GONE, -before.of(entity), 0, trees.before.get(entity, _NOBODY)
+        return _TREE, after.of(entity), -before.of(entity), trees.after[entity]
 
     return sorted(changes, key=place)
 

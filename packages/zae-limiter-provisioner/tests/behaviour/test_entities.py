@@ -10,6 +10,7 @@ from support.provisioner.provisions import Killed, World, limits, manifest
 from zae_limiter import SyncRepository
 from zae_limiter.flows.records import bulk_configs as bulk
 from zae_limiter.flows.records import managed_entities
+from zae_limiter.operations.values import Transact
 from zae_limiter_manifest import Address, LimitsManifest, dump, load
 
 BEFORE = manifest(
@@ -188,6 +189,18 @@ def test_a_thousand_entities_take_few_requests() -> None:
     moved = {**tree, **{f"key-{n}": {"parent": "globex"} for n in range(1000)}}
     world.apply(manifest(entities=moved))
     assert (counts(world)["acme"], counts(world)["globex"]) == (0, 1000)
+
+
+def test_children_of_one_parent_are_counted_together() -> None:
+    world = World()
+    teams: dict[str, Any] = {f"team-{n:02}": {} for n in range(20)}
+    keys = {f"key-{n:03}": {"parent": f"team-{n % 20:02}", "cascade": True} for n in range(200)}
+    store = world.store()
+    world.apply(manifest(entities=teams | keys), store=store)
+    written = [len(each.writes) for each in store.written if isinstance(each, Transact)]
+    assert sum(written) <= 2 * 220 + 20 + len(written)  # a parent's children fall into two transactions at most
+    world.apply(manifest(entities=teams))
+    assert set(counts(world).values()) == {0}
 
 
 @pytest.fixture
