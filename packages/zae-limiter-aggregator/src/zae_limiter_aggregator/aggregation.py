@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from zae_limiter.maintenance import StoreError, Upkeep, purged_namespaces
+from zae_limiter.maintenance import REFUSED, StoreError, Upkeep, purged_namespaces
 
 from .alerts import Alerts, PutEvents, TellingResult, open_bus
 from .archive import PutObject, archive_event
@@ -32,9 +32,9 @@ class BatchResult:
     """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
-    counts the shards that were split. ``alerts`` counts the thresholds that were told of, ``alerts_failed`` what failed
-    of that, which holds nothing up. ``dropped`` counts the re-anchorings and splits that failed; a later batch repeats
-    them.
+    counts the shards that were split. ``refused`` counts the refused acquires, ``alerts`` the thresholds that were told
+    of, ``alerts_failed`` what failed of that, which holds nothing up. ``dropped`` counts the re-anchorings and splits
+    that failed; a later batch repeats them.
     """
 
     records: int
@@ -46,6 +46,7 @@ class BatchResult:
     dead_letters: tuple[DeadLetter, ...]
     dropped: int
     duration_ms: int
+    refused: int = 0
     alerts: int = 0
     alerts_failed: int = 0
 
@@ -95,6 +96,7 @@ class Aggregator:
             dead_letters=tuple(letters),
             dropped=sum(bool(each.problem) and not each.task.records for each in results),
             duration_ms=round((monotonic() - begun) * 1000),
+            refused=sum(each.consumption.acquires.get(REFUSED, 0) for each in batch.changes),
             alerts=telling.told,
             alerts_failed=telling.failed,
         )

@@ -15,6 +15,7 @@ ACCOUNT = BatchResult(
     dead_letters=(DeadLetter("5", {}, "broken", "stream"), DeadLetter("6", {}, "broken", "stream")),
     dropped=3,
     duration_ms=12,
+    refused=4,
     alerts=2,
     alerts_failed=1,
 )
@@ -35,6 +36,7 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
         "dead_letters": 2,
         "dropped": 3,
         "duration_ms": 12,
+        "refused": 4,
         "alerts": 2,
         "alerts_failed": 1,
     }

@@ -59,7 +59,7 @@ class Change:
     """The change of one address; raises `ValueError` if nothing would change.
 
     `drift`: the live limits are not those of the last apply. `adopted`: the item exists and was not managed; that alone
-    is a change, because the item gets a fingerprint.
+    is a change, because the item gets a fingerprint. `reaches`: of a plan, the number of entities that have it.
     """
 
     address: Address = field(validator=instance_of(Address))
@@ -67,6 +67,7 @@ class Change:
     after: Decl | None
     drift: bool = field(default=False, kw_only=True, validator=instance_of(bool))
     adopted: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    reaches: int | None = field(default=None, kw_only=True, eq=False)
 
     def __attrs_post_init__(self) -> None:
         model = _model_at(self.address)
@@ -114,6 +115,7 @@ class Change:
             **_side(self.before, "before", "before_"),
             "drift": self.drift,
             **({"adopted": True} if self.adopted else {}),
+            **({} if self.reaches is None else {"reaches": self.reaches}),
         }
 
     @classmethod
@@ -122,7 +124,9 @@ class Change:
         address = Address.from_dict(raw)
         before = _read_side(address, raw, "before", "before_")
         after = _read_side(address, raw, "limits", "")
-        change = cls(address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False))
+        change = cls(
+            address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False), reaches=raw.get("reaches")
+        )
         if raw["action"] != change.action:
             raise ValueError(f"the action at {address} is {change.action}, not {raw['action']!r}")
         return change

@@ -1,5 +1,6 @@
 """The actions that write nothing: plan, diff, export, state. A plan treats a missing namespace as empty."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from attrs import evolve
@@ -9,11 +10,13 @@ from zae_limiter.maintenance import peek_state, run
 from zae_limiter_manifest import (
     CLI,
     Answer,
+    Decl,
     LimitsManifest,
     LockReport,
     OwnerError,
     Plan,
     ProgressReport,
+    RecordDecl,
     StateReport,
     compute_diff,
     taken_from,
@@ -21,6 +24,7 @@ from zae_limiter_manifest import (
 
 from .conversion import address_set
 from .live_state import LiveState
+from .plan_reach import with_reach
 from .refusals import Refused
 from .tree_guard import refuse_broken_tree
 
@@ -50,7 +54,7 @@ def make_plan(
         overrides=live.overrides,
     ).narrowed(targets)
     refuse_broken_tree(plan, live.items, repository)
-    return plan
+    return with_reach(plan, repository)
 
 
 def answer_plan(
@@ -75,9 +79,16 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
 def answer_export(repository: SyncRepository) -> Answer:
     """Return all live limits and entities, as a manifest. Beside it, in the plan, are the overrides in force."""
     live = LiveState.everywhere(repository)
-    manifest = LimitsManifest.of(repository.name, {at: item.decl for at, item in live.items.items()})
+    plans = {at.plan for at in live.items}
+    declared = {at: _without_lost_plan(item.decl, plans) for at, item in live.items.items()}
+    manifest = LimitsManifest.of(repository.name, declared)
     plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
     return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
+
+
+def _without_lost_plan(decl: Decl, plans: Collection[str | None]) -> Decl:
+    """Return the declaration, without a plan that has no limits: no manifest may name it."""
+    return evolve(decl, plan=None) if isinstance(decl, RecordDecl) and decl.plan not in plans else decl
 
 
 def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:

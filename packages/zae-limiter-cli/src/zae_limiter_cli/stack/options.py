@@ -104,7 +104,7 @@ class StackOptions:
     architecture: str = _choice("x86_64", "Architecture of the Lambdas.", among=("x86_64", "arm64"))
     log_retention_days: int = _choice(30, "Retention of the logs of the Lambdas, days.", among=RETENTION_DAYS)
     tracing: bool = _choice(False, "Trace the Lambdas with X-Ray.")
-    alarms: bool = _choice(True, "Alarms on aggregator, provisioner and dead letters.")
+    alarms: bool = _choice(True, "Alarms on table, aggregator, provisioner and dead letters.")
     alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", **_arn("sns"))
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
     recovery_days: int = _choice(

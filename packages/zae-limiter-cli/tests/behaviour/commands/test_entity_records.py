@@ -15,6 +15,7 @@ def plain(**said: Any) -> dict[str, Any]:
         "name": None,
         "parent_id": None,
         "cascade": False,
+        "plan": None,
         "metadata": {},
         "version": 1,
     }
@@ -102,7 +103,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
         (
             ["update", "team"],
-            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms",
+            "nothing to change: pass --entity-name, --parent, --plan, --cascade, --metadata, or their --no-… forms",
         ),
         (["update", "team", "--parent", "x", "--no-parent"], "--parent and --no-parent contradict each other"),
         (["update", "team", "--entity-name", "x", "--no-entity-name"], "--entity-name and --no-entity-name contradict"),

@@ -196,6 +196,7 @@ def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
         ),
         "AggregatorIteratorAgeAlarm",
         "DeadLettersAlarm",
+        "TableThrottlesAlarm",
     }
     assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
     percent = alarms["ProvisionerDurationAlarm"]["Metrics"][1]["Expression"]

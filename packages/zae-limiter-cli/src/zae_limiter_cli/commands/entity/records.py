@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-CLEARABLE: Final = {"entity_name": "name", "parent": "parent_ids", "metadata": "metadata"}  # as core names them
+CLEARABLE: Final = {
+    "entity_name": "name",
+    "parent": "parent_ids",
+    "metadata": "metadata",
+    "plan": "plan",
+}  # as core names them
 
 
 def _record_options(function: Function) -> Function:
-    """Add the options of a record; the command gets ``entity_name``, ``parent`` and ``metadata``."""
+    """Add the options of a record; the command gets ``entity_name``, ``parent``, ``plan`` and ``metadata``."""
     named = click.option("--entity-name", metavar="TEXT", help="Display name.")
     child = click.option("--parent", metavar="ID", multiple=True, help="Parent entity; several in turn, at most 4.")
-    return named(child(metadata_option(function)))
+    planned = click.option("--plan", metavar="NAME", help="Plan whose limits it has where it has none of its own.")
+    return named(child(planned(metadata_option(function))))
 
 
 @click.command()
@@ -46,6 +52,7 @@ def create(
     entity_id: str,
     entity_name: str | None,
     parent: tuple[str, ...],
+    plan: str | None,
     metadata: Mapping[str, str],
     cascade: bool,
     exist_ok: bool,
@@ -60,6 +67,7 @@ def create(
             cascade=cascade,
             metadata=metadata,
             parent_ids=parent,
+            plan=plan,
             exist_ok=exist_ok,
             principal=principal,
         )
@@ -86,6 +94,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
 @click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @click.option("--no-entity-name", is_flag=True, help="Remove its name.")
 @click.option("--no-parent", is_flag=True, help="Remove its parents.")
+@click.option("--no-plan", is_flag=True, help="Take its plan away.")
 @click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
 @click.option(
     "--expected-version",
@@ -108,7 +117,8 @@ def update(
     """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata,
     --parent all parents.
 
-    Running processes see the change when their config cache expires, by default within a minute.
+    Running processes see the change when their config cache expires, by default within a minute; they obey another plan
+    from the next request on.
     """
     fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
@@ -229,6 +239,6 @@ def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
             fields[field] = None if cleared else chosen[name]
     if not fields:
         raise CommandError(
-            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms"
+            "nothing to change: pass --entity-name, --parent, --plan, --cascade, --metadata, or their --no-… forms"
         )
     return fields

@@ -21,6 +21,7 @@ CONDITIONS: Final[dict[str, Value]] = {
     "HasRecovery": equals("PointInTimeRecovery", "true"),
     "HasProtection": equals("DeletionProtection", "true"),
     "HasAlarmTopic": differs("AlarmTopicArn", ""),
+    "AlarmsTable": equals("Alarms", "true"),
     "AlarmsAggregator": both("HasAggregator", equals("Alarms", "true")),
     "AlarmsProvisioner": both("HasProvisioner", equals("Alarms", "true")),
     "ReservesAggregator": differs("AggregatorConcurrency", "0"),
