@@ -142,6 +142,16 @@ def test_an_amount_above_the_burst_never_passes_and_the_lift_makes_it_pass(table
     assert document(*asked)["passes"]
 
 
+def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.custom("calls", 1, kind="concurrent")], "gpt-4")
+    with SyncRateLimiter(table.repository).acquire("key-1", "gpt-4", {"calls": 1}):
+        asked = ("key-1", "-r", "gpt-4", "-c", "calls:1")
+        lift = steps(*asked)[0]
+        assert lift.startswith("zae-limiter lift key-1 -r gpt-4 --by 2")
+        paste(lift)
+        assert document("why", *asked)["passes"]
+
+
 @pytest.mark.parametrize("limit", [Limit.per_month("usd", 30), Limit.total("usd", 30)])
 def test_a_limit_whose_tokens_come_at_once_gets_a_credit_and_no_lift(table: Table, limit: Limit) -> None:
     table.repository.set_resource_defaults("gpt-4", [limit])
