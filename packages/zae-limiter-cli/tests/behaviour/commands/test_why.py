@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter
+from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 KEY, TEAM = Limit.per_minute("rpm", 25), Limit.per_day("rpm", 30)
@@ -149,7 +149,9 @@ def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:
         lift = steps(*asked)[0]
         assert lift.startswith("zae-limiter lift key-1 -r gpt-4 --by 2")
         paste(lift)
-        assert document("why", *asked)["passes"]
+        with SyncRepository.over(table.store, Options(stack="my-app")) as another:
+            with SyncRateLimiter(another).acquire("key-1", "gpt-4", {"calls": 1}) as lease:
+                assert lease.consumed == {"calls": 1}
 
 
 @pytest.mark.parametrize("limit", [Limit.per_month("usd", 30), Limit.total("usd", 30)])
