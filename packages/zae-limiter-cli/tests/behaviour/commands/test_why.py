@@ -149,9 +149,9 @@ def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:
         lift = steps(*asked)[0]
         assert lift.startswith("zae-limiter lift key-1 -r gpt-4 --by 2")
         paste(lift)
-        with SyncRepository.over(table.store, Options(stack="my-app")) as another:
-            with SyncRateLimiter(another).acquire("key-1", "gpt-4", {"calls": 1}) as lease:
-                assert lease.consumed == {"calls": 1}
+        another = SyncRepository.over(table.store, Options(stack="my-app"))
+        with another, SyncRateLimiter(another).acquire("key-1", "gpt-4", {"calls": 1}) as lease:
+            assert lease.consumed == {"calls": 1}
 
 
 @pytest.mark.parametrize("limit", [Limit.per_month("usd", 30), Limit.total("usd", 30)])
