@@ -47,7 +47,7 @@ def command_of(what: str, place: Place, options: Sequence[str]) -> list[str]:
     return [*words, "-r", place.resource, *more, *options, "--", place.entity_id]
 
 
-def run(words: Sequence[str], width: int) -> str:
+def run(words: Sequence[str], width: int, seconds: int = SECONDS) -> str:
     """Return what a command prints, errors too."""
     program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", *words]
     environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
@@ -56,11 +56,11 @@ def run(words: Sequence[str], width: int) -> str:
             program,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
             env=environment,
             check=False,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {SECONDS} s"
+        return f"no answer within {seconds} s"
     return (done.stdout + done.stderr).rstrip()

@@ -16,6 +16,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.console.access import Access, same_origin
 from zae_limiter_cli.console.app import Console, application
+from zae_limiter_cli.console.applies import Applies
 from zae_limiter_cli.console.pages import Pages
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
@@ -23,7 +24,7 @@ from zae_limiter_cli.main import main
 
 HOST = "http://127.0.0.1"
 HOSTILE = "<script>alert(1)</script>"
-PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes")
+PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes", "/cost")
 
 
 @pytest.fixture
@@ -49,7 +50,8 @@ def console_of(repository: SyncRepository, path: Path, *, allow: bool = False, a
     url = f"sqlite:///{path / 'limits.db'}"
     health = Health(Connection.of_store(url, source="--store"))
     pages = Pages(repository, Reader(repository, None, 50), health, every=1.0, options=["--store", url])
-    return Console(pages, access or Access(), "default", allow, 1.0)
+    applies = Applies(Connection.of_store(url, source="--store"), "default")
+    return Console(pages, applies, access or Access(), "default", allow, 1.0)
 
 
 def browser(console: Console, *, enter: bool = True) -> TestClient:
