@@ -37,9 +37,8 @@ class Page:
         """The answer to a command; `RuntimeError` if it fails."""
         self.last += 1
         session = {"sessionId": self.session} if self.session else {}
-        os.write(
-            self.writes_to, json.dumps({"id": self.last, "method": method, "params": values, **session}).encode() + END
-        )
+        asked = {"id": self.last, "method": method, "params": values, **session}
+        os.write(self.writes_to, json.dumps(asked).encode() + END)
         while (told := self._next()).get("id") != self.last:
             self.events.append(told)
         if "error" in told:

@@ -1,5 +1,6 @@
 """The console: who comes in, what they see, and that it changes nothing unless it may."""
 
+import json
 import re
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.connection import Connection
+from zae_limiter_cli.console import bills
 from zae_limiter_cli.console.access import Access, same_origin
 from zae_limiter_cli.console.app import Console, application
 from zae_limiter_cli.console.applies import Applies
@@ -189,3 +191,99 @@ def test_the_command_prints_an_address_that_lets_one_browser_in(repository: Sync
                 assert answer.status == 200
         finally:
             process.terminate()
+
+
+def applied(tmp_path: Path) -> None:
+    """Two applies of a manifest: one of 500, then one of 600 and another resource."""
+    for number, more in ((500, ""), (600, "  gpt-5: {limits: {rpm: 7/min}}\n")):
+        file = tmp_path / "default.yaml"
+        file.write_text(f"namespace: default\nresources:\n  gpt-x: {{limits: {{rpm: {number}/min}}}}\n{more}")
+        words = ["limits", "--store", f"sqlite:///{tmp_path / 'limits.db'}", "apply", "--yes", "-f", str(file)]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, done.output
+
+
+def test_a_rollback_shows_its_plan_and_applies_that_and_no_other(repository: SyncRepository, tmp_path: Path) -> None:
+    applied(tmp_path)
+    client = browser(console_of(repository, tmp_path, allow=True))
+    changes = client.get("/changes").text
+    assert changes.index('href="/rollback?serial=4"') < changes.index('href="/rollback?serial=2"')
+    page = client.get("/rollback?serial=2").text
+    assert "600 -&gt; 500" in page
+    assert "Delete the 1 that the plan deletes" in page
+    (shown,) = re.findall(r'name="hash" value="(sha256:\w+)"', page)
+    asked = {"serial": "2", "hash": shown, "deletes": "yes"}
+    assert client.post("/rollback", data=asked).status_code == 403  # no page of this host asks
+    other = client.post("/rollback", data={**asked, "hash": f"sha256:{'0' * 64}"}, headers={"origin": HOST})
+    without = client.post("/rollback", data={"serial": "2", "hash": shown}, headers={"origin": HOST})
+    assert "Error: " in other.text
+    assert "--allow-deletes" in without.text
+    assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
+    done = client.post("/rollback", data=asked, headers={"origin": HOST})
+    assert "Applied: 0 created, 1 updated, 1 deleted." in done.text
+    assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 500)]
+    assert "rollback to 2" in client.get("/changes").text
+    assert "rollback to 2" in str(repository.get_audit_events("$RESOURCE:gpt-x").events[0].principal)
+    assert "<form" not in client.get("/rollback?serial=6").text  # nothing is left to change
+
+
+def test_a_console_that_changes_nothing_rolls_nothing_back(repository: SyncRepository, tmp_path: Path) -> None:
+    applied(tmp_path)
+    client = browser(console_of(repository, tmp_path))
+    assert "/rollback" not in client.get("/changes").text
+    assert client.get("/rollback?serial=2").status_code == 403
+    assert client.post("/rollback", data={"serial": "2"}, headers={"origin": HOST}).status_code == 403
+    assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
+
+
+@pytest.mark.parametrize("serial", ["", "0", "-1", "x", "1; rm", "99999999999", "٣", "1.0", "7"])
+def test_what_is_no_serial_of_an_apply_is_refused(repository: SyncRepository, tmp_path: Path, serial: str) -> None:
+    client = browser(console_of(repository, tmp_path, allow=True))
+    assert client.get("/rollback", params={"serial": serial}).status_code == 400
+    answer = client.post("/rollback", data={"serial": serial, "hash": "--yes"}, headers={"origin": HOST})
+    assert answer.status_code == 400 or "Error: " in answer.text
+
+
+COSTS = {
+    "month": "2026-11",
+    "tenants": [
+        {"tenant": "acme", "admitted": 1200, "refused": 3, "decision_writes": 1200.0, "usage_writes": 4.4}
+        | {"limit_reads": 5.0, "usd": 0.00151},
+        {"tenant": "=HYPERLINK(1)", "admitted": 1, "refused": 0, "decision_writes": 1.0, "usage_writes": 2.0}
+        | {"limit_reads": 5.0, "usd": 0.0},
+    ],
+    "total": {"admitted": 1201, "refused": 3, "decision_writes": 1201.0, "usage_writes": 6.4}
+    | {"limit_reads": 10.0, "usd": 0.00151},
+    "prices": {"of": "us-east-1", "as_of": "2026-11"},
+}
+
+
+def test_the_cost_of_each_tenant_is_a_page_and_a_file(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(words: list[str], _: int) -> str:
+        asked.append(words)
+        return json.dumps(COSTS)
+
+    monkeypatch.setattr(bills, "run", run)
+    client = browser(console_of(repository, tmp_path))
+    page = client.get("/cost?by=entity&month=2026-11").text
+    assert asked[0][:5] == ["usage", "cost", "--by", "entity", "--month=2026-11"]
+    row = page[page.index(">acme<") : page.index("</tr>", page.index(">acme<"))]
+    assert re.findall(r'class="number">([^<]+)<', row) == ["1,200", "3", "1,204", "5", "0.0015"]
+    assert ">total<" in page
+    file = client.get("/cost.csv?by=nobody&month=--yes")
+    assert asked[1][:5] == ["usage", "cost", "--by", "parent", "--month=--yes"]
+    assert file.headers["content-disposition"] == 'attachment; filename="cost-2026-11.csv"'
+    head, acme, formula = file.text.splitlines()
+    assert head == "month,tenant,admitted,refused,write_units,read_units,usd"
+    assert acme == "2026-11,acme,1200,3,1204,5,0.00151"
+    assert formula == "2026-11,'=HYPERLINK(1),1,0,3,5,0.0"
+
+
+def test_what_costs_nothing_says_so(repository: SyncRepository, tmp_path: Path) -> None:
+    client = browser(console_of(repository, tmp_path))
+    assert "a file costs nothing by the request" in client.get("/cost").text
+    assert client.get("/cost.csv").status_code == 400
