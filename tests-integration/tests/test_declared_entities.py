@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.integration.harness import Harness
-from support.integration.trees import MOVED, TREE
+from support.integration.trees import DEEP, MOVED, TREE, TURNED
 from zae_limiter import Options, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.operations.values import BatchWrite, Delete, Put, Transact, Update
@@ -40,21 +40,23 @@ class Mortal(SyncDynamoDBStore):
 
 @pytest.mark.needs("endpoint", "atomic")
 @pytest.mark.parametrize("variant", ["sync"])  # the provisioner blocks
-async def test_an_apply_that_dies_at_any_write_is_finished_by_the_next_one(harness: Harness) -> None:
+@pytest.mark.parametrize(("tree", "moved"), [(TREE, MOVED), (DEEP, TURNED)], ids=["two-levels", "deep"])
+async def test_an_apply_that_dies_at_any_write_is_finished_by_the_next_one(
+    harness: Harness, tree: str, moved: str
+) -> None:
     await harness.open()
 
     for applied in (False, True):
         at = 0
-        while dies(harness, at, applied=applied):
+        while dies(harness, at, (tree, moved), applied=applied):
             at += 1
         assert at > 4
 
 
-def dies(harness: Harness, at: int, *, applied: bool) -> bool:
+def dies(harness: Harness, at: int, texts: tuple[str, str], *, applied: bool) -> bool:
     """Let an apply die at that write, and make another one; return whether the first died."""
     before, after = (
-        LimitsManifest.from_dict({**load(text).to_dict(), "namespace": f"tree-{applied}-{at}"})
-        for text in (TREE, MOVED)
+        LimitsManifest.from_dict({**load(text).to_dict(), "namespace": f"tree-{applied}-{at}"}) for text in texts
     )
     mortal = Mortal(harness.table_name, endpoint_url=harness.target.endpoint_url, region="us-east-1")
     with opened(harness, before.namespace, mortal) as repository:
@@ -70,8 +72,12 @@ def dies(harness: Harness, at: int, *, applied: bool) -> bool:
         answer: Any = apply_manifest(repository, after)
         assert (answer["status"], answer.get("errors", [])) == ("applied", [])
         records = repository.get_entity_records(repository.list_entity_ids())
-        tree = {entity: (each.parent_id, each.children) for entity, each in records.items()}
-        assert tree == {"acme": ("globex", 0), "globex": (None, 2), "key-1": ("globex", 0)}
+        declared = {entity: own.parents for entity, own in after.entities.items()}
+        assert {entity: each.parent_ids for entity, each in records.items()} == declared
+        for entity, record in records.items():
+            children = [child for child in sorted(declared) if entity in declared[child]]
+            assert record.children == len(children)
+            assert [each.entity_id for each in repository.get_children(entity)] == children
         assert repository.get_limits("acme") == []
     return mortal.written >= at
 

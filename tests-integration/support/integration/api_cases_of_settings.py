@@ -122,6 +122,8 @@ async def limits_of_entities(api_case: ApiCase) -> None:
     result = await limiter.set_many_limits({("f", "r"): [RPM], ("f", "s"): [RPM]})
     assert (result.done, result.failed) == ((("f", "r"), ("f", "s")), {})
     assert await limiter.list_entities_with_custom_limits("r") == ["e", "f"]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1) == ["e"]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1, next="e", begins_with="f") == ["f"]
     assert await limiter.list_resources_with_entity_configs() == ["_default_", "r", "s"]
     gone = await limiter.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
     assert (len(gone.done), gone.failed) == (3, {})
@@ -146,6 +148,7 @@ async def limits_of_entities(api_case: ApiCase) -> None:
         limiter.set_many_limits({("e", "r"): [RPM, RPM]}),
         limiter.delete_many_limits(["er"]),  # type: ignore[list-item]
         limiter.list_entities_with_custom_limits("r "),
+        limiter.list_entities_with_custom_limits("r", next="e"),
     )
 
 
@@ -347,7 +350,15 @@ async def records_of_entities(api_case: ApiCase) -> None:
     }
     assert await repository.put_entity_records({"q": StoredEntity(), "a": StoredEntity("q"), "p": None}) == {}
     assert await repository.get_entity_records(["q", "p"]) == {"q": StoredEntity(children=1)}
-    await repository.put_entity_records({"a": None, "q": None})
+    both = StoredEntity(parent_ids=["a", "q"], cascade=True)
+    assert await repository.put_entity_records({"both": both, "low": StoredEntity("both")}) == {}
+    assert await repository.get_entity_records(["both"]) == {"both": replace(both, children=1)}
+    assert [each.entity_id for each in await repository.get_ancestors("low")] == ["both", "a", "q"]
+    (circle,) = (await repository.put_entity_records({"q": StoredEntity("low")})).values()
+    assert isinstance(circle, ValidationError)
+    assert await repository.put_entity_records({"low": None, "both": StoredEntity("q")}) == {}
+    assert await repository.get_children("a") == []
+    await repository.put_entity_records({"both": None, "a": None, "q": None})
     assert await repository.list_entity_ids() == []
     await refused(
         ValidationError,

@@ -205,6 +205,13 @@ LIMITS_OF_LEVELS = [
     case("list_entities_of_plan", "gold", when="1,000 entities", before=(at.plan_limits, at.of_plan(1000))),
     case("list_resources_with_defaults", when="20 resources", before=(at.limits_of_resources(20),)),
     case("list_entities_with_custom_limits", "model-0", when="1,000 entities", before=(at.entity_limits(1000, 1),)),
+    case(
+        "list_entities_with_custom_limits",
+        "model-0",
+        limit=100,
+        when="a page of 100",
+        before=(at.entity_limits(1000, 1),),
+    ),
     case("list_resources_with_entity_configs", when="20 entities on 5", before=(at.entity_limits(20, 5),)),
     case("list_resources_with_entity_configs", when="1,000 entities on 5", before=(at.entity_limits(1000, 5),)),
 ]

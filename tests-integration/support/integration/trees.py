@@ -33,6 +33,26 @@ entities:
     resources: {_default_: {limits: {rpm: 0/min}}}
   key-1: {parent: globex, cascade: true, resources: {gpt-4: {limits: {rpm: 10/min}}}}
 """
+DEEP = """\
+namespace: tenant-tree
+entities:
+  blue: {}
+  key-1: {parents: [user-7, team], cascade: true, resources: {gpt-4: {limits: {rpm: 10/min}}}}
+  key-2: {parent: team}
+  org: {}
+  team: {parent: org, cascade: true}
+  user-7: {parents: [org, blue]}
+"""
+TURNED = """\
+namespace: tenant-tree
+entities:
+  key-1: {parents: [team, green, user-7]}
+  green: {parent: user-7}
+  org: {parents: [team, user-7]}
+  team: {parent: user-7, cascade: true}
+  user-7: {resources: {_default_: {limits: {rpm: 0/min}}}}
+"""
+"""What was below is above, with a new entity between; two are gone."""
 
 
 def takes(repository: SyncRepository, entity: str) -> list[str | None]:

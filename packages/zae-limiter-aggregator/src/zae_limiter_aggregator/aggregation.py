@@ -10,8 +10,9 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from zae_limiter.maintenance import StoreError, Upkeep, purged_namespaces
+from zae_limiter.maintenance import REFUSED, StoreError, Upkeep, purged_namespaces
 
+from .alerts import Alerts, PutEvents, TellingResult, open_bus
 from .archive import PutObject, archive_event
 from .batch import Batch, Failure, read_batch
 from .batch_jobs import jobs_of
@@ -31,8 +32,9 @@ class BatchResult:
     """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
-    counts the shards that were split. ``dropped`` counts the re-anchorings and splits that failed; a later batch
-    repeats them.
+    counts the shards that were split. ``refused`` counts the refused acquires, ``alerts`` the thresholds that were told
+    of, ``alerts_failed`` what failed of that, which holds nothing up. ``dropped`` counts the re-anchorings and splits
+    that failed; a later batch repeats them.
     """
 
     records: int
@@ -44,12 +46,15 @@ class BatchResult:
     dead_letters: tuple[DeadLetter, ...]
     dropped: int
     duration_ms: int
+    refused: int = 0
+    alerts: int = 0
+    alerts_failed: int = 0
 
 
 class Aggregator:
     """Processes batches of one table's stream. The first expired event calls ``open_archive``.
 
-    The first record that can never be processed calls ``open_queue``.
+    The first record that can never be processed calls ``open_queue``, the first crossing of a threshold ``open_bus``.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class Aggregator:
         *,
         open_archive: Callable[[], PutObject],
         open_queue: Callable[[], SendMessage] = open_queue,
+        open_bus: Callable[[], PutEvents] = open_bus,
         writers: int = WRITERS,
     ) -> None:
         self._upkeep = upkeep
@@ -66,11 +72,12 @@ class Aggregator:
         self._open_archive = open_archive
         self._writers = writers
         self._open_queue = open_queue
+        self._alerts = Alerts(upkeep, settings.alert_bus, open_bus) if settings.alert_bus else None
         self._put: PutObject | None = None
         self._send: SendMessage | None = None
 
     def process(self, records: Sequence[Record]) -> BatchResult:
-        """Count the usage of a batch, move old anchors, split hot shards and archive expired events."""
+        """Count the usage of a batch, move old anchors, split hot shards, archive events, tell of thresholds."""
         begun = monotonic()
         batch, deferred = self._without_purged(read_batch(records))
         results = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
@@ -78,6 +85,7 @@ class Aggregator:
         deleted = [Failure(each.position.sequence, DELETED) for each in batch.deleted]
         hopeless = [*batch.unreadable, *deleted, *_failures(each for each in results if each.hopeless)]
         letters, unsent = self._give_up(records, hopeless, failures)
+        telling = self._alerts.tell(batch.changes) if self._alerts else TellingResult()
         return BatchResult(
             records=batch.size,
             snapshots=_changed(results, "snapshots"),
@@ -88,6 +96,9 @@ class Aggregator:
             dead_letters=tuple(letters),
             dropped=sum(bool(each.problem) and not each.task.records for each in results),
             duration_ms=round((monotonic() - begun) * 1000),
+            refused=sum(each.consumption.acquires.get(REFUSED, 0) for each in batch.changes),
+            alerts=telling.told,
+            alerts_failed=telling.failed,
         )
 
     def _give_up(

@@ -15,6 +15,8 @@ ARCHIVE_BUCKET: Final = "ZAEL_ARCHIVE_BUCKET"
 ARCHIVE_PREFIX: Final = "ZAEL_ARCHIVE_PREFIX"
 DEAD_LETTERS: Final = "ZAEL_DEAD_LETTERS_URL"
 
+ALERT_BUS: Final = "ZAEL_ALERT_BUS_ARN"
+
 DEFAULT_REFILL_AFTER: Final = 3600
 DEFAULT_HOURLY_DAYS: Final = KEPT_DAYS["hourly"]
 DEFAULT_DAILY_DAYS: Final = KEPT_DAYS["daily"]
@@ -28,7 +30,7 @@ class Settings:
     ``refill_after_seconds``: the largest age of the anchor of a bucket in use; 0 never moves an anchor. ``hourly_days``
     and ``daily_days``: days to keep a snapshot after its window; 0 for ever. Without ``archive_bucket``, expired audit
     events are lost. Without ``dead_letters_url``, a record that can never be processed comes again until the event
-    source mapping gives it up.
+    source mapping gives it up. Without ``alert_bus``, the ARN of an event bus, no threshold of a limit is told of.
     """
 
     stack: str
@@ -38,6 +40,7 @@ class Settings:
     archive_bucket: str | None = None
     archive_prefix: str = DEFAULT_PREFIX
     dead_letters_url: str | None = None
+    alert_bus: str | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -53,6 +56,7 @@ class Settings:
             archive_bucket=environment.get(ARCHIVE_BUCKET) or None,
             archive_prefix=environment.get(ARCHIVE_PREFIX, DEFAULT_PREFIX),
             dead_letters_url=environment.get(DEAD_LETTERS) or None,
+            alert_bus=environment.get(ALERT_BUS) or None,
         )
 
     def usage_days(self, window: Window) -> int:

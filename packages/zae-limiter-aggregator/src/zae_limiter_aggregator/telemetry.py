@@ -18,6 +18,9 @@ METRICS: Final[Mapping[str, str]] = {
     "dead_letters": "Count",
     "dropped": "Count",
     "duration_ms": "Milliseconds",
+    "refused": "Count",
+    "alerts": "Count",
+    "alerts_failed": "Count",
 }
 
 

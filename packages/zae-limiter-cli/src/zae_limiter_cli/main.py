@@ -16,6 +16,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "audit": Entry("audit.group:audit", "Show who changed what."),
     "system": Entry("system.group:system", "Manage the default limits of a namespace."),
     "resource": Entry("resource.group:resource", "Manage the limits of a resource."),
+    "plan": Entry("plan.group:plan", "Manage plans: limits that many entities have."),
     "entity": Entry("entity.group:entity", "Manage entities and their own limits."),
     "why": Entry("why:why", "Show why an entity is refused, by which limit, and until when."),
     "top": Entry("top:top", "Watch a namespace: tokens, refusals, who is refused by whom."),

@@ -10,6 +10,7 @@ import pytest
 
 from support.cli.calls import Call, RecordingStore, allows, calls_of_key, recorded
 from support.cli.granted import (
+    BUS,
     KEY,
     MANIFEST,
     OPTIONS,
@@ -37,6 +38,7 @@ from zae_limiter_provisioner.table import _table
 pytestmark = pytest.mark.slow
 
 RPM = [Limit.per_minute("rpm", 100)]
+ALERTING = [Limit.per_minute("rpm", 100), Limit.total("credits", 2, alert=(80,))]
 USED_BY_PEOPLE = tuple(
     f"{use}Policy" for use in ("Acquire", "Read", "Full", "Own", "Purge", "InvokeProvisioner", "InvokePlanner")
 )
@@ -82,9 +84,9 @@ def batch(stack: None) -> dict[str, Any]:
     It has use, an old anchor, a hot bucket, an audit event that expired, a record that can never be read.
     """
     with SyncRateLimiter(repository=SyncRepository.open(stack="my-app")) as limiter:
-        limiter.set_system_defaults(RPM)
+        limiter.set_system_defaults(ALERTING)
         for _ in range(2):
-            with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}):
+            with limiter.acquire("key-abc", "gpt-4", {"rpm": 1, "credits": 1}):
                 pass
     found = {record["dynamodb"]["Keys"]["SK"]["S"][:6]: record for record in stream_of("my-app")}
     bucket, audit = found["#STATE"], found["#AUDIT"]
@@ -129,8 +131,10 @@ def _loggers() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_loggers")
 def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
-    batch: Mapping[str, Any], resources: Mapping[str, Any]
+    batch: Mapping[str, Any], resources: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if "AggregatorAlertsPolicy" in resources:
+        monkeypatch.setenv("ZAEL_ALERT_BUS_ARN", BUS)
     with recorded() as calls:
         assert aggregate(batch, None) == {"batchItemFailures": []}
     granted = role_statements(resources, "Aggregator")
@@ -138,6 +142,8 @@ def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
     assert idle(granted, calls) == []
     assert next(call.resource for call in calls if call.action == "s3:PutObject").startswith("archive/audit/")
     assert Call("sqs:SendMessage", "dead-letters") in calls
+    told = Call("events:PutEvents", BUS, source="zae-limiter") in calls
+    assert told is ("AggregatorAlertsPolicy" in resources)
 
 
 def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothing_else_there(
@@ -145,7 +151,9 @@ def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothi
 ) -> None:
     granted = role_statements(resources, "Aggregator")
     besides = [each for each in granted if each["Action"][0].split(":")[0] not in {"dynamodb", "kms", "xray"}]
+    told = {BUS: ["events:PutEvents"]} if "AggregatorAlertsPolicy" in resources else {}
     assert {each["Resource"]: each["Action"] for each in besides} == {
+        **told,
         "AggregatorLogs": ["logs:CreateLogStream", "logs:PutLogEvents"],
         "archive/*": ["s3:PutObject"],
         "dead-letters": ["sqs:SendMessage"],

@@ -70,6 +70,7 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(["stream"], "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     | on(["archived event"], "s3:PutObject")
     | on(["dead letters"], "sqs:SendMessage")
+    | on(["bus"], "events:PutEvents")
     | log_of("aggregator")
     | TRACES,
 }

@@ -151,10 +151,10 @@ def _given(parameter: click.Parameter) -> list[str]:
     [
         (["entty", "list"], "`main entity`"),
         (["entity", "lst"], "`main entity list`"),
-        (["plan"], "`main limits plan`"),
+        (["apply"], "`main limits apply`"),
         (["limits", "top"], "`main usage top` or `main top`"),
         (["dokter"], "`main doctor`"),
-        (["show"], "`main limits show` or `main entity show` or `main switch show`"),
+        (["show"], "`main limits show` or `main plan show` or `main entity show`"),
     ],
     ids=str,
 )

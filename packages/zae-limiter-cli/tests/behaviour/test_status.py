@@ -43,11 +43,54 @@ def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
     code, parts = status()
     assert (code, bad(parts)) == (0, {})
     assert list(parts) == [
-        *("stack", "table", "aggregator", "provisioner", "planner", "stream", "dead letters", "version", "latency")
+        *(
+            "stack",
+            "table",
+            "aggregator",
+            "provisioner",
+            "planner",
+            "stream",
+            "dead letters",
+            "alarms",
+            "version",
+            "latency",
+        )
     ]
     assert parts["provisioner"]["version"] == version("zae-limiter-provisioner")
     assert parts["table"]["indexes"] == {"GSI1": "ACTIVE", "GSI2": "ACTIVE", "GSI3": "ACTIVE", "GSI4": "ACTIVE"}
     assert parts["latency"]["median_ms"] > 0
+
+
+def test_alarms_that_ring_are_told_and_those_of_another_stack_are_not(aws: str) -> None:
+    deploy()
+    cloudwatch = boto3.client("cloudwatch")
+    for name in ("my-app-2-TableThrottlesAlarm-OTHER", "my-app-TableThrottlesAlarm-ABC"):
+        cloudwatch.put_metric_alarm(
+            AlarmName=name,
+            MetricName="WriteThrottleEvents",
+            Namespace="AWS/DynamoDB",
+            Statistic="Sum",
+            Period=300,
+            EvaluationPeriods=1,
+            Threshold=1,
+            ComparisonOperator="GreaterThanOrEqualToThreshold",
+        )
+        cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="test")
+    code, parts = status()
+    ringing = "ringing: my-app-TableThrottlesAlarm-ABC: see docs/operate/runbooks"
+    assert (code, bad(parts)) == (1, {"alarms": ringing})
+
+
+def test_whoever_may_not_see_alarms_is_told_which_right_is_missing(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy()
+
+    def denied(*_: object) -> NoReturn:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeAlarms")
+
+    monkeypatch.setattr(status_of_stacks, "alarms_of", denied)
+    code, parts = status()
+    assert (code, parts["alarms"]["ok"]) == (0, None)
+    assert "cloudwatch:DescribeAlarms" in parts["alarms"]["message"]
 
 
 def test_people_see_a_line_for_each_part(aws: str) -> None:
@@ -140,7 +183,7 @@ def test_a_queue_that_was_deleted_by_hand_fails_alone(aws: str) -> None:
     boto3.client("sqs").delete_queue(QueueUrl=queue)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"dead letters": "the dead-letter queue is gone"})
-    assert len(parts) == 9
+    assert len(parts) == 10
 
 
 def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +199,7 @@ def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: py
     code, parts = status()
     told = "An error occurred (AccessDenied) when calling the DescribeTable operation: no right to it"
     assert (code, bad(parts)) == (1, {"table": told})
-    assert len(parts) == 9
+    assert len(parts) == 10
 
 
 def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +211,7 @@ def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypa
     monkeypatch.setattr(status_of_stacks, "earlier_options", refuse)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"options": "--usage-hourly-days 1: must be 0 for ever, or 2 or more"})
-    assert len(parts) == 10
+    assert len(parts) == 11
 
 
 def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:

@@ -10,10 +10,15 @@ They are versioned apart from core, so that they import no room of core but this
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
+- **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
+  what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
   history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
+- **A replay**: ``Replay`` decides past calls by the limits of ``BucketLimits``, and says which were ``Short``, or
+  ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
+  ``looks_back_ms`` says from when on use matters.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -38,6 +43,7 @@ from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
 from .flows.records import copying
+from .flows.records.alerting import BucketUse, Crossing, find_crossings, remember_told, watch
 from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
@@ -48,10 +54,13 @@ from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
-from .operations.values import Scan
+from .operations.values import Key, Scan
+from .replay.engine import DISABLED, BucketLimits, Replay, Short
+from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
-from .schema.attributes import TTL
+from .schema.alerts import Told
+from .schema.attributes import REFUSED, TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
 from .schema.keys import (
@@ -84,23 +93,34 @@ T = TypeVar("T")
 __all__ = [
     "APPLIES_KEPT",
     "AUDIT_PREFIX",
+    "DISABLED",
     "INDEXES",
     "MIGRATIONS",
+    "REFUSED",
     "REGISTRY",
     "TTL",
     "AuditAddress",
+    "Bounds",
     "BucketId",
+    "BucketLimits",
+    "BucketUse",
     "Capabilities",
     "Change",
     "Consumption",
     "CopyForecast",
+    "Crossing",
     "Flow",
     "Forecast",
+    "Hour",
+    "Key",
     "Migration",
+    "Replay",
     "RunFlow",
+    "Short",
     "SnapshotId",
     "StoreError",
     "SystemClock",
+    "Told",
     "Upkeep",
     "Use",
     "anchor_of",
@@ -119,12 +139,15 @@ __all__ = [
     "create_table_request",
     "embedded_metrics",
     "end_apply",
+    "find_crossings",
     "forecast",
     "forecast_copy",
     "is_audit_event",
     "is_invalid",
+    "judged",
     "list_applies",
     "log_as_json",
+    "looks_back_ms",
     "migrate",
     "namespace_of",
     "note_progress",
@@ -143,13 +166,16 @@ __all__ = [
     "read_bucket_image",
     "read_item",
     "reanchor",
+    "remember_told",
     "request_stop",
     "run",
     "shard_count_of",
     "sk_state",
     "split_shard",
     "stream_mark",
+    "summed",
     "unrecorded_schema",
+    "watch",
     "without_passwords",
     "writes",
 ]

@@ -51,6 +51,46 @@ async def test_entities_with_limits_of_their_own_are_listed_by_resource(world: W
         await limiter.list_entities_with_custom_limits("r ")
 
 
+async def test_entities_with_limits_of_their_own_are_listed_by_pages(world: World) -> None:
+    limiter, wire = await world.process()
+    ids = ["a", "a-b", "a.b", "a/b", "aa", "b", "é", "z"]
+    await limiter.set_many_limits({(each, "r"): [RPM] for each in ids})
+    await limiter.set_limits("other", [RPM], "r/2")
+    whole = [
+        each.entity_id for each in (await limiter.repository.list_entities()).entities if each.entity_id != "other"
+    ]
+    found: list[str] = []
+    wire.sent()
+    while True:
+        page = await limiter.list_entities_with_custom_limits("r", limit=3, next=found[-1] if found else None)
+        found += page
+        if len(page) < 3:
+            break
+    assert wire.sent() == ["Query"] * 3
+    assert (found, sorted(found)) == (whole, await limiter.list_entities_with_custom_limits("r"))
+    starts_so = await limiter.list_entities_with_custom_limits("r", limit=2, begins_with="a", next="a-b")
+    assert starts_so == [each for each in whole[whole.index("a-b") + 1 :] if each[0] == "a"][:2]
+    assert await limiter.list_entities_with_custom_limits("r", limit=1000, next=found[-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "page"),
+    [
+        ("limit", {"limit": 0}),
+        ("limit", {"limit": 1001}),
+        ("next", {"limit": 1, "next": "a b"}),
+        ("begins_with", {"limit": 1, "begins_with": "a b"}),
+        ("next", {"next": "a"}),
+        ("begins_with", {"begins_with": "a"}),
+    ],
+)
+async def test_a_page_that_is_none_is_refused(world: World, field: str, page: dict[str, Any]) -> None:
+    limiter, wire = await world.process()
+    with pytest.raises(ValidationError, match=field):
+        await limiter.list_entities_with_custom_limits("r", **page)
+    assert wire.sent() == []
+
+
 async def test_resources_with_entity_configs_are_listed_by_name_once(world: World) -> None:
     limiter, wire = await world.process()
     assert await limiter.list_resources_with_entity_configs() == []

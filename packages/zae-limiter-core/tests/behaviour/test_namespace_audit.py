@@ -84,6 +84,25 @@ async def test_pages_have_each_change_once(world: World, wanted: dict[str, Any])
     assert tuple(found) == whole.events
 
 
+@pytest.mark.parametrize("wanted", [{}, {"principal": "bob"}, {"kind": "entity"}])
+async def test_pages_have_each_change_once_though_memory_holds_few_keys(
+    world: World, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository, since = await changed(world), ago(world, hours=1)
+    whole = await repository.get_namespace_audit_events(since, **wanted)
+    assert whole.events
+    monkeypatch.setattr("zae_limiter.flows.records.namespace_audit.MOST_ROWS", 2)
+    found: list[Any] = []
+    page = await repository.get_namespace_audit_events(since, **wanted)
+    while True:
+        assert len(page.events) <= 2
+        found += page.events
+        if page.next is None:
+            break
+        page = await repository.get_namespace_audit_events(since, start=page.next, **wanted)
+    assert tuple(found) == whole.events
+
+
 async def test_only_late_events_are_read(world: World) -> None:
     limiter, wire = await world.process()
     for _ in range(150):

@@ -19,14 +19,17 @@ from support.core.worlds import World
 from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.flows.records.alerting import AlertWindow, Crossing, remember_told
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.maintenance import begin_apply, note_progress, request_stop
 from zae_limiter.operations.values import Item, Operation
 from zae_limiter.schema import keys, plan_keys
+from zae_limiter.schema.alerts import told_key
 from zae_limiter.schema.attributes import TOTALS
 from zae_limiter.schema.changes import Consumption
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 from zae_limiter.values.applies import ApplyProgress, ApplyRecord
@@ -54,6 +57,7 @@ BUILDERS = {
     "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
     "system config": (keys.pk_system("{ns}"), keys.sk_config()),
     "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
+    "told alert": told_key(BucketId("{ns}", "{entity}", "{resource}"), "{limit}"),
     "idempotency key": (keys.pk_idempotency("{ns}", "{entity}"), keys.sk_idempotency("{resource}", "{key}")),
     "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
     "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
@@ -242,7 +246,7 @@ async def _write_what_windows_need(world: World) -> None:
     limiter, _ = await world.process()
     until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
     monthly = Limit.per_month("rpm", 5, timezone="Europe/Berlin", starts_on=15)
-    monthly = replace(monthly, schedule=("weekend: sat-sun capacity 3",))  # type: ignore[arg-type]
+    monthly = replace(monthly, alert=(80, 95), schedule=("weekend: sat-sun capacity 3",))  # type: ignore[arg-type]
     usd = [monthly, Limit.concurrent("tpm", 5)]
     await limiter.repository.set_system_defaults(usd)
     await limiter.repository.set_resource_defaults("gpt-4", usd)
@@ -251,6 +255,10 @@ async def _write_what_windows_need(world: World) -> None:
     await limiter.set_limits("monthly", usd, "gpt-5", override_until=until)
     async with limiter.acquire("monthly", "gpt-4", {"rpm": 1}):
         pass
+    bucket = BucketId(limiter.repository.namespace_id, "monthly", "gpt-4")
+    for end_ms in (None, 1_800_000_000_000):
+        window = AlertWindow(end_ms or 0, end_ms, end_ms)
+        played(world.table, remember_told(Crossing(bucket, monthly, window, 80, 4, 5, 1)))
     async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 5, window=3600)]):
         pass
 

@@ -8,36 +8,51 @@ from typing import Any, Final, Literal, Self
 from attrs import field, frozen
 from attrs.converters import optional
 
-from .naming import NameKind, find_name_problem, in_nfc
+from .naming import PLAN_SUBJECT, NameKind, find_name_problem, in_nfc
 from .problems import show
 from .sortedmap import SortedMap
 
-Level = Literal["system", "resource", "entity"]
+Level = Literal["system", "resource", "plan", "entity"]
 
-_RANKS: Final = {"system": 0, "resource": 1, "entity": 2}
+_RANKS: Final = {"system": 0, "resource": 1, "plan": 2, "entity": 3}
 
 
 @frozen(cache_hash=True)
 class Address:
-    """The system level, a resource, an entity on a resource (`_default_`: on all others), or an entity itself.
+    """The system level, a resource, an entity or a plan on a resource (`_default_`: on all others), or an entity.
 
-    Raises `ValueError`.
+    A plan is in the place of the entity, as `$PLAN:gold`. Raises `ValueError`.
     """
 
     resource: str | None = field(default=None, converter=optional(in_nfc))
     entity: str | None = field(default=None, converter=optional(in_nfc))
 
     def __attrs_post_init__(self) -> None:
-        if self.entity is not None:
+        if self.plan is not None:
+            _check(NameKind.PLAN, self.plan)
+            _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
+        elif self.entity is not None:
             _check(NameKind.ENTITY, self.entity)
             if self.resource is not None:
                 _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
         elif self.resource is not None:
             _check(NameKind.RESOURCE, self.resource)
 
+    @classmethod
+    def of_plan(cls, plan: str, resource: str) -> Self:
+        """Return the address of a plan on a resource, or on all others (`_default_`)."""
+        return cls(resource, f"{PLAN_SUBJECT}{plan}")
+
+    @property
+    def plan(self) -> str | None:
+        """The plan; None at every other level."""
+        return _plan_in(self.entity)
+
     @property
     def level(self) -> Level:
         """The level of the address."""
+        if self.plan is not None:
+            return "plan"
         if self.entity is not None:
             return "entity"
         return "system" if self.resource is None else "resource"
@@ -53,13 +68,15 @@ class Address:
 
         No two of a level share one.
         """
+        if self.plan is not None:
+            return f"{self.plan}/{self.resource}"
         if self.entity is None or self.resource is None:
             return self.resource if self.entity is None else _unmistakable(self.entity)
         return f"{_unmistakable(self.entity)}/{self.resource}"
 
     @property
     def rank(self) -> tuple[int, str, str]:
-        """The key to sort by: system, resources, entities, each by name."""
+        """The key to sort by: system, resources, plans, entities, each by name."""
         return _RANKS[self.level], self.entity or "", self.resource or ""
 
     def __str__(self) -> str:
@@ -82,6 +99,10 @@ class Address:
         return address
 
 
+def _plan_in(entity: str | None) -> str | None:
+    return entity.removeprefix(PLAN_SUBJECT) if entity is not None and entity.startswith(PLAN_SUBJECT) else None
+
+
 def _unmistakable(entity: str) -> str:
     """Return the id, as a JSON string if its end would not be clear otherwise."""
     return json.dumps(entity, ensure_ascii=False) if "/" in entity or '"' in entity else entity
@@ -102,7 +123,7 @@ def _frozen_sets(entities: Mapping[str, Iterable[str]]) -> SortedMap[frozenset[s
 
 @frozen
 class ManagedSet(Collection[Address]):
-    """A compact set of addresses: the system, resources, the resources of each entity, and entities themselves.
+    """A compact set of addresses: the system, resources, those of each entity and each plan, and entities themselves.
 
     It iterates in order.
     """
@@ -140,7 +161,7 @@ class ManagedSet(Collection[Address]):
         if self.system:
             yield Address()
         yield from (Address(resource) for resource in sorted(self.resources))
-        for entity in sorted({*self.entities, *self.records}):
+        for entity in sorted({*self.entities, *self.records}, key=lambda name: (_plan_in(name) is None, name)):
             if entity in self.records:
                 yield Address(None, entity)
             yield from (Address(resource, entity) for resource in sorted(self.entities.get(entity, ())))

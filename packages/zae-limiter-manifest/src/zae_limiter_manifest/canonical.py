@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from .converter import ALERT
 from .declarations import Decl, RecordDecl, SystemDecl
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .weights import WeightsDecl
@@ -14,8 +15,9 @@ _OF_CALENDAR: Final = ("window", "timezone", "starts_on")
 def canonical(decl: Decl) -> str:
     """Return a text with a line for each declared value, defaults included: equal texts for equal declarations.
 
-    Only shadow limits have that word, only limits with seconds ahead, weights or a schedule have these, and only levels
-    with switches or `on_refused` have lines for them, so that all other texts equal those of earlier releases.
+    Only shadow limits have that word, only limits with seconds ahead, weights, a schedule or an alert have these, and
+    only levels with switches or `on_refused` have lines for them, so that all other texts equal those of earlier
+    releases.
     """
     lines = []
     if isinstance(decl, RecordDecl):
@@ -47,6 +49,6 @@ def _words(limit: LimitDecl) -> Iterator[str]:
         elif isinstance(value, WeightsDecl):
             yield f"{name} {value}"
         elif isinstance(value, tuple):
-            yield from map(json.dumps, value)
+            yield from [f"{name} {','.join(map(str, value))}"] if name == ALERT and value else map(json.dumps, value)
         elif value:
             yield f"{name} {round(value * 1000)}"

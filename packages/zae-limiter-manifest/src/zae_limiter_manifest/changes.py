@@ -8,13 +8,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from attrs import field, fields, frozen
+from attrs import field, frozen
 from attrs.validators import instance_of
 
 from .addresses import Address
 from .canonical import canonical
 from .checks import enforce
-from .converter import AHEAD, CONVERTER, SCHEDULE, SHADOW, WEIGHTS, WINDOW
+from .converter import AHEAD, ALERT, CONVERTER, PARENTS, SCHEDULE, SHADOW, WEIGHTS, WINDOW, as_parents
 from .declarations import RECORD, RESOURCE, SYSTEM, Decl, RecordDecl, ResourceDecl, SystemDecl
 from .limit_declarations import LIMIT_FIELDS, LimitDecl
 from .switches import SWITCH_FIELDS, SwitchesDecl, switch_word
@@ -34,7 +34,8 @@ USABLE_BURST: Final = "usable_burst"  # of a limit: what its `ahead` leaves of i
 
 class FieldChange(NamedTuple):
     """A changed field of a limit, its mode or usable burst; or, with limit None, the system's `on_unavailable`, a
-    level's `on_refused` or switch, or a field of an entity itself (its metadata as JSON).
+    level's `on_refused` or switch, or a field of an entity itself (its metadata as JSON,
+    several parents with commas).
 
     A missing value is None.
     """
@@ -58,7 +59,7 @@ class Change:
     """The change of one address; raises `ValueError` if nothing would change.
 
     `drift`: the live limits are not those of the last apply. `adopted`: the item exists and was not managed; that alone
-    is a change, because the item gets a fingerprint.
+    is a change, because the item gets a fingerprint. `reaches`: of a plan, the number of entities that have it.
     """
 
     address: Address = field(validator=instance_of(Address))
@@ -66,6 +67,7 @@ class Change:
     after: Decl | None
     drift: bool = field(default=False, kw_only=True, validator=instance_of(bool))
     adopted: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    reaches: int | None = field(default=None, kw_only=True, eq=False)
 
     def __attrs_post_init__(self) -> None:
         model = _model_at(self.address)
@@ -113,6 +115,7 @@ class Change:
             **_side(self.before, "before", "before_"),
             "drift": self.drift,
             **({"adopted": True} if self.adopted else {}),
+            **({} if self.reaches is None else {"reaches": self.reaches}),
         }
 
     @classmethod
@@ -121,7 +124,9 @@ class Change:
         address = Address.from_dict(raw)
         before = _read_side(address, raw, "before", "before_")
         after = _read_side(address, raw, "limits", "")
-        change = cls(address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False))
+        change = cls(
+            address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False), reaches=raw.get("reaches")
+        )
         if raw["action"] != change.action:
             raise ValueError(f"the action at {address} is {change.action}, not {raw['action']!r}")
         return change
@@ -134,10 +139,13 @@ def _model_at(address: Address) -> type[Decl]:
 
 
 def _compare_records(old: Decl | None, new: Decl | None) -> Iterator[FieldChange]:
-    before, after = (each.to_plain() if isinstance(each, RecordDecl) else {} for each in (old, new))
-    for each in fields(RecordDecl):
-        if before.get(each.name) != after.get(each.name):
-            yield FieldChange(None, each.name, _said(before.get(each.name)), _said(after.get(each.name)))
+    sides: list[Mapping[str, Any]] = [each.to_plain() if isinstance(each, RecordDecl) else {} for each in (old, new)]
+    if any(PARENTS in side for side in sides):  # one parent beside several is a list, too
+        sides = list(map(as_parents, sides))
+    before, after = sides
+    for key in RECORD.members:
+        if before.get(key) != after.get(key):
+            yield FieldChange(None, key, _said(before.get(key)), _said(after.get(key)))
 
 
 def _compare_switches(old: Decl | None, new: Decl | None) -> Iterator[FieldChange]:
@@ -151,7 +159,12 @@ def _compare_switches(old: Decl | None, new: Decl | None) -> Iterator[FieldChang
 
 
 def _said(value: object) -> float | str | None:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False) if isinstance(value, dict) else value  # type: ignore[return-value]
+    match value:
+        case dict():
+            return json.dumps(value, sort_keys=True, ensure_ascii=False)
+        case list():
+            return ", ".join(value)
+    return value  # type: ignore[return-value]
 
 
 def _policy(decl: Decl | None) -> str | None:
@@ -181,6 +194,8 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
             yield FieldChange(name, WEIGHTS, _text(before, old), _text(after, new))
         elif each == SCHEDULE:
             yield FieldChange(name, SCHEDULE, _entries(before), _entries(after))
+        elif each == ALERT:
+            yield FieldChange(name, ALERT, _percents(before), _percents(after))
         else:
             yield FieldChange(name, each, before, after)
     if AHEAD in given and (usable := _usable(old)) != (usable_after := _usable(new)):
@@ -203,6 +218,11 @@ def _entries(schedule: tuple[str, ...] | None) -> str | None:
     if schedule is None:
         return None
     return "; ".join(schedule) or NO_WEIGHTS
+
+
+def _percents(alert: tuple[int, ...] | None) -> str | None:
+    """Return percentages as text, `80,95`: `none` if there are none, None if there is no limit."""
+    return None if alert is None else ",".join(map(str, alert)) or NO_WEIGHTS
 
 
 def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value

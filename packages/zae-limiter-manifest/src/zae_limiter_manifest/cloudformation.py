@@ -15,8 +15,8 @@ from .checks import enforce
 from .delegation import alias_of
 from .manifest import MANIFEST, LimitsManifest
 from .metadata import Metadata
-from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Record, Refill, Seconds, Shape
-from .value_checks import read_flag, read_integer, read_json_map, read_seconds
+from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
+from .value_checks import read_flag, read_integer, read_json_map, read_percents, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -116,6 +116,8 @@ def _spelled(shape: Shape) -> Shape:
             return _FLAG
         case JsonMap():
             return JsonMap(as_text=True)
+        case Percents():
+            return Percents(shape.most, as_text=True)
         case NamedMap():
             return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
@@ -151,6 +153,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
             return read_seconds(shape, value)
         case Flag():
             return read_flag(shape, value)
+        case Percents():
+            return read_percents(shape, value)
         case JsonMap():
             return _as_text(value) if rename is _pascal else read_json_map(value)
         case NamedMap():

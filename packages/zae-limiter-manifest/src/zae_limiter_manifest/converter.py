@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from attrs import AttrsInstance
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from .limit_text import read_limit
 from .metadata import Metadata
@@ -21,6 +21,7 @@ AHEAD: Final = "ahead"
 WINDOW: Final = "window"
 WEIGHTS: Final = "weights"
 SCHEDULE: Final = "schedule"
+ALERT: Final = "alert"
 
 CONVERTER: Final = Converter(
     forbid_extra_keys=True,
@@ -61,19 +62,30 @@ def _with_those(limit: Mapping[str, Any], default: Mapping[str, Any], mark: Mapp
     return {**({} if has_no_rate(limit) else default), **limit, **mark}
 
 
-def parents_as_list(entity: type[AttrsInstance]) -> None:
-    """Let plain values of an entity have its parent in a list."""
+def one_parent_or_several(model: type[AttrsInstance]) -> None:
+    """Let plain values have one parent as `parent`, and several as `parents`; the model has `parents`."""
     structure = make_dict_structure_fn(
-        entity, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+        model, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
     )
-    CONVERTER.register_structure_hook(entity, lambda raw, model: structure(_one_parent(raw), model))
+    unstructure = make_dict_unstructure_fn(model, CONVERTER, _cattrs_omit_if_default=True)
+    CONVERTER.register_structure_hook(model, lambda raw, model: structure(as_parents(raw), model))
+    CONVERTER.register_unstructure_hook(model, lambda value: _as_parent(unstructure(value)))
 
 
-def _one_parent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    if PARENTS not in raw:
-        return raw
-    (parent,) = raw[PARENTS]
-    return {**{key: value for key, value in raw.items() if key != PARENTS}, PARENT: parent}
+def as_parents(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the plain values of an entity with its one parent as a list."""
+    return {PARENTS: [raw[PARENT]], **_without(PARENT, raw)} if PARENT in raw else raw
+
+
+def _as_parent(plain: dict[str, Any]) -> dict[str, Any]:
+    match plain.get(PARENTS):
+        case [parent]:
+            return {PARENT: parent, **_without(PARENTS, plain)}
+    return plain
+
+
+def _without(key: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {each: value for each, value in plain.items() if each != key}
 
 
 def short_limits(limit: type[AttrsInstance]) -> None:

@@ -1,18 +1,18 @@
 """Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import AttrsInstance, evolve, field, fields, frozen
-from attrs.converters import optional
 
 from .checks import enforce, keys_only
 from .converter import (
     AHEAD,
     CONVERTER,
+    PARENT,
     PARENTS,
     SHADOW,
-    parents_as_list,
+    one_parent_or_several,
     spread_to_limits,
 )
 from .limit_declarations import AHEAD_SECONDS, LIMITS, LimitDecl
@@ -110,21 +110,38 @@ spread_to_limits(SystemDecl)
 spread_to_limits(ResourceDecl)
 
 
+MOST_PARENTS: Final = 4
+
+
+def _names(values: Iterable[str]) -> tuple[str, ...]:
+    return (in_nfc(values),) if isinstance(values, str) else tuple(map(in_nfc, values))
+
+
+def _with_parent(record: Record, *order: str) -> Record:
+    """Return the shape of plain values that may also name one parent alone: see `converter`."""
+    parent = Member(Name(NameKind.ENTITY), "the entity above it, which the namespace's files declare, too")
+    return evolve(record, members={PARENT: parent, **{key: record.members[key] for key in order}})
+
+
 @frozen
 class RecordDecl:
-    """What is declared of an entity itself: its parent, whether its acquires take from the parent, name, metadata."""
+    """What is declared of an entity itself: its parents, whether its acquires take from them, name, metadata."""
 
-    parent: str | None = field(
-        default=None,
-        converter=optional(in_nfc),
-        metadata=about(Name(NameKind.ENTITY), "the entity above it, which the namespace's files declare, too"),
+    parents: tuple[str, ...] = field(
+        default=(),
+        converter=_names,
+        metadata=about(Names(NameKind.ENTITY, most=MOST_PARENTS), "the same for several, each once"),
     )
     cascade: bool = field(
-        default=False, metadata=about(Flag(), "`true`: an acquire of the entity also takes from its parent")
+        default=False, metadata=about(Flag(), "`true`: an acquire of the entity also takes from its parents")
     )
     name: str | None = field(default=None, metadata=about(Text(LONGEST_NAME), "a name for people"))
     metadata: Metadata = field(
         default=Metadata(), metadata=about(JsonMap(), "what you want to know of it, by key: texts, or other JSON")
+    )
+    plan: str | None = field(
+        default=None,
+        metadata=about(Name(NameKind.PLAN), "the plan whose limits it has where it has none of its own"),
     )
 
     def to_plain(self) -> dict[str, Any]:
@@ -133,7 +150,8 @@ class RecordDecl:
         return plain
 
 
-RECORD: Final = record_of(RecordDecl)
+RECORD: Final = _with_parent(record_of(RecordDecl), "parents", "plan", "cascade", "name", "metadata")
+one_parent_or_several(RecordDecl)
 
 
 @frozen
@@ -153,18 +171,21 @@ class EntityDecl:
             "its limits by resource, `_default_` for all others; at least one",
         ),
     )
-    parent: str | None = field(
-        default=None, kw_only=True, converter=optional(in_nfc), metadata=fields(RecordDecl).parent.metadata
+    parents: tuple[str, ...] = field(
+        default=(), kw_only=True, converter=_names, metadata=fields(RecordDecl).parents.metadata
     )
     cascade: bool | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).cascade.metadata)
     name: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).name.metadata)
     metadata: Metadata = field(default=Metadata(), kw_only=True, metadata=fields(RecordDecl).metadata.metadata)
+    plan: str | None = field(default=None, kw_only=True, metadata=fields(RecordDecl).plan.metadata)
 
     def __attrs_post_init__(self) -> None:
         if self.cascade is False and (self.record != RecordDecl() or not self.resources):
             object.__setattr__(self, "cascade", None)  # it says no more than the rest
-        said = {"parent": self.parent, "cascade": self.cascade, "name": self.name}
-        values = {key: value for key, value in said.items() if value is not None}
+        said = {"cascade": self.cascade, "name": self.name, "plan": self.plan}
+        values: dict[str, object] = {key: value for key, value in said.items() if value is not None}
+        if self.parents:
+            values[PARENTS] = list(self.parents)
         own = {"resources": keys_only(self.resources)} if self.resources else {}
         metadata = {} if self.metadata == Metadata() else {"metadata": self.metadata.to_dict()}
         enforce(ENTITY, {**own, **values, **metadata}, "EntityDecl")
@@ -172,7 +193,7 @@ class EntityDecl:
     @property
     def record(self) -> RecordDecl:
         """What is declared of the entity itself, if anything is."""
-        return RecordDecl(self.parent, bool(self.cascade), self.name, self.metadata)
+        return RecordDecl(self.parents, bool(self.cascade), self.name, self.metadata, self.plan)
 
     @property
     def says_record(self) -> bool:
@@ -184,19 +205,49 @@ class EntityDecl:
         """Return the section that declares exactly this, `record` None for the limits alone."""
         if record is None:
             return cls(resources)
-        return cls(resources, parent=record.parent, cascade=record.cascade, name=record.name, metadata=record.metadata)
+        return cls(
+            resources,
+            parents=record.parents,
+            cascade=record.cascade,
+            name=record.name,
+            metadata=record.metadata,
+            plan=record.plan,
+        )
 
 
-def _entity() -> Record:
-    """Return the shape of an entity, whose parent may also be a list: see `converter`."""
-    record = record_of(EntityDecl)
-    parents = Member(Names(NameKind.ENTITY, most=1), "the same as a list, of one entity today")
-    members = {key: record.members[key] for key in ("parent", "cascade", "name", "metadata", "resources")}
-    return evolve(record, members={"parent": members.pop("parent"), PARENTS: parents, **members})
+ENTITY: Final = _with_parent(record_of(EntityDecl), "parents", "plan", "cascade", "name", "metadata", "resources")
+one_parent_or_several(EntityDecl)
 
 
-ENTITY: Final = _entity()
-parents_as_list(EntityDecl)
+def _plan_level() -> Record:
+    """Return the shape of a plan on a resource: limits, and what follows a refusal; a plan has no switches."""
+    members = {key: member for key, member in RESOURCE.members.items() if key not in SWITCH_FIELDS}
+    members["limits"] = evolve(members["limits"], unless=())
+    text = "The limits of a plan on one resource."
+    return evolve(RESOURCE, title="plan_level", text=text, members=members, conflicts=None)
+
+
+_PLAN_LEVEL: Final = _plan_level()
+
+
+@frozen
+class PlanDecl:
+    """A plan: limits that many entities have, by resource; raises `ManifestError`."""
+
+    resources: Mapping[str, ResourceDecl] = field(
+        converter=freeze_names,
+        validator=values_are(ResourceDecl),
+        metadata=about(
+            NamedMap(NameKind.RESOURCE_OR_DEFAULT, _PLAN_LEVEL, least=1),
+            "its limits by resource, `_default_` for all others; at least one",
+        ),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        enforce(PLAN, {"resources": keys_only(self.resources)}, "PlanDecl")
+
+
+PLAN: Final = record_of(PlanDecl)
 
 Decl = SystemDecl | ResourceDecl | RecordDecl
 """The declaration of one address: of the system, of a resource, of an entity on a resource, or of an entity itself."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from .converter import WEIGHTS
-from .declarations import EntityDecl, ResourceDecl, SystemDecl
+from .declarations import EntityDecl, PlanDecl, ResourceDecl, SystemDecl
 from .limit_declarations import LimitDecl
 from .manifest import LimitsManifest
 from .switches import switch_word
@@ -32,12 +32,22 @@ def _lines(manifest: LimitsManifest) -> Iterator[str]:
             yield f"  on_unavailable: {manifest.system.on_unavailable}"
         yield from _indented(_level(manifest.system))
     yield from _section("resources", {name: _level(decl) for name, decl in manifest.resources.items()})
+    yield from _section("plans", {plan: _plan(own) for plan, own in manifest.plans.items()})
     yield from _section("entities", {entity: _entity(own) for entity, own in manifest.entities.items()})
 
 
+def _plan(own: PlanDecl) -> Iterator[str]:
+    yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
+
+
 def _entity(own: EntityDecl) -> Iterator[str]:
-    if own.parent is not None:
-        yield f"parent: {_name(own.parent)}"
+    match own.parents:
+        case (parent,):
+            yield f"parent: {_name(parent)}"
+        case (_, *_):
+            yield f"parents: [{', '.join(map(_name, own.parents))}]"
+    if own.plan is not None:
+        yield f"plan: {_name(own.plan)}"
     if own.cascade is not None:
         yield f"cascade: {_flow(own.cascade)}"
     if own.name is not None:

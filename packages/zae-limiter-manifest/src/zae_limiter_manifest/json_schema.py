@@ -26,6 +26,7 @@ from .shapes import (
     NamedMap,
     Names,
     Number,
+    Percents,
     Record,
     Seconds,
     Shape,
@@ -96,7 +97,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"enum": list(shape.words)}
         case Name():
             return {"type": "string", **_name(shape.kind)}
-        case Names() | Text() | Window() | Zone() | Entries() | JsonMap():
+        case Names() | Text() | Window() | Zone() | Entries() | Percents() | JsonMap():
             return _said(shape)
         case NamedMap():
             least = {"minProperties": shape.least} if shape.least else {}
@@ -109,7 +110,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             raise TypeError(f"no manifest contains {shape!r}")
 
 
-def _said(shape: Names | Text | Window | Zone | Entries | JsonMap) -> dict[str, Any]:
+def _said(shape: Names | Text | Window | Zone | Entries | Percents | JsonMap) -> dict[str, Any]:
     match shape:
         case Window():
             return {"type": "string", "examples": [*WINDOWS, "0 6 * * MON"]}
@@ -118,9 +119,18 @@ def _said(shape: Names | Text | Window | Zone | Entries | JsonMap) -> dict[str, 
         case Entries():
             entry = {"type": "string", "pattern": ENTRY, "examples": ENTRIES}
             return {"type": "array", "items": entry, "maxItems": MAX_ENTRIES}
+        case Percents():
+            percent = {"type": "integer", "minimum": 1, "maximum": 100}
+            return {"type": "array", "items": percent, "minItems": 1, "maxItems": shape.most, "uniqueItems": True}
         case Names():
             names = {"type": "string", **_name(shape.kind)}
-            return {"type": "array", "items": names, "minItems": shape.least, "maxItems": shape.most}
+            return {
+                "type": "array",
+                "items": names,
+                "minItems": shape.least,
+                "maxItems": shape.most,
+                "uniqueItems": True,
+            }
         case Text():
             return {"type": "string", "maxLength": shape.longest}
     return {"type": "object", "maxProperties": MOST_KEYS}

@@ -7,6 +7,7 @@ from attrs import evolve, field, fields, frozen
 
 from .checks import enforce
 from .converter import (
+    ALERT,
     CONVERTER,
     SCHEDULE,
     WEIGHTS,
@@ -23,6 +24,7 @@ from .shapes import (
     Flag,
     Integer,
     NamedMap,
+    Percents,
     Refill,
     Seconds,
     Window,
@@ -37,6 +39,7 @@ from .windows import KINDS, LAST_START, UTC, find_conflicts
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 MAX_AHEAD_SECONDS: Final = 3600
+MAX_ALERTS: Final = 5
 MAX_EXPIRES: Final = 86_400
 EXPIRES: Final = 60
 MAXLIMITS: Final = 32  # of one bucket
@@ -54,6 +57,11 @@ def _in_seconds(value: float) -> float:
     return float(value) if type(value) is int and abs(value) <= MAX_AHEAD_SECONDS else value
 
 
+def _as_tuple(given: Any) -> Any:
+    """Return a list as a tuple; leave anything else to the checks."""
+    return tuple(given) if isinstance(given, list) else given
+
+
 @frozen
 class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
@@ -61,7 +69,8 @@ class LimitDecl:
     The tokens of a limit with a `window` come when it begins, those of a `total` never come back. A `shadow` limit
     counts and decides like any other, but refuses nobody. A process may take tokens up to `ahead` seconds before it
     admits by them; in return every bucket holds at most the `usable_burst`. By its
-    `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times.
+    `weights` a lease settles what a language model has used. By its `schedule` it has other values at other times. At
+    the percentages of its `alert` the aggregator tells.
     """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
@@ -160,6 +169,15 @@ class LimitDecl:
         ),
     )
 
+    alert: tuple[int, ...] = field(
+        kw_only=True,
+        default=(),
+        converter=_as_tuple,
+        metadata=about(
+            Percents(MAX_ALERTS), "the percentages of a window at which the aggregator tells, each once in a window"
+        ),
+    )
+
     @burst.default
     def _burst_is_capacity(self) -> int:
         return self.capacity
@@ -172,6 +190,8 @@ class LimitDecl:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS if name != "window" or self.window}
         if not self.schedule:
             del values[SCHEDULE]
+        if not self.alert:
+            del values[ALERT]
         if self.weights is None or isinstance(self.weights, WeightsDecl):
             values[WEIGHTS] = ALREADY_CHECKED
         if self.kind == "concurrent" and self.weights is None:
@@ -183,7 +203,8 @@ class LimitDecl:
         """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit with
         a calendar window or without refill, with weights or a schedule: it has no such text.
         """
-        if self.kind not in ("token_bucket", "first_use", "concurrent") or self.weights is not None or self.schedule:
+        has_text = self.kind in ("token_bucket", "concurrent") or (self.kind == "first_use" and not self.alert)
+        if not has_text or self.weights is not None or self.schedule:
             return None
         return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
 

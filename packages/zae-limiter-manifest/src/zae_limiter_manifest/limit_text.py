@@ -2,7 +2,7 @@
 
 A text is a rate, then words, each once, in any order:
 
-    AMOUNT/PERIOD [capacity AMOUNT] [burst AMOUNT] [ahead TIME] [shadow]
+    AMOUNT/PERIOD [capacity AMOUNT] [burst AMOUNT] [ahead TIME] [alert PERCENT,PERCENT] [shadow]
     AMOUNT per PERIOD from first use [shadow]
     AMOUNT concurrent [expires TIME] [shadow]
 
@@ -33,6 +33,7 @@ _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use(\s+sha
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kKMG]?)")
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
+_PERCENTS: Final = re.compile(r"[0-9]{1,3}(,[0-9]{1,3}){0,9}")
 _COMMAS: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 _LARGE: Final = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _UNITS: Final = {
@@ -55,9 +56,9 @@ _OTHER_UNITS: Final = {
 def read_limit(text: str) -> Fields:
     """Return the fields of a limit that its text gives; those that it leaves out have the defaults of a limit.
 
-    `capacity`, `refill_amount` and `refill_period` (seconds) are always there, `burst`, `ahead` (seconds) and `shadow`
-    where the text has them. Slots have `capacity`, `kind`, and `expires` (seconds) and `shadow` where the text has
-    them. Raises `ValueError`, whose message says what is wrong, and gives examples.
+    `capacity`, `refill_amount` and `refill_period` (seconds) are always there, `burst`, `ahead` (seconds), `alert`
+    (percent) and `shadow` where the text has them. Slots have `capacity`, `kind`, and `expires` (seconds) and `shadow`
+    where the text has them. Raises `ValueError`, whose message says what is wrong, and gives examples.
     """
     try:
         if len(text) > _LONGEST:
@@ -101,6 +102,8 @@ def write_limit(fields: Mapping[str, Any]) -> str:
         words.append(f"burst {write_amount(fields['burst'])}")
     if fields["ahead"]:
         words.append(f"ahead {write_time(fields['ahead'])}")
+    if fields.get("alert"):
+        words.append(f"alert {','.join(map(str, fields['alert']))}")
     return " ".join([*words, "shadow"] if fields["shadow"] else words)
 
 
@@ -187,11 +190,18 @@ def _read_time(text: str) -> float:
     return milliseconds / 1000 if found[3] == "s" else int(found[1]) / 1000
 
 
-_Words: TypeAlias = Mapping[str, tuple[Callable[[str], int | float], str]]
+def _read_percents(text: str) -> tuple[int, ...]:
+    if _PERCENTS.fullmatch(text) is None:
+        raise ValueError(f"{text} is no alert: write percentages with commas between them, such as 80,95")
+    return tuple(map(int, text.split(",")))
+
+
+_Words: TypeAlias = Mapping[str, tuple[Callable[[str], int | float | tuple[int, ...]], str]]
 
 _VALUES: Final[_Words] = {
     "capacity": (_read_amount, "capacity 1k"),
     "burst": (_read_amount, "burst 20k"),
     "ahead": (_read_time, "ahead 1s"),
+    "alert": (_read_percents, "alert 80,95"),
 }
 _OF_SLOTS: Final[_Words] = {"expires": (_read_period, "expires 60s")}

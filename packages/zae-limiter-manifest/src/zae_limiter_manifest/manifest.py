@@ -11,8 +11,19 @@ from .addresses import Address, ManagedSet
 from .canonical import canonical
 from .checks import enforce, find_problems, keys_only
 from .converter import CONVERTER
-from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, RecordDecl, ResourceDecl, SystemDecl
-from .hierarchy import find_tree_problems
+from .declarations import (
+    ENTITY,
+    PLAN,
+    RESOURCE,
+    SYSTEM,
+    Decl,
+    EntityDecl,
+    PlanDecl,
+    RecordDecl,
+    ResourceDecl,
+    SystemDecl,
+)
+from .entity_problems import find_entity_problems
 from .merging import merge, without_shared_parts
 from .naming import NameKind
 from .shapes import Name, NamedMap, about, record_of
@@ -48,6 +59,13 @@ class LimitsManifest:
         validator=values_are(ResourceDecl),
         metadata=about(NamedMap(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
     )
+    plans: Mapping[str, PlanDecl] = field(
+        default=SortedMap({}),
+        kw_only=True,
+        converter=freeze_names,
+        validator=values_are(PlanDecl),
+        metadata=about(NamedMap(NameKind.PLAN, PLAN), "limits that many entities have, by the name that these give"),
+    )
     entities: Mapping[str, EntityDecl] = field(
         default=SortedMap({}),
         kw_only=True,
@@ -57,14 +75,13 @@ class LimitsManifest:
     )
 
     def __attrs_post_init__(self) -> None:
-        names = {"resources": keys_only(self.resources), "entities": keys_only(self.entities)}
-        tree = {
-            entity: {
-                key: value for key, value in (("parent", decl.parent), ("cascade", decl.cascade)) if value is not None
-            }
-            for entity, decl in self.entities.items()
+        names = {
+            "resources": keys_only(self.resources),
+            "plans": keys_only(self.plans),
+            "entities": keys_only(self.entities),
         }
-        found = find_tree_problems({"entities": tree})
+        tree = {entity: decl.record.to_plain() for entity, decl in self.entities.items()}
+        found = find_entity_problems({"plans": self.plans, "entities": tree})
         enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest", found)
 
     @classmethod
@@ -76,7 +93,7 @@ class LimitsManifest:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
         """Return the manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
-        enforce(MANIFEST, raw, name, find_tree_problems(raw))
+        enforce(MANIFEST, raw, name, find_entity_problems(raw))
         return CONVERTER.structure(raw, cls)
 
     @classmethod
@@ -84,12 +101,15 @@ class LimitsManifest:
         """Return the manifest with exactly these declarations: the inverse of `declared`."""
         system: SystemDecl | None = None
         resources: dict[str, ResourceDecl] = {}
+        plans: dict[str, dict[str, ResourceDecl]] = {}
         entities: dict[str, dict[str, ResourceDecl]] = {}
         records: dict[str, RecordDecl] = {}
         for address, decl in declared.items():
             match address, decl:
                 case Address(resource=None), SystemDecl():
                     system = decl
+                case Address(resource=str(resource), plan=str(plan)), ResourceDecl():
+                    plans.setdefault(plan, {})[resource] = decl
                 case Address(resource=str(resource), entity=entity), ResourceDecl():
                     own = resources if entity is None else entities.setdefault(entity, {})
                     own[resource] = decl
@@ -97,13 +117,14 @@ class LimitsManifest:
                     records[entity] = decl
                 case _:
                     raise TypeError(f"{decl!r} does not belong at {address}")
-        parents = {record.parent for record in records.values()}
+        parents = {parent for record in records.values() for parent in record.parents}
         plain = {entity for entity, record in records.items() if record == RecordDecl() and entity in parents}
         sections = {
             entity: EntityDecl.of(None if entity in plain and own else records.get(entity), own)
             for entity, own in {**{entity: {} for entity in records}, **entities}.items()
         }
-        return cls(namespace, system=system, resources=resources, entities=sections)
+        named = {plan: PlanDecl(own) for plan, own in plans.items()}
+        return cls(namespace, system=system, resources=resources, plans=named, entities=sections)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left
@@ -113,7 +134,7 @@ class LimitsManifest:
         return plain
 
     def declared(self, managed: ManagedSet = _NOTHING_MANAGED) -> Iterator[tuple[Address, Decl]]:
-        """Yield all declarations, in order: system, resources, entities, each by name.
+        """Yield all declarations, in order: system, resources, plans, entities, each by name.
 
         An entity itself is declared if its section says anything of it or has no limits, if it is a parent of another,
         and if it is among the `managed`: so a section that has lost its `parent` moves the entity to the top.
@@ -122,7 +143,9 @@ class LimitsManifest:
             yield Address(), self.system
         for resource, decl in self.resources.items():
             yield Address(resource), decl
-        parents = {each.parent for each in self.entities.values()}
+        for plan, of_plan in self.plans.items():
+            yield from ((Address.of_plan(plan, resource), decl) for resource, decl in of_plan.resources.items())
+        parents = {parent for each in self.entities.values() for parent in each.parents}
         for entity, own in self.entities.items():
             if own.says_record or entity in parents or entity in managed.records:
                 yield Address(None, entity), own.record
@@ -169,7 +192,7 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Mapping[str, A
         read.append(source)
     documents = merge(read)
     for document in documents:
-        for finding in find_tree_problems(document.value):
+        for finding in find_entity_problems(document.value):
             document.note(finding)
     reading.problems.refuse()
     return [document.value for document in documents]

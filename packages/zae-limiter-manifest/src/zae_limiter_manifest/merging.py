@@ -1,6 +1,6 @@
 """Make one document of the files of a namespace.
 
-The system level, each resource and each entity is whole in one file: who reads it there has read all of it.
+The system level, each resource, each plan and each entity is whole in one file: who reads it there has read all of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from .value_checks import Finding
 
 SHARED: Final = "x-"  # begins the keys of parts that are there to be aliased
 _NAMESPACE: Final = "namespace"
-_SECTIONS: Final = frozenset({"resources", "entities"})
+_SECTIONS: Final = frozenset({"resources", "plans", "entities"})
 
 
 @frozen

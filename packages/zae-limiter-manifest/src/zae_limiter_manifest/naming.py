@@ -8,6 +8,7 @@ from unicodedata import normalize
 RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed")
 
 DEFAULT_RESOURCE: Final = "_default_"
+PLAN_SUBJECT: Final = "$PLAN:"  # with a plan's name, it stands where others have an entity
 
 
 class NameKind(Enum):

@@ -96,7 +96,8 @@ class Plan:
 
     def changes_hash(self) -> str:
         """Return `sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
-        same = evolve(self, serial=0, unmanaged=(), overrides=())
+        changes = tuple(evolve(change, reaches=None) for change in self.changes)
+        same = evolve(self, serial=0, unmanaged=(), overrides=(), changes=changes)
         return _sha256(json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":")))
 
     def to_dict(self) -> dict[str, Any]:

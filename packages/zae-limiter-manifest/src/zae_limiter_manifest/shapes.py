@@ -81,6 +81,16 @@ class Entries:
 
 
 @frozen
+class Percents:
+    """A list of one to `most` whole numbers from 1 to 100, each above the one before; `as_text` also allows their
+    digits as text.
+    """
+
+    most: int
+    as_text: bool = False
+
+
+@frozen
 class Text:
     """A text of at most so many characters."""
 
@@ -89,7 +99,7 @@ class Text:
 
 @frozen
 class Names:
-    """A list of valid names of this kind, with `least` to `most` entries."""
+    """A list of valid names of this kind, with `least` to `most` entries, each once."""
 
     kind: NameKind
     most: int
@@ -197,6 +207,7 @@ ValueShape = (
     | Window
     | Zone
     | Entries
+    | Percents
     | Text
     | JsonMap
     | Anything

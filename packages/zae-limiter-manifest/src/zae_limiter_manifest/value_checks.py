@@ -10,7 +10,7 @@ from typing import Final
 from attrs import frozen
 
 from .metadata import find_metadata_problems
-from .naming import find_name_problem
+from .naming import find_name_problem, in_nfc
 from .problems import Path, describe, show
 from .scalars import OddInteger
 from .schedules import find_entry_problem, find_schedule_problem
@@ -24,6 +24,7 @@ from .shapes import (
     Name,
     Names,
     Number,
+    Percents,
     Seconds,
     Text,
     ValueShape,
@@ -89,8 +90,8 @@ def find_value_problems(shape: ValueShape, value: object, path: Path) -> Iterato
             yield from _in_times(shape, value, path)
         case Text():
             yield from _in_text(shape, value, path)
-        case Names():
-            yield from _in_names(shape, value, path)
+        case Names() | Percents():
+            yield from _in_names(shape, value, path) if isinstance(shape, Names) else _in_percents(shape, value, path)
         case JsonMap():
             yield from _in_metadata(read_json_map(value) if shape.as_text else value, path)
         case Cascading():
@@ -213,10 +214,14 @@ def _in_names(shape: Names, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"must be a list of names, not {describe(value)}")
         return
     if not shape.least <= len(value) <= shape.most:
-        counted = f"{shape.least}" if shape.least == shape.most else f"{shape.least} to {shape.most}"
-        yield Finding(path, f"must have {counted} of them, not {len(value)}")
+        yield Finding(path, f"must have {shape.least} to {shape.most} of them, not {len(value)}")
+    names: set[str] = set()
     for place, each in enumerate(value):
         yield from _in_name(Name(shape.kind), each, (*path, place))
+        if isinstance(each, str):
+            if in_nfc(each) in names:
+                yield Finding((*path, place), f"{show(each)} is there already: leave one out")
+            names.add(in_nfc(each))
 
 
 def _in_entries(value: object, path: Path) -> Iterator[Finding]:
@@ -232,6 +237,23 @@ def _in_entries(value: object, path: Path) -> Iterator[Finding]:
     yield from problems
     if not problems and (problem := find_schedule_problem(list(value))):
         yield Finding(path, problem)
+
+
+def read_percents(shape: Percents, value: object) -> list[int] | None:
+    """Return the whole numbers of a list, or of their texts if the shape allows text; None for anything else."""
+    if not isinstance(value, list | tuple):
+        return None
+    found = [read_integer(Integer(100, as_text=shape.as_text), each) for each in value]
+    numbers = [each for each in found if each is not None]
+    return numbers if len(numbers) == len(found) else None
+
+
+def _in_percents(shape: Percents, value: object, path: Path) -> Iterator[Finding]:
+    found = read_percents(shape, value)
+    valid = found is not None and 1 <= len(found) <= shape.most and all(1 <= each <= 100 for each in found)
+    if not valid or found != sorted(set(found or ())):
+        rule = f"must be a list of 1 to {shape.most} whole numbers from 1 to 100, each above the one before"
+        yield Finding(path, f"{rule}, like [80, 95], not {describe(value)}")
 
 
 def _in_metadata(value: object, path: Path) -> Iterator[Finding]:

@@ -103,6 +103,8 @@ def _of_slots(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, s
         yield "expires", "must be at least 1 second beside `kind: concurrent`"
     if str(said.get("burst")) not in ("None", str(said.get("capacity"))):
         yield "burst", "must be the capacity beside `kind: concurrent`: leave it out"
+    if said.get("alert"):
+        yield "alert", "means nothing beside `kind: concurrent`: slots have no window; leave it out"
     if said.get("weights"):
         yield "weights", "mean nothing beside `kind: concurrent`: leave them out"
 

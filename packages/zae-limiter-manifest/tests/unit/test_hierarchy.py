@@ -45,6 +45,10 @@ def entities(text: str) -> LimitsManifest:
     return load(f"namespace: a\nentities:\n{text}", "limits.yaml")
 
 
+def chain(length: int) -> str:
+    return "\n".join(f"  e{depth}: {{{f'parent: e{depth - 1}' if depth else ''}}}" for depth in range(length))
+
+
 def declared_records(manifest: LimitsManifest, *managed: str) -> list[str]:
     known = ManagedSet(records=frozenset(managed))
     return [str(address.entity) for address, _ in manifest.declared(known) if address.is_record]
@@ -62,6 +66,39 @@ def test_a_tree_is_read_as_it_is_written_and_written_as_it_is_read() -> None:
 
 def test_parents_are_the_same_as_a_list_of_one() -> None:
     assert load(TREE.replace("parent: acme", "parents: [acme]")) == load(TREE)
+
+
+def test_a_tree_has_several_parents_and_depth() -> None:
+    both = "  both:\n    parents: [e6, other]\n    cascade: true\n"
+    text = f"namespace: a\nentities:\n{both}{dumped_chain(7)}  other: {{}}\n"
+    with pytest.raises(ManifestError, match="at most 8"):
+        load(text)
+    manifest = load(text.replace("[e6,", "[e5,"))
+    assert dump(manifest) == text.replace("[e6,", "[e5,")
+    assert manifest.entities["both"].record == RecordDecl(("e5", "other"), cascade=True)
+    assert LimitsManifest.from_dict(manifest.to_dict()) == manifest
+    assert manifest.to_dict()["entities"]["both"]["parents"] == ["e5", "other"]
+    assert LimitsManifest.of("a", dict(manifest.declared())) == manifest
+    turned = load(dump(manifest).replace("[e5, other]", "[other, e5]"))
+    assert turned.canonical_hash() != manifest.canonical_hash()  # the first parent is another one
+
+
+def dumped_chain(length: int) -> str:
+    return "  e0: {}\n" + "".join(f"  e{depth}:\n    parent: e{depth - 1}\n" for depth in range(1, length))
+
+
+def test_a_mistake_in_a_large_tree_is_told_once() -> None:
+    many = "\n".join(f"  k{number}: {{parent: e8}}" for number in range(50))
+    with pytest.raises(ManifestError) as caught:
+        entities(f"{chain(9)}\n{many}")
+    assert len(caught.value.problems) == 1
+    circle = "\n".join(f"  e{number}: {{parent: e{(number + 1) % 20}}}" for number in range(20))
+    with pytest.raises(ManifestError) as caught:
+        entities(f"{circle}\n  low: {{parent: e3}}")
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        'goes in a circle: "e0" -> "e1" -> "e2" -> "e3" -> "e4" -> "e5" -> "e6" -> "e7" -> "e8" -> 11 more -> "e0"'
+    )
 
 
 def test_an_entity_that_has_only_limits_stays_as_it_is() -> None:
@@ -101,14 +138,31 @@ def test_a_hash_tells_trees_apart() -> None:
         ("  a: {parents: [b]}", '3:17: entities.a.parents[0]: "b" is no entity of this manifest'),
         ("  a: {parent: a}", '3:15: entities.a.parent: an entity cannot be its own parent: "a"'),
         ("  a: {parent: b}\n  b: {parent: a}", '3:15: entities.a.parent: goes in a circle: "a" -> "b" -> "a"'),
-        ("  a: {parent: b}\n  b: {parent: a}", '4:15: entities.b.parent: goes in a circle: "b" -> "a" -> "b"'),
         (
-            "  a: {parent: b}\n  b: {parent: c}\n  c: {}",
-            '3:15: entities.a.parent: "b" has a parent itself, "c": the tree has two levels',
+            "  k: {parent: a}\n  a: {parents: [t, b]}\n  b: {parent: c}\n  c: {parent: a}\n  t: {}",
+            '4:20: entities.a.parents[1]: goes in a circle: "a" -> "b" -> "c" -> "a"',
+        ),
+        (
+            "  a: {parents: [b, c]}\n  b: {parent: a}\n  c: {parent: b}",
+            '3:17: entities.a.parents[0]: goes in a circle: "a" -> "b" -> "a"',
+        ),
+        (
+            chain(9),
+            '"e2", "e1", "e0" are above it, and its acquire would draw on 9 buckets: at most 8',
+        ),
+        (
+            f"{chain(6)}\n  a: {{}}\n  b: {{}}\n  c: {{parents: [a, e5, b]}}",
+            '11:16: entities.c.parents: "a", "e5", "b", "e4", "e3", "e2", "e1", "e0" are above it',
         ),
         ("  a: {cascade: true}", "3:16: entities.a.cascade: needs a `parent` to take from: add one, or leave it out"),
-        ("  a: {parents: [b, c]}\n  b: {}\n  c: {}", "3:16: entities.a.parents: must have 1 of them, not 2"),
-        ("  a: {parents: []}", "3:16: entities.a.parents: must have 1 of them, not 0"),
+        ("  a: {parents: [b, c, d, e, f]}", "3:16: entities.a.parents: must have 1 to 4 of them, not 5"),
+        ("  a: {parents: []}", "3:16: entities.a.parents: must have 1 to 4 of them, not 0"),
+        ("  a: {parents: [b, b]}\n  b: {}", '3:20: entities.a.parents[1]: "b" is there already: leave one out'),
+        (
+            '  a: {parents: ["e\u0301", "\u00e9"]}\n  "\u00e9": {}',
+            'entities.a.parents[1]: "\u00e9" is there already: leave one out',
+        ),
+        ("  a: {parents: [b, a]}\n  b: {}", '3:20: entities.a.parents[1]: an entity cannot be its own parent: "a"'),
         ("  a: {parents: b}\n  b: {}", "3:16: entities.a.parents: must be a list of names, not the string"),
         ("  a: {parents: [5]}", "entities.a.parents[0]: must be a string, not the integer 5"),
         ("  a: {parent: b, parents: [b]}\n  b: {}", "3:18: entities.a.parents: is the same as `parent`"),
@@ -135,13 +189,13 @@ def test_a_mistake_is_told_at_its_place(text: str, problem: str) -> None:
 
 
 def test_a_manifest_made_in_python_obeys_the_same_rules() -> None:
-    for tree in ({"a": EntityDecl(parent="b")}, {"a": EntityDecl(cascade=True)}, {"a": EntityDecl(parent="a")}):
+    for tree in ({"a": EntityDecl(parents=("b",))}, {"a": EntityDecl(cascade=True)}, {"a": EntityDecl(parents=("a",))}):
         with pytest.raises(ManifestError):
             LimitsManifest("x", entities=tree)
 
 
 def test_names_in_another_spelling_of_unicode_are_one_entity() -> None:
-    assert entities("  e\u0301: {}\n  b: {parent: \u00e9}").entities["b"].parent == "\u00e9"
+    assert entities("  e\u0301: {}\n  b: {parent: \u00e9}").entities["b"].parents == ("\u00e9",)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +228,10 @@ def test_a_stack_has_the_tree_in_its_own_spelling() -> None:
         with pytest.raises(ManifestError, match=r"Entities.acme.Metadata(.a)?: must be"):
             StackProperties.from_dict(properties)
     properties["Entities"]["acme"] = {}
-    properties["Entities"]["key-1"]["Parent"] = "nobody"
+    properties["Entities"]["key-1"] = {"Parents": ["globex", "acme"], "Cascade": "true"}
+    found = StackProperties.from_dict(properties).manifest.entities["key-1"]
+    assert found.record == RecordDecl(("globex", "acme"), cascade=True)
+    properties["Entities"]["key-1"] = {"Parent": "nobody"}
     with pytest.raises(ManifestError, match=r'entities.key-1.parent: "nobody" is no entity of this manifest'):
         StackProperties.from_dict(properties)
 
@@ -199,6 +256,31 @@ def test_a_plan_shows_what_becomes_of_an_entity() -> None:
     assert '"fields": [{"limit": null, "field": "parent", "before": "p", "after": "q"}' in as_json.render_plan(plan)
     assert [Change.from_dict(change.to_dict()) for change in plan.changes] == list(plan.changes)
     assert type(plan).from_dict(plan.to_dict()) == plan
+
+
+def test_a_plan_compares_one_parent_with_several() -> None:
+    before = {
+        Address(None, "a"): RecordDecl("p"),
+        Address(None, "b"): RecordDecl(("p", "q")),
+        Address(None, "c"): RecordDecl(("q", "p")),
+    }
+    live = {address: LiveItem(decl, fingerprint(decl)) for address, decl in before.items()}
+    live |= {Address(None, each): LiveItem(RecordDecl(), fingerprint(RecordDecl())) for each in "pq"}
+    wanted = entities("  a: {parents: [p, q]}\n  b: {parents: [q]}\n  p: {}\n  q: {}\n  d: {parents: [q, p]}")
+    plan = compute_diff(wanted, live, managed=ManagedSet(records=frozenset("abcpq")))
+    assert as_text.render_plan(plan).splitlines()[1:-1] == [
+        "  ~ entity a",
+        "      ~ parents: p -> p, q",
+        "  ~ entity b",
+        "      ~ parents: p, q -> q",
+        "  - entity c",
+        "      - parents: q, p",
+        "  + entity d",
+        "      + parents: q, p",
+    ]
+    assert [Change.from_dict(change.to_dict()) for change in plan.changes] == list(plan.changes)
+    (first, *_) = plan.to_dict()["changes"]
+    assert (first["before_record"], first["record"]) == ({"parent": "p"}, {"parents": ["p", "q"]})
 
 
 def test_an_entity_is_adopted_as_limits_are() -> None:

@@ -57,10 +57,10 @@ def test_what_two_files_declare_is_a_mistake_that_names_both(first: str, second:
 
 
 def test_mistakes_between_files_are_told_in_the_file_that_has_them() -> None:
-    found = refused("entities: {a: {}}", "entities: {b: {parent: nobody}}", "entities: {c: {parent: b}}")
+    found = refused("entities: {a: {}}", "entities: {b: {parent: nobody}}", "entities: {c: {parents: [b, none]}}")
     assert [each.split(": ")[:2] for each in found] == [
         ["1.yaml:2:24", "entities.b.parent"],
-        ["2.yaml:2:24", "entities.c.parent"],
+        ["2.yaml:2:29", "entities.c.parents[1]"],
     ]
 
 

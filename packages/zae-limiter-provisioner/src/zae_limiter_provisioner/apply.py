@@ -64,8 +64,14 @@ class ApplyRun:
             if event := self.options.handled_in(state):
                 raise AlreadyHandled(event, state.serial)
             live = LiveState.at(self.repository, self.manifest.managed_set(), state=state)
-            plan = make_plan(self.manifest, live, owner=self.options.owner, take_over=self.options.take_over)
-            plan = plan.narrowed(self.options.targets)
+            plan = make_plan(
+                self.manifest,
+                live,
+                self.repository,
+                owner=self.options.owner,
+                take_over=self.options.take_over,
+                targets=self.options.targets,
+            )
             self.options.check(plan)
             try:
                 return self._carry_out(plan, live) if plan.changes else self._store_state(plan, live)
@@ -104,7 +110,7 @@ class ApplyRun:
         kept = self._kept(locked.serial + 1)
         outcome = write_changes(
             self.repository,
-            write_order(plan.changes),
+            write_order(plan.changes, live.items),
             self.deadline,
             principal=self.options.audited_as(),
             listed_bytes=self.listed_bytes,

@@ -39,12 +39,19 @@ def address_of(place: ConfigPlace) -> Address:
 
 def to_stored_entity(decl: RecordDecl) -> StoredEntity:
     """Return the record to store for a declared entity, with its fingerprint."""
-    return StoredEntity(decl.parent, decl.cascade, decl.name, decl.metadata.to_dict(), fingerprint(decl))
+    return StoredEntity(
+        cascade=decl.cascade,
+        name=decl.name,
+        metadata=decl.metadata.to_dict(),
+        fingerprint=fingerprint(decl),
+        parent_ids=decl.parents,
+        plan=decl.plan,
+    )
 
 
 def live_record(record: StoredEntity) -> LiveItem:
     """Return a stored record as a live item of the manifest."""
-    decl = RecordDecl(record.parent_id, record.cascade, record.name, Metadata.of(record.metadata))
+    decl = RecordDecl(tuple(record.parent_ids), record.cascade, record.name, Metadata.of(record.metadata), record.plan)
     return LiveItem(decl, record.fingerprint, children=record.children)
 
 

@@ -6,9 +6,10 @@ from typing import Final, Self
 
 from zae_limiter import ProvisionerState, StoredConfig, SyncRepository
 from zae_limiter.values.provisioner import ConfigPlace
-from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, settle_intended
+from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, RecordDecl, settle_intended
 
 from .conversion import address_of, address_set, live_item, live_override, live_record, place_of
+from .refusals import Refused
 
 PLACES_AT_ONCE: Final = 2_000
 
@@ -56,7 +57,8 @@ class LiveState:
         state = repository.get_provisioner_state()
         places = map(address_of, repository.list_config_places())
         records = (Address(None, entity) for entity in repository.list_entity_ids())
-        return cls._read(repository, dict.fromkeys((*declared, *places, *records)), state)
+        live = cls._read(repository, dict.fromkeys((*declared, *places, *records)), state)
+        return replace(live, items=_with_parents(repository, live.items))
 
     @classmethod
     def _read(cls, repository: SyncRepository, addresses: dict[Address, None], state: ProvisionerState) -> Self:
@@ -69,6 +71,21 @@ class LiveState:
         records = repository.get_entity_records([str(address.entity) for address in wanted if address.is_record])
         items |= {Address(None, entity): live_record(record) for entity, record in records.items()}
         return cls(state, items, settle_intended(managed, intended, items), _overrides(found))
+
+
+def _with_parents(repository: SyncRepository, items: Mapping[Address, LiveItem]) -> Mapping[Address, LiveItem]:
+    """Return the items with the parents that the index does not show yet. Raises ``Refused`` if one is gone already."""
+    found = dict(items)
+    while missing := _parents_of(found.values()) - {str(at.entity) for at in found if at.is_record}:
+        records = repository.get_entity_records(sorted(missing))
+        if gone := missing - records.keys():
+            raise Refused("stale", f"{min(gone)} was deleted while its children were read: ask again")
+        found |= {Address(None, entity): live_record(record) for entity, record in records.items()}
+    return found
+
+
+def _parents_of(items: Iterable[LiveItem]) -> set[str]:
+    return {parent for item in items if isinstance(item.decl, RecordDecl) for parent in item.decl.parents}
 
 
 def _has_more_than_override(config: StoredConfig) -> bool:

@@ -1,65 +1,78 @@
-"""The order in which changes of a tree of entities are written, and the changes that no order makes possible.
+"""The order in which changes of a tree of entities are written.
 
-The tree has two levels, and holds after each write: a parent exists and is at the top, and an entity with children
-neither goes nor gets a parent. So children go first, then entities move to the top, then new ones are made there; then
-others get their parents, those with children of their own last. Limits follow, and what is left of the tree goes.
+The problem: each write has to leave a tree, in which nobody is above himself and an entity with children stays, also if
+the apply dies after it. The choice: an entity gets its parents after all who are above it in the end have got theirs.
+Then whoever is above it at its write is above it in the end, so that no write closes a circle, whatever moves, even
+where two entities change places. Plans are written before the entities that name them, and go after them. Limits
+follow, and what goes is last, children before their parents.
+
+Among those, children of one parent are neighbours, so that a transaction counts them at their parent in one write.
+
+The price: while an apply goes on, an entity that moves later may have more above it than an acquire takes. To make that
+rare, of two entities that are as deep in the end, the one that was deeper moves first.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from zae_limiter_manifest import Address, Change, LiveItem, Plan, RecordDecl
+from zae_limiter_manifest import Address, Change, LiveItem, RecordDecl
 
-from .refusals import Refused
+Parents = Mapping[str, Sequence[str]]
 
-_LIMITS: Final = 5
-_NAMED: Final = 3
+_PLANS, _TREE, _LIMITS, _GONE, _GONE_PLANS = range(5)
+_NOBODY: Final = ()
 
 
-def write_order(changes: Sequence[Change]) -> list[Change]:
+class Trees(NamedTuple):
+    """The parents of each known entity before the changes, and after them."""
+
+    before: dict[str, Sequence[str]]
+    after: dict[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, changes: Sequence[Change], live: Mapping[Address, LiveItem]) -> "Trees":
+        """Return the trees of live items and changes."""
+        before: dict[str, Sequence[str]] = {
+            str(at.entity): item.decl.parents for at, item in live.items() if isinstance(item.decl, RecordDecl)
+        }
+        after = {**before}
+        for change in changes:
+            if isinstance(change.after, RecordDecl):
+                after[str(change.address.entity)] = change.after.parents
+            elif change.address.is_record:
+                after.pop(str(change.address.entity), None)
+        return cls(before, after)
+
+
+def write_order(changes: Sequence[Change], live: Mapping[Address, LiveItem]) -> list[Change]:
     """Return the changes in the order of their writes; among equals, the order stays."""
-    left = {_parent(change.before) for change in changes}
-    return sorted(changes, key=lambda change: _phase(change, left))
+    trees = Trees.of(changes, live)
+    before, after = _Levels(trees.before), _Levels(trees.after)
+
+    def place(change: Change) -> tuple[int, int, int, Sequence[str]]:
+        if change.address.plan is not None:
+            return _GONE_PLANS if change.after is None else _PLANS, 0, 0, _NOBODY
+        if not change.address.is_record:
+            return _LIMITS, 0, 0, _NOBODY
+        entity = str(change.address.entity)
+        if change.after is None:
+            return _GONE, -before.of(entity), 0, trees.before.get(entity, _NOBODY)
+        return _TREE, after.of(entity), -before.of(entity), trees.after[entity]
+
+    return sorted(changes, key=place)
 
 
-def refuse_orphans(plan: Plan, live: Mapping[Address, LiveItem]) -> None:
-    """Raise `Refused` if an entity that goes, or gets another parent, keeps children that the plan leaves there."""
-    leaving = Counter(
-        parent
-        for change in plan.changes
-        if (parent := _parent(change.before)) is not None and parent != _parent(change.after)
-    )
-    kept = {
-        str(change.address): live[change.address].children - leaving[str(change.address.entity)]
-        for change in plan.changes
-        if change.address.is_record and change.before is not None and _is_unseated(change)
-    }
-    stuck = [f"{entity} ({count})" for entity, count in kept.items() if count > 0]
-    if stuck:
-        others = f" and {len(stuck) - _NAMED} more" if len(stuck) > _NAMED else ""
-        message = (
-            f"an entity with children can neither be removed nor get a parent: {', '.join(stuck[:_NAMED])}{others}; "
-            "declare it without a parent, or declare its children elsewhere, or remove them by hand"
-        )
-        raise Refused("has_children", message)
+class _Levels:
+    """The levels of entities: 0 at the top, and below that one more than the deepest parent."""
 
+    def __init__(self, parents: Parents) -> None:
+        self._parents = parents
+        self._known: dict[str, int] = {}
 
-def _is_unseated(change: Change) -> bool:
-    """Return whether an entity goes, or gets another parent than it has."""
-    return change.after is None or _parent(change.after) not in (None, _parent(change.before))
-
-
-def _phase(change: Change, left: set[str | None]) -> int:
-    if not change.address.is_record:
-        return _LIMITS
-    before, after = _parent(change.before), _parent(change.after)
-    if change.after is None:
-        return 0 if before is not None else _LIMITS + 1
-    if after is None:
-        return 1 if before is not None else 2
-    return 4 if change.address.entity in left else 3
-
-
-def _parent(decl: object) -> str | None:
-    return decl.parent if isinstance(decl, RecordDecl) else None
+    def of(self, entity: str) -> int:
+        """Return the level of an entity; 0 for an unknown one."""
+        if entity not in self._known:
+            self._known[entity] = 0  # ends a circle, which no table should have
+            levels = (self.of(parent) + 1 for parent in self._parents.get(entity, _NOBODY))
+            self._known[entity] = max(levels, default=0)
+        return self._known[entity]

@@ -1,5 +1,6 @@
 """The actions that write nothing: plan, diff, export, state. A plan treats a missing namespace as empty."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from attrs import evolve
@@ -8,8 +9,8 @@ from zae_limiter import ProvisionerState, SyncRepository
 from zae_limiter.maintenance import peek_state, run
 from zae_limiter_manifest import (
     CLI,
-    Address,
     Answer,
+    Decl,
     LimitsManifest,
     LockReport,
     OwnerError,
@@ -23,12 +24,23 @@ from zae_limiter_manifest import (
 
 from .conversion import address_set
 from .live_state import LiveState
-from .ordering import refuse_orphans
+from .plan_reach import with_reach
 from .refusals import Refused
+from .tree_guard import refuse_broken_tree
 
 
-def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, take_over: bool = False) -> Plan:
-    """Return the changes that an apply would make. Raises ``Refused`` if another owner has the namespace."""
+def make_plan(
+    manifest: LimitsManifest,
+    live: LiveState,
+    repository: SyncRepository | None,
+    *,
+    owner: str = CLI,
+    take_over: bool = False,
+    targets: tuple[str, ...] = (),
+) -> Plan:
+    """Return the changes that an apply would make. Raises ``Refused`` if another owner has the namespace, or if they
+    would break the tree of entities.
+    """
     try:
         previous_owner = taken_from(live.state.owner, owner, take_over=take_over)
     except OwnerError as error:
@@ -40,9 +52,9 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
         serial=live.state.serial,
         taken_from=previous_owner,
         overrides=live.overrides,
-    )
-    refuse_orphans(plan, live.items)
-    return plan
+    ).narrowed(targets)
+    refuse_broken_tree(plan, live.items, repository)
+    return with_reach(plan, repository)
 
 
 def answer_plan(
@@ -51,7 +63,7 @@ def answer_plan(
     """Return the plan of a manifest, for the command line, with the overrides in force at any address."""
     declared = manifest.managed_set()
     live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
-    return Answer.planned(make_plan(manifest, live, take_over=take_over).narrowed(targets))
+    return Answer.planned(make_plan(manifest, live, repository, take_over=take_over, targets=targets))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
@@ -65,17 +77,18 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
 
 
 def answer_export(repository: SyncRepository) -> Answer:
-    """Return all live limits, as a manifest. Beside it, in the plan, are the overrides in force, and as unmanaged the
-    entities whose place in the tree no manifest can have: several parents, or a parent that has a parent.
-    """
+    """Return all live limits and entities, as a manifest. Beside it, in the plan, are the overrides in force."""
     live = LiveState.everywhere(repository)
-    records = {at.entity: item.decl.parent for at, item in live.items.items() if isinstance(item.decl, RecordDecl)}
-    kept = {entity for entity, parent in records.items() if parent is None or records.get(parent, parent) is None}
-    declared = {at: item.decl for at, item in live.items.items() if not at.is_record or at.entity in kept}
-    left_out = tuple(Address(None, each) for each in repository.list_entity_ids() if each not in kept)
+    plans = {at.plan for at in live.items}
+    declared = {at: _without_lost_plan(item.decl, plans) for at, item in live.items.items()}
     manifest = LimitsManifest.of(repository.name, declared)
     plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
-    return Answer("planned", evolve(plan, overrides=tuple(live.overrides), unmanaged=left_out), manifest=manifest)
+    return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
+
+
+def _without_lost_plan(decl: Decl, plans: Collection[str | None]) -> Decl:
+    """Return the declaration, without a plan that has no limits: no manifest may name it."""
+    return evolve(decl, plan=None) if isinstance(decl, RecordDecl) and decl.plan not in plans else decl
 
 
 def answer_state(repository: SyncRepository, state: ProvisionerState | None = None) -> Answer:

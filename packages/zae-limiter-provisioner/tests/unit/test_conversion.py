@@ -32,7 +32,7 @@ def test_a_declaration_is_as_it_was_after_it_was_stored_and_read() -> None:
             "rpm": LimitDecl(
                 **{**values, "shadow": True, "ahead": 0.5, "weights": {"input": 1, "cached": 0.1, "reasoning": 4}}
             ),
-            "usd": LimitDecl(250, burst=300, window="month", timezone="Europe/Berlin", starts_on=15),
+            "usd": LimitDecl(250, burst=300, window="month", timezone="Europe/Berlin", starts_on=15, alert=(80, 95)),
             "seats": LimitDecl(3, window="0 6 * * MON"),
             "credits": LimitDecl(3, kind="total"),
         },

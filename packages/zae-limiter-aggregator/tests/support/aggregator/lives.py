@@ -81,7 +81,8 @@ class MortalStore(SyncMemoryStore):
 class Life:
     """A table, the limiter that uses it, and its aggregator; ``kept`` are the objects of the archive.
 
-    ``letters`` are the messages in the dead-letter queue, and ``refuses`` says which of them it does not take.
+    ``letters`` are the messages in the dead-letter queue, and ``refuses`` says which of them it does not take; so do
+    ``events`` and ``bus_fails`` for the details of what the event bus takes.
     """
 
     def __init__(self, settings: Settings = SETTINGS) -> None:
@@ -96,6 +97,8 @@ class Life:
         self.puts = 0
         self.letters: list[dict[str, Any]] = []
         self.refuses: Callable[[dict[str, Any]], bool] = lambda _: False
+        self.events: list[dict[str, Any]] = []
+        self.bus_fails: Callable[[dict[str, Any]], bool] = lambda _: False
 
     @property
     def stream(self) -> list[Record]:
@@ -109,14 +112,20 @@ class Life:
         def put(**request: Any) -> None:
             process.survive(lambda: self._put(**request))
 
-        aggregator = Aggregator(
-            Upkeep(SyncDriver(process).run, self.clock),
+        return self.aggregator(process, put, writers=writers).process(records)
+
+    def aggregator(
+        self, store: MortalStore | None = None, put: Callable[..., None] = lambda **_: None, *, writers: int = 1
+    ) -> Aggregator:
+        """A new environment of the Lambda."""
+        return Aggregator(
+            Upkeep(SyncDriver(store or MortalStore(self.table)).run, self.clock),
             self.settings,
             open_archive=lambda: put,
             open_queue=lambda: self._send,
+            open_bus=lambda: self._tell,
             writers=writers,
         )
-        return aggregator.process(records)
 
     def drain(self) -> BatchResult:
         """All of the stream, in one batch."""
@@ -131,6 +140,13 @@ class Life:
         if self.refuses(letter):
             raise OSError("the queue does not answer")
         self.letters.append(letter)
+
+    def _tell(self, **request: Any) -> dict[str, Any]:
+        entries = [json.loads(each["Detail"]) for each in request["Entries"]]
+        assert len(entries) <= 10, "as EventBridge"
+        failing = [self.bus_fails(each) for each in entries]
+        self.events += [each for each, fails in zip(entries, failing, strict=True) if not fails]
+        return {"Entries": [{"ErrorCode": "InternalFailure"} if fails else {"EventId": "e"} for fails in failing]}
 
     def _put(self, **request: Any) -> None:
         self.puts += 1

@@ -57,6 +57,7 @@ _OF_LIMITS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "ahead_ms": (".ahead", _seconds),
     "weights": (".weights", _words),
     "schedule": (".schedule", _words),
+    "alert": (".alert", _words),
 }
 
 

@@ -60,6 +60,7 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
             ("entity", entity.entity_id),
             ("name", word(entity.name)),
             ("parents" if len(entity.parent_ids) > 1 else "parent", words(entity.parent_ids)),
+            *([] if entity.plan is None else [("plan", entity.plan)]),
             ("cascade", yes_or_no(entity.cascade)),
             ("metadata", metadata or "-"),
             ("created", entity.created_at),
@@ -187,6 +188,7 @@ def _name(limit: "Limit") -> str:
         *(["shadow"] if limit.shadow else []),
         *([f"ahead {limit.ahead:g} s"] if limit.ahead else []),
         *([f"weights {limit.weights}"] if limit.weights else []),
+        *([f"alert {','.join(map(str, limit.alert))} %"] if limit.alert else []),
         *([f"schedule {'; '.join(map(str, limit.schedule))}"] if limit.schedule else []),
     ]
     return f"{limit.name} ({', '.join(marks)})" if marks else limit.name

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 from ..artifacts.builder import LAMBDAS, LambdaName, distribution_name
 from ..columns import counted
@@ -13,7 +13,6 @@ from ..stack import cloudformation, status
 from ..stack.cloudformation import Stack
 from ..stack.deploy import earlier_options, lambdas_of
 from ..stack.events import way_out
-from ..stack.template.alarms import alarms as template_alarms
 from .caller import client
 from .findings import Checks, Finding, State
 
@@ -24,7 +23,6 @@ SIZE_FAILS: Final = 0.9
 SAMPLE: Final = 1000
 
 SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
-RUNBOOKS: Final = "docs/operate/runbooks"
 
 
 def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
@@ -116,7 +114,7 @@ def _with_aggregator(check: str, on: Sequence[LambdaName], look: Callable[[], Fi
 
 def _stream(connection: Connection) -> Finding:
     way = "enable the mapping (`aws lambda update-event-source-mapping --enabled`)"
-    return _of_status(status.check_stream(connection), f"{way}, or see {RUNBOOKS}/aggregator-errors.md")
+    return _of_status(status.check_stream(connection), f"{way}, or see {status.RUNBOOKS}/aggregator-errors.md")
 
 
 def _dead_letters(connection: Connection, stack: Stack | None, on: Sequence[LambdaName]) -> Finding:
@@ -124,7 +122,7 @@ def _dead_letters(connection: Connection, stack: Stack | None, on: Sequence[Lamb
         return Finding("dead letters", "n/a", "the stack has no aggregator")
     if stack is None:
         return Finding("dead letters", "unknown", "the queue's address is an output of the stack, which is not known")
-    return _of_status(status.check_dead_letters(connection, stack), f"see {RUNBOOKS}/dead-letters.md")
+    return _of_status(status.check_dead_letters(connection, stack), f"see {status.RUNBOOKS}/dead-letters.md")
 
 
 def _version(connection: Connection) -> Finding:
@@ -135,13 +133,13 @@ def _version(connection: Connection) -> Finding:
 
 
 def _alarms(connection: Connection) -> Finding:
-    alarms = _described(connection)
+    alarms = status.alarms_of(client(connection, "cloudwatch"), connection.name)
     if not alarms:
         way = f"`zae-limiter deploy --name {connection.name} --alarms --alarm-topic-arn ARN`"
         return Finding("alarms", "warn", "there is none: nobody is told when the aggregator fails", way)
     details = {"alarms": {each["AlarmName"]: each["StateValue"] for each in alarms}}
     if ringing := [each["AlarmName"] for each in alarms if each["StateValue"] == "ALARM"]:
-        return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {RUNBOOKS}", details)
+        return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {status.RUNBOOKS}", details)
     if deaf := [each["AlarmName"] for each in alarms if not each.get("AlarmActions")]:
         way = f"`zae-limiter deploy --name {connection.name} --alarm-topic-arn ARN`"
         return Finding(
@@ -156,14 +154,6 @@ def _alarms(connection: Connection) -> Finding:
     return Finding(
         "alarms", "ok", f"{counted(len(alarms), 'alarm')}, none ringing, each with a subscriber", details=details
     )
-
-
-def _described(connection: Connection) -> list[dict[str, Any]]:
-    """Return the alarms of this stack, and not those of another one whose name begins with its name."""
-    prefix = f"{connection.name}-"
-    pages = client(connection, "cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
-    own = tuple(prefix + logical_id for logical_id in template_alarms())
-    return [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(own)]
 
 
 def _subscribed(connection: Connection, topic: str) -> bool:

@@ -50,9 +50,10 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
         or cut.limit is None
         or change.after is None
         or isinstance(change.after, RecordDecl)
+        or address.plan is not None
         or address.resource in (None, "_default_")
     ):
-        return None  # usage is kept by resource
+        return None  # usage is kept by entity and by resource
     limit = change.after.limits[cut.limit]
     if address.entity is None:
         return _of_resource(repository, str(address.resource), cut.limit, limit, now)

@@ -83,6 +83,12 @@ class StackOptions:
     )
     usage_hourly_days: int = _choice(90, "Retention of hourly usage, days; 0 for ever.", least=0, most=36_500)
     usage_daily_days: int = _choice(730, "Retention of daily usage, days; 0 for ever.", least=0, most=36_500)
+    alert_bus_arn: str = _choice(
+        "",
+        "EventBridge bus for crossed thresholds of limits; without, none is told.",
+        **_arn("events"),
+        needs="aggregator",
+    )
     provisioner: bool = _choice(True, "The Lambda that applies manifests of limits, and the planner beside it.")
     provisioner_memory: int = _choice(512, "Memory of provisioner and planner, MB.", least=128, most=10_240)
     provisioner_timeout: int = _choice(300, "Time-out of provisioner and planner, seconds.", least=1, most=900)
@@ -98,7 +104,7 @@ class StackOptions:
     architecture: str = _choice("x86_64", "Architecture of the Lambdas.", among=("x86_64", "arm64"))
     log_retention_days: int = _choice(30, "Retention of the logs of the Lambdas, days.", among=RETENTION_DAYS)
     tracing: bool = _choice(False, "Trace the Lambdas with X-Ray.")
-    alarms: bool = _choice(True, "Alarms on aggregator, provisioner and dead letters.")
+    alarms: bool = _choice(True, "Alarms on table, aggregator, provisioner and dead letters.")
     alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", **_arn("sns"))
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
     recovery_days: int = _choice(

@@ -16,9 +16,11 @@ from .cloudformation import Stack
 from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
 from .events import way_out
+from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
 
 PINGS: Final = 5
+RUNBOOKS: Final = "docs/operate/runbooks"
 
 P = ParamSpec("P")
 
@@ -59,6 +61,7 @@ def checks(connection: Connection) -> Iterator[Check]:
     if "aggregator" in on:
         yield _looked("stream", check_stream, connection)
         yield _looked("dead letters", check_dead_letters, connection, stack)
+    yield _looked("alarms", check_alarms, connection)
     with connection.open_table() as table:
         yield _looked("version", check_version, table, connection.name)
         yield _looked("latency", check_latency, table)
@@ -163,6 +166,32 @@ def check_dead_letters(connection: Connection, stack: Stack) -> Check:
     count = int(answer["Attributes"][name])
     message = f"{count} batches that the aggregator could not process" if count else "none"
     return Check("dead letters", not count, message, {"count": count})
+
+
+def check_alarms(connection: Connection) -> Check:
+    """Return which alarms of the stack ring; ``None`` where there are none, or whoever asks may not see them."""
+    from botocore.exceptions import ClientError
+
+    try:
+        alarms = alarms_of(connection.client("cloudwatch"), connection.name)
+    except ClientError as error:
+        return Check(
+            "alarms", None, f"unknown: allow cloudwatch:DescribeAlarms ({error.response['Error']['Code']})", {}
+        )
+    states = {each["AlarmName"]: each["StateValue"] for each in alarms}
+    ringing = sorted(name for name, state in states.items() if state == "ALARM")
+    if not states:
+        return Check("alarms", None, "there are none", {})
+    message = f"ringing: {', '.join(ringing)}: see {RUNBOOKS}" if ringing else f"none of {len(states)} rings"
+    return Check("alarms", not ringing, message, {"alarms": states})
+
+
+def alarms_of(client: Any, stack: str) -> list[dict[str, Any]]:
+    """Return the alarms of a stack, by a client of CloudWatch; not those of another one whose name begins with its."""
+    prefix = f"{stack}-"
+    pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
+    own = tuple(prefix + logical_id for logical_id in template_alarms())
+    return [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(own)]
 
 
 def check_latency(table: SyncRepository) -> Check:

@@ -7,10 +7,13 @@ are close once more; nothing depends on the aggregator.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from zae_limiter import Bucket, BucketLimit, Limit
+
+
+PERCENT: Final = 80.0  # of the burst that is gone, where a limit has no thresholds
 
 
 class Look(NamedTuple):
@@ -36,6 +39,11 @@ class Near:
         return 100 * (self.limit.burst - self.available) / self.limit.burst
 
     @property
+    def threshold(self) -> int | None:
+        """The highest threshold of the limit that the part reaches; ``None`` if it has none, or reaches none."""
+        return max((each for each in self.limit.alert if each <= self.percent), default=None)
+
+    @property
     def seconds_left(self) -> float | None:
         """How long the tokens last if the use goes on and the refill, too; ``None`` if they last, or nobody knows."""
         if self.used_per_second is None:
@@ -46,9 +54,9 @@ class Near:
         return self.available / net if net > 0 else None
 
 
-def nearest(looks: Iterable[Look], percent: float, most: int) -> list[tuple[Near, Look]]:
+def nearest(looks: Iterable[Look], percent: float | None, most: int) -> list[tuple[Near, Look]]:
     """Return the limits of which at least this part is gone, the closest first, at most ``most``, each with the look at
-    its bucket. A capacity of 0 blocks, and is not near.
+    its bucket; without ``percent``, the lowest threshold of each, or 80. A capacity of 0 blocks, and is not near.
     """
     found = ((near, look) for look in looks for near in _near(look.bucket, percent))
     return nlargest(most, found, key=lambda each: each[0].percent)
@@ -66,11 +74,12 @@ def after(near: Near, before: Look, behind: Look | None) -> Near:
     return Near(near.entity_id, near.resource, near.limit, second.available, used)
 
 
-def _near(bucket: "Bucket", percent: float) -> Iterator[Near]:
+def _near(bucket: "Bucket", percent: float | None) -> Iterator[Near]:
     for each in bucket.limits:
         if each.limit.burst > 0:
             near = Near(bucket.entity_id, bucket.resource, each.limit, each.available)
-            if near.percent >= percent:
+            least = min(each.limit.alert, default=PERCENT) if percent is None else percent
+            if near.percent >= least:
                 yield near
 
 

@@ -104,8 +104,28 @@ def test_more_changes_than_the_limit_are_told_beside_the_result(table: Table) ->
         table.repository.set_system_defaults([Limit.per_minute("rpm", amount)])
     done = run("--system", "--rows", "2", "-o", "json")
     assert [each["after"]["limits"]["rpm"]["capacity"] for each in json.loads(done.stdout)] == [3, 2]
-    assert done.stderr == "There are more changes: raise --rows.\n"
+    last = json.loads(done.stdout)[-1]["event_id"]
+    assert done.stderr == f"There are more: pass --next {last}, or raise --rows.\n"
+    assert [each["after"]["limits"]["rpm"]["capacity"] for each in rows("--system", "--next", last)] == [1]
     assert run("--system", "--rows", "3").stderr == ""
+
+
+@pytest.mark.parametrize("subject", [[], ["--entity", "e"]])
+@pytest.mark.parametrize("wanted", [[], ["--by", "ann"], ["--kind", "limits"]])
+def test_pages_of_changes_follow_one_another(table: Table, subject: list[str], wanted: list[str]) -> None:
+    table.repository.create_entity("e", principal="bob")
+    for amount, principal in ((1, "ann"), (2, "bob"), (3, "ann"), (4, "ann")):
+        table.repository.set_limits("e", [Limit.per_minute("rpm", amount)], principal=principal)
+    found: list[Any] = []
+    behind: list[str] = []
+    while True:
+        done = run(*subject, *wanted, "--rows", "2", *behind, "-o", "json")
+        found += json.loads(done.stdout)
+        if not done.stderr:
+            break
+        behind = ["--next", found[-1]["event_id"]]
+    assert found == rows(*subject, *wanted)
+    assert len(found) == {"": 5, "--by": 3, "--kind": 4}[wanted[0] if wanted else ""]
 
 
 def test_changes_of_the_whole_namespace_are_those_of_the_last_day(table: Table) -> None:
@@ -124,7 +144,10 @@ def test_changes_of_the_whole_namespace_are_those_of_the_last_day(table: Table) 
     assert [each["entity_id"] for each in rows("--kind", "limits", "--since", "1h")] == ["$RESOURCE:gpt-4", "$SYSTEM"]
     assert [each["principal"] for each in rows("--kind", "limits", "--by", "bob")] == ["bob"]
     done = run("--rows", "2")
-    assert (len(done.stdout.splitlines()), done.stderr) == (3, "There are more changes: raise --rows.\n")
+    assert (len(done.stdout.splitlines()), done.stderr) == (
+        3,
+        f"There are more: pass --next {rows()[1]['event_id']}, or raise --rows.\n",
+    )
 
 
 def test_changes_of_one_subject_are_chosen_alike(table: Table) -> None:

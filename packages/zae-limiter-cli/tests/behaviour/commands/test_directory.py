@@ -71,6 +71,30 @@ def test_pages_of_entities_follow_one_another(filled: Table, resource: list[str]
     assert found == (["acme", "acme/a", "own"] if resource else ["acme", "acme/a", "acme/b", "own", "used"])
 
 
+def test_those_with_limits_on_a_resource_are_found_among_many_others_by_pages(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zae_limiter_cli.commands.entity.directory.ROWS_OF_A_PAGE", 4)
+    repository, sizes = table.repository, []
+    for number in range(20):
+        repository.create_entity(f"{'ab'[number % 2]}-{number:02}")
+    owners = ["a-04", "a-16", "b-01", "b-11", "b-13", "b-19"]
+    repository.set_many_limits({(each, "gpt-4"): [RPM] for each in owners})
+    read = SyncRepository.list_entities_with_custom_limits
+
+    def counted(*args: Any, **kwargs: Any) -> list[str]:
+        sizes.append(len(found := read(*args, **kwargs)))
+        return found
+
+    monkeypatch.setattr(SyncRepository, "list_entities_with_custom_limits", counted)
+    assert [row[0] for row in table_of("entity", "list", "-r", "gpt-4")][1:] == owners
+    assert max(sizes) == 4
+    assert [row[0] for row in table_of("entity", "list", "-r", "gpt-4", "--begins-with", "b-1")][1:] == owners[3:]
+    page = json_of("entity", "list", "-r", "gpt-4", "--rows", "3")
+    assert [each["entity_id"] for each in page["entities"]] == owners[:3]
+    assert [row[0] for row in table_of("entity", "list", "-r", "gpt-4", "--next", page["next"])][1:] == owners[3:]
+
+
 def test_more_rows_are_announced_with_the_way_to_them(filled: Table) -> None:
     done = run("entity", "list", "--rows", "2")
     assert done.stderr == "There are more: pass --next acme/a, or raise --rows.\n"

@@ -15,6 +15,7 @@ def plain(**said: Any) -> dict[str, Any]:
         "name": None,
         "parent_id": None,
         "cascade": False,
+        "plan": None,
         "metadata": {},
         "version": 1,
     }
@@ -102,7 +103,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
         (
             ["update", "team"],
-            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms",
+            "nothing to change: pass --entity-name, --parent, --plan, --cascade, --metadata, or their --no-… forms",
         ),
         (["update", "team", "--parent", "x", "--no-parent"], "--parent and --no-parent contradict each other"),
         (["update", "team", "--entity-name", "x", "--no-entity-name"], "--entity-name and --no-entity-name contradict"),
@@ -160,9 +161,18 @@ def test_an_entity_has_several_parents_and_moves_with_all_that_is_below(table: T
     moved = document("entity", "move", "key", "--to", "team")
     assert (moved["parent_ids"], moved["cascade"], moved["version"]) == (["team"], True, 2)
     assert document("entity", "children", "user") == []
-    assert document("entity", "move", "team", "--to-top")["parent_ids"] == []
+    problem = (
+        "team would consume from its parents, and has none at the top: pass --no-cascade, too; "
+        "`entity move team --to ID --cascade` brings it back"
+    )
+    assert refused("entity", "move", "team", "--to-top") == problem
+    assert document("entity", "show", "team")["parent_ids"] == ["org"]
+    top = document("entity", "move", "team", "--to-top", "--no-cascade")
+    assert (top["parent_ids"], top["cascade"]) == ([], False)
     assert [each["entity_id"] for each in document("entity", "ancestors", "key")] == ["team"]
     assert run("entity", "ancestors", "team").stdout == "Entity team has no parents.\n"
+    back = document("entity", "move", "team", "--to", "org", "--cascade")
+    assert (back["parent_ids"], back["cascade"]) == (["org"], True)
 
 
 @pytest.mark.parametrize(

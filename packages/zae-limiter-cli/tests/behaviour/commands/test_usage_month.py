@@ -310,15 +310,27 @@ def test_a_bucket_that_expired_or_got_other_limits_has_no_rate() -> None:
 
 
 def test_people_see_a_row_or_a_line(table: Table) -> None:
-    assert run("near").stdout == "Nobody has used 80 % of a burst in namespace default.\n"
+    assert run("near").stdout == ("Nobody has used a threshold, or 80 % of a burst, in namespace default.\n")
+    assert run("near", "--percent", "50").stdout == "Nobody has used 50 % of a burst in namespace default.\n"
     take(table, "empty", "gpt-4", SLOW, 100)
     begun = time.monotonic()
     done = run("near", "--seconds", "0.1")
     assert time.monotonic() - begun >= 0.1
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["ENTITY", "RESOURCE", "LIMIT", "GONE", "AVAILABLE", "USED", "REFILL", "LASTS"],
-        ["empty", "gpt-4", "rpd", "100", "%", "0", "0/min", "100/day", "empty"],
+        ["ENTITY", "RESOURCE", "LIMIT", "GONE", "ALERT", "AVAILABLE", "USED", "REFILL", "LASTS"],
+        ["empty", "gpt-4", "rpd", "100", "%", "-", "0", "0/min", "100/day", "empty"],
     ]
+
+
+def test_a_limit_with_thresholds_is_near_from_the_lowest_on(table: Table) -> None:
+    alerting = Limit.per_day("rpd", 100, alert=(30, 60))
+    for entity_id, amount in (("low", 29), ("some", 30), ("much", 70)):
+        take(table, entity_id, "gpt-4", alerting, amount)
+    take(table, "plain", "gpt-4", SLOW, 70)
+    found = [(each["entity_id"], each["threshold"]) for each in json_of("near", "--seconds", "0")]
+    assert found == [("much", 60), ("some", 30)]
+    found = [(each["entity_id"], each["threshold"]) for each in json_of("near", "--seconds", "0", "--percent", "65")]
+    assert sorted(found) == [("much", 60), ("plain", None)]
 
 
 def test_a_block_is_not_near(table: Table) -> None:

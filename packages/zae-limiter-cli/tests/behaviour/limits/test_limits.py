@@ -275,19 +275,19 @@ def test_an_export_is_a_manifest_that_changes_nothing(stack: Stack) -> None:
     stack.ok("plan", "-f", str(out), "--exit-code")
 
 
-def test_an_export_names_the_entities_whose_place_no_file_can_have(stack: Stack) -> None:
+def test_an_export_has_entities_with_several_parents_and_at_any_depth(stack: Stack) -> None:
     repository = stack.world.repository()
     repository.create_entity("org")
-    repository.create_entity("team", parent_id="org")
-    repository.create_entity("key", parent_id="team")
+    repository.create_entity("team", parent_id="org", cascade=True)
+    repository.create_entity("key", parent_ids=["team", "org"], cascade=True)
     done = stack.run("export", "-N", "tenant-alpha")
-    assert (done.exit_code, list(load(done.stdout).entities)) == (0, ["org", "team"])
-    told = "left out: entity key, who has several parents or is below two levels: no file can have it\n"
-    assert done.stderr == told
-    for number in range(21):
-        repository.create_entity(f"key-{number}", parent_id="team")
-    lines = stack.run("export", "-N", "tenant-alpha").stderr.splitlines()
-    assert (len(lines), lines[-1]) == (21, "left out: 2 more such entities")
+    assert (done.exit_code, done.stderr, load(done.stdout).entities["key"].parents) == (0, "", ("team", "org"))
+    file = stack.write(done.stdout)
+    stack.ok("apply", "--yes", "-f", file)
+    stack.ok("plan", "-f", file, "--exit-code")
+    moved = stack.write(done.stdout.replace("[team, org]", "[org]"))
+    told = stack.ok("plan", "-f", moved)
+    assert "  ~ entity key\n      ~ parents: team, org -> org\n" in told
 
 
 def test_a_mistyped_namespace_is_an_error_and_its_export_overwrites_nothing(stack: Stack) -> None:

@@ -23,13 +23,14 @@ TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", 
 class Call:
     """One thing that IAM decides about: ``keys`` are the partition keys that a call of DynamoDB names.
 
-    ``via`` is the service that makes a call of KMS in the caller's name.
+    ``via`` is the service that makes a call of KMS in the caller's name, ``source`` that of an event of EventBridge.
     """
 
     action: str
     resource: str
     keys: tuple[str, ...] = ()
     via: str = ""
+    source: str = ""
 
 
 @contextmanager
@@ -65,6 +66,8 @@ def calls_of(service: str, operation: str, request: Mapping[str, Any]) -> list[C
     """What IAM decides about for one request: each part of a transaction or a batch on its own."""
     if service == "sqs":
         return [Call(f"sqs:{operation}", request["QueueUrl"].rpartition("/")[2])]
+    if service == "events":
+        return [Call(f"events:{operation}", each["EventBusName"], source=each["Source"]) for each in request["Entries"]]
     if service == "s3":
         return [Call(f"s3:{operation}", f"{request['Bucket']}/{request['Key']}")]
     if operation == "TransactWriteItems":
@@ -113,6 +116,8 @@ def request_of(call: Call, tags: Mapping[str, str]) -> Request:
         context["dynamodb:LeadingKeys"] = call.keys
     if call.via:
         context["kms:ViaService"] = (f"{call.via}.us-east-1.amazonaws.com",)
+    if call.source:
+        context["events:source"] = (call.source,)
     return Request(call.action, call.resource, context)
 
 

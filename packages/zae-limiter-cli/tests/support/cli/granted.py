@@ -25,10 +25,14 @@ MANIFEST = {
     },
 }
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+BUS = "arn:aws:events:us-east-1:123456789012:event-bus/default"
 REGION = {"AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com"}
 NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
 
-OPTIONS = {"defaults": StackOptions(), "what adds statements": StackOptions(kms_key_arn=KEY, tracing=True)}
+OPTIONS = {
+    "defaults": StackOptions(),
+    "what adds statements": StackOptions(kms_key_arn=KEY, tracing=True, alert_bus_arn=BUS),
+}
 
 
 def properties(options: StackOptions) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from botocore.session import get_session
 
-from support.cli.granted import KEY, properties, role_documents, statements
+from support.cli.granted import BUS, KEY, properties, role_documents, statements
 from support.cli.iam import Document, Request
 from zae_limiter.maintenance import REGISTRY, audit_system, pk_audit, pk_bucket, pk_entity, pk_system
 from zae_limiter.schema.keys import gsi4_pk, pk_resource
@@ -51,11 +51,14 @@ DELEGATION: Final = Delegation("tenant-alpha", "ns-tenant-alpha", aliased("ns-te
 
 
 class Target(NamedTuple):
-    """What a request is for: an ARN, the partition keys that it names, and the service by way of which it comes."""
+    """What a request is for: an ARN, the partition keys that it names, the service by way of which it comes, and the
+    source of its events.
+    """
 
     arn: str
     keys: tuple[str, ...] = ()
     via: str = ""
+    source: str = ""
 
 
 PARTITIONS: Final = {
@@ -106,6 +109,12 @@ OTHERS: Final[Mapping[str, Mapping[str, Target]]] = {
     "sqs": {
         "dead letters": Target(ARNS["DeadLetters"]),
         "another queue": Target(f"{ARNS['DeadLetters']}-2"),
+    },
+    "events": {
+        "bus": Target(BUS, source="zae-limiter"),
+        "bus, as another source": Target(BUS, source="aws.ec2"),
+        "bus, without a source": Target(BUS),
+        "another bus": Target(f"{BUS}-2", source="zae-limiter"),
     },
     "lambda": {
         **{name: Target(f"{LAMBDA}:{name}") for name in FUNCTIONS.values()},
@@ -187,4 +196,5 @@ def _operations(service: str) -> list[str]:
 def _request(service: str, action: str, target: Target) -> Request:
     keys = {LEADING_KEYS: target.keys} if target.keys else {}
     via = {"kms:ViaService": (f"{target.via}.us-east-1.amazonaws.com",)} if target.via else {}
-    return Request(f"{service}:{action}", target.arn, {**TAGS, **keys, **via})
+    source = {"events:source": (target.source,)} if target.source else {}
+    return Request(f"{service}:{action}", target.arn, {**TAGS, **keys, **via, **source})

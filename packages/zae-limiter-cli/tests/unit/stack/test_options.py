@@ -39,6 +39,7 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
         ("architecture", "mips", "--architecture 'mips': must be one of x86_64, arm64"),
         ("tracing", 1, "--tracing 1: must be true or false"),
         ("kms_key_arn", "alias/mine", "--kms-key-arn 'alias/mine': must be an ARN of that service"),
+        ("alert_bus_arn", ROLE, f"--alert-bus-arn {ROLE!r}: must be an ARN of that service"),
         ("alarm_topic_arn", ROLE, f"--alarm-topic-arn {ROLE!r}: must be an ARN of that service"),
         ("role_name_format", "corp", "--role-name-format 'corp': must be a name with one {}"),
         (

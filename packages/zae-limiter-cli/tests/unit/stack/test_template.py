@@ -25,6 +25,7 @@ BUCKET = {"Fn::GetAtt": ["ArchiveBucket", "Arn"]}
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:alarms"
+BUS = "arn:aws:events:us-east-1:123456789012:event-bus/limits"
 ROLE = "arn:aws:iam::123456789012:role/lambda"
 PLANNER_ROLE = "arn:aws:iam::123456789012:role/planner"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
@@ -39,6 +40,7 @@ EVERYTHING = StackOptions(
     provisioner_concurrency=3,
     kms_key_arn=KEY,
     alarm_topic_arn=TOPIC,
+    alert_bus_arn=BUS,
     permission_boundary_arn=BOUNDARY,
     role_name_format="corp-{}-role",
     policy_name_format="corp-{}-policy",
@@ -194,6 +196,7 @@ def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
         ),
         "AggregatorIteratorAgeAlarm",
         "DeadLettersAlarm",
+        "TableThrottlesAlarm",
     }
     assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
     percent = alarms["ProvisionerDurationAlarm"]["Metrics"][1]["Expression"]
@@ -344,6 +347,7 @@ texts = {
     "response_host": st.sampled_from(["", "localhost:4566"]),
     "kms_key_arn": st.sampled_from(["", KEY]),
     "alarm_topic_arn": st.sampled_from(["", TOPIC]),
+    "alert_bus_arn": st.sampled_from(["", BUS]),
     "aggregator_role_arn": st.sampled_from(["", ROLE]),
     "provisioner_role_arn": st.sampled_from(["", ROLE]),
     "planner_role_arn": st.sampled_from(["", PLANNER_ROLE]),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..exceptions import ValidationError
-from ..values.entities import MOST_PARENTS, UNCHANGED
+from ..values.entities import UNCHANGED, check_parent_ids
 from ..values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from ..values.naming import check_identifier, check_plan, check_resource
 
@@ -143,13 +143,7 @@ def validate_parents(parent_id: object, parent_ids: object) -> Parents | None:
         raise ValidationError("parent_ids", parent_ids, "give parent_id or parent_ids, not both")
     if isinstance(parent_ids, str) or not isinstance(parent_ids, Iterable | None):
         raise ValidationError("parent_ids", parent_ids, "must be a list of entity ids")
-    ids = tuple(check_identifier("parent_ids", each) for each in parent_ids or ())
-    if len(ids) > MOST_PARENTS:
-        raise ValidationError("number of parent_ids", len(ids), f"an entity has at most {MOST_PARENTS} parents")
-    for each in ids:
-        if ids.count(each) > 1:
-            raise ValidationError("parent_ids", each, "is given twice")
-    return Parents(ids, "parent_ids")
+    return Parents(check_parent_ids(parent_ids or ()), "parent_ids")
 
 
 def validate_version(expected: int | None) -> None:

@@ -126,6 +126,10 @@ INTENDED_SYSTEM: Final = "intended_system"
 INTENDED_RESOURCES: Final = "intended_resources"
 INTENDED_ENTITIES: Final = "intended_entities"
 
+LIMIT: Final = "limit"
+TOLD: Final = "told"
+TOLD_WINDOW: Final = "window_number"
+
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
 ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
@@ -152,6 +156,7 @@ LimitField = Literal[
     "weights",
     "expires",
     "schedule",
+    "alert",
 ]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -176,13 +181,15 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "weights": "wt",
     "expires": "ex",
     "schedule": "sc",
+    "alert": "al",
 }
+ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](
     ("tokens", "consumed", "minted", *_OF_SLOTS, "begun")
 )  # the fields of a bucket beside the rule
-OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone"))
+OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone", "alert"))
 _OF_CONFIG: Final = frozenset[LimitField](
     ("shadow", "ahead", "weights", "schedule")
 )  # the fields of a config that no bucket has
@@ -214,6 +221,7 @@ class BucketAttributes(NamedTuple):
     timezone: str
     starts_on: str
     expires: str
+    alert: str
 
     @property
     def slots(self) -> Sequence[str]:
@@ -244,6 +252,7 @@ class LimitAttributes(NamedTuple):
     weights: str
     expires: str
     schedule: str
+    alert: str
 
 
 class LimitAttribute(NamedTuple):

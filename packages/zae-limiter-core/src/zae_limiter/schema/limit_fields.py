@@ -1,9 +1,11 @@
 """Make attributes of the fields of a limit, for an item of a bucket or of a config, and read them back."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
+from functools import lru_cache
 from typing import Any, Final
 
+from ..values.alerts import read_alert, write_alert
 from ..values.limits import Limit
 from ..values.schedules import SEPARATOR, parse_schedule
 from ..values.weights import Weights
@@ -23,7 +25,9 @@ def limit_fields(limit: Limit, at: Attributes, *, unit: int = 1, **left_out: int
     defaults = _DEFAULTS | left_out
     found = {attribute: (field, getattr(limit, field)) for field, attribute in _places(at)}
     return {
-        attribute: _scaled(value, unit) for attribute, (field, value) in found.items() if value != defaults.get(field)
+        attribute: _stored(field, value, unit)
+        for attribute, (field, value) in found.items()
+        if value != defaults.get(field)
     }
 
 
@@ -31,25 +35,28 @@ def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit
     """Return a limit of an item. Raises an error of ``UNREADABLE``."""
     values: dict[str, Any] = {"burst": _read("burst", item[at.capacity], unit)}
     for field, attribute in _places(at):
-        if attribute in item or field not in (*values, *_DEFAULTS):
+        if attribute in item or (field not in _DEFAULTS and field not in values):
             values[field] = _read(field, item[attribute], unit)
     return Limit(name=name, **values)
 
 
 def plain_fields(limit: Limit) -> Item:
     """Return the fields beside the name, as an audit event has them: without defaults, ``ahead`` as ``ahead_ms``,
-    ``weights`` and ``schedule`` as text.
+    ``weights``, ``schedule`` and ``alert`` as text.
     """
     found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}
     changed = {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
-    return {_SECONDS.get(field, field): _scaled(value, 1) for field, value in changed.items()}
+    return {_SECONDS.get(field, field): _stored(field, value, 1) for field, value in changed.items()}
 
 
-def _places(at: Attributes) -> Iterator[tuple[str, str]]:
-    return ((field, attribute) for field, attribute in zip(at._fields, at, strict=True) if field in _FIELDS)
+@lru_cache(maxsize=256)
+def _places(at: Attributes) -> Sequence[tuple[str, str]]:
+    return [(field, attribute) for field, attribute in zip(at._fields, at, strict=True) if field in _FIELDS]
 
 
-def _scaled(value: object, unit: int) -> object:
+def _stored(field: str, value: Any, unit: int) -> object:
+    if field == "alert":
+        return write_alert(value)
     if type(value) is float:  # seconds; no item has a float
         return round(value * 1000)
     if isinstance(value, Weights):
@@ -62,6 +69,8 @@ def _scaled(value: object, unit: int) -> object:
 def _read(field: str, value: object, unit: int) -> object:
     if field == "schedule" and isinstance(value, str):
         return parse_schedule(value)
+    if field == "alert" and isinstance(value, str):
+        return read_alert(value)
     if type(value) is not int:
         return Weights.parse(field, str(value)) if field == "weights" and isinstance(value, str) else value
     return value / 1000 if field in _SECONDS else value // unit

@@ -7,7 +7,7 @@ from datetime import datetime
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
 from ..flows.records import bulk_configs as bulk
-from ..flows.records import level_telling
+from ..flows.records import directory, level_telling
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace, check_no_policy
@@ -121,12 +121,29 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
         """
         return self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
 
-    def list_entities_with_custom_limits(self, resource: str) -> list[str]:
+    def list_entities_with_custom_limits(
+        self,
+        resource: str,
+        *,
+        limit: int | None = None,
+        next: str | None = None,  # noqa: A002 - as `list_entities` names it
+        begins_with: str = "",
+    ) -> list[str]:
         """Return the entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
 
-        A very recent change may be missing.
+        Without ``limit`` it returns them all. With it (1 to 1000) it returns up to so many, in the order of
+        ``list_entities``: those behind the id ``next``, of those whose id ``begins_with`` a text. The last id of a page
+        is the ``next`` of the following one, and a page that is not full is the last. A very recent change may be
+        missing. Raises ``ValidationError``.
         """
-        return self._run(lists.entities_with_limits(self.namespace_state, resource))
+        if limit is None:
+            lists.check_no_page(next, begins_with)
+            return self._run(lists.entities_with_limits(self.namespace_state, resource))
+        return self._run(
+            directory.page_of_entities_with_limits(
+                self.namespace_state, resource, limit=limit, behind=next, begins_with=begins_with
+            )
+        )
 
     def list_resources_with_entity_configs(self) -> list[str]:
         """Return the resources on which any entity has limits of its own, by name, including ``_default_``.

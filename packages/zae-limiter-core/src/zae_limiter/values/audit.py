@@ -83,7 +83,10 @@ class AuditEvent:
 
 
 class AuditPage(NamedTuple):
-    """Events, newest first; ``next`` is the ``start`` of the following page, ``None`` at the end."""
+    """Events, newest first; ``next`` is the ``start`` of the following page, ``None`` at the end.
+
+    A page of a namespace may have fewer events than asked for, and a ``next``.
+    """
 
     events: tuple[AuditEvent, ...]
     next: str | None

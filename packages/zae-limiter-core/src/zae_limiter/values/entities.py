@@ -1,9 +1,12 @@
 """The entity's record: a consumer of limits and its parents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Union
+
+from ..exceptions import ValidationError
+from .naming import check_identifier
 
 Json = Union[str, int, float, bool, None, Sequence["Json"], Mapping[str, "Json"]]  # noqa: UP007 - it names itself
 
@@ -22,6 +25,17 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 MOST_PARENTS: Final = 4
 MOST_BUCKETS: Final = 8
 """The most buckets that one acquire draws on: those of the entity, and of all above it."""
+
+
+def check_parent_ids(parent_ids: Iterable[object]) -> tuple[str, ...]:
+    """Return the ids of an entity's parents, in order. Raises ``ValidationError``, also for too many, or one twice."""
+    ids = tuple(check_identifier("parent_ids", each) for each in parent_ids)
+    if len(ids) > MOST_PARENTS:
+        raise ValidationError("number of parent_ids", len(ids), f"an entity has at most {MOST_PARENTS} parents")
+    for each in ids:
+        if ids.count(each) > 1:
+            raise ValidationError("parent_ids", each, "is given twice")
+    return ids
 
 
 @dataclass(frozen=True, slots=True)

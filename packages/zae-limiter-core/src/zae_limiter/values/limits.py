@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, get_args
 
 from ..exceptions import ValidationError
+from .alerts import check_alert
 from .limit_text import EXAMPLE, read_limit, write_limit
 from .named_limits import NamedLimits
 from .naming import check_limit_name
@@ -12,6 +13,7 @@ from .schedules import ScheduleEntry, check_schedule
 from .slots import EXPIRES, check_slots
 from .token_usage import TokenUsage
 from .weights import NO_WEIGHTS, Weights
+from .whole import check_whole
 from .windows import UTC, check_window
 
 MILLI: Final = 1000
@@ -37,6 +39,7 @@ _SELDOM: Final[Mapping[str, object]] = {
     "weights": NO_WEIGHTS,
     "expires": 0,
     "schedule": (),
+    "alert": (),
 }
 
 
@@ -81,12 +84,14 @@ class Limit(NamedLimits):
     """Of concurrent slots: whole seconds after which the slot of a lost holder is on its way back."""
     schedule: tuple[ScheduleEntry, ...] = field(default=(), hash=False)
     """Other values at other times: the first entry that holds wins. Texts become entries."""
+    alert: tuple[int, ...] = field(default=(), hash=False)
+    """At which percent of its window the aggregator tells: whole numbers, ascending."""
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
         for each, least in (("capacity", 0), ("burst", 0), ("refill_amount", 1)):
-            _check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=least, at_most=MAX_TOKENS)
-        _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
+            check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=least, at_most=MAX_TOKENS)
+        check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
         if type(self.shadow) is not bool:
             raise ValidationError(f"shadow of limit {self.name!r}", self.shadow, "must be True or False")
         if self.kind not in KINDS:
@@ -103,8 +108,8 @@ class Limit(NamedLimits):
             self._check_ahead()
         if self.weights is not NO_WEIGHTS:
             object.__setattr__(self, "weights", Weights.check(f"weights of limit {self.name!r}", self.weights))
-        window = (self.window, self.timezone, self.starts_on, self.expires, self.schedule)
-        if self.kind != "token_bucket" or window != ("", UTC, 1, 0, ()):
+        window = (self.window, self.timezone, self.starts_on, self.expires, self.schedule, self.alert)
+        if self.kind != "token_bucket" or window != ("", UTC, 1, 0, (), ()):
             self._check_kind()
 
     def _check_kind(self) -> None:
@@ -124,6 +129,8 @@ class Limit(NamedLimits):
             self._check_no_rate()
         if self.schedule != ():
             object.__setattr__(self, "schedule", check_schedule(self))
+        if self.alert != ():
+            object.__setattr__(self, "alert", check_alert(self.name, self.kind, self.alert))
 
     def _check_no_rate(self) -> None:
         unused: dict[str, object] = {"ahead": 0.0}
@@ -209,6 +216,7 @@ class Limit(NamedLimits):
         weights: Mapping[str, float] = NO_WEIGHTS,
         expires: int = 0,
         schedule: Sequence[ScheduleEntry] | Sequence[str] = (),
+        alert: Sequence[int] = (),
     ) -> "Limit":
         """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
         seconds.
@@ -230,6 +238,7 @@ class Limit(NamedLimits):
             weights=weights,
             expires=expires,
             schedule=schedule,  # type: ignore[arg-type]
+            alert=alert,  # type: ignore[arg-type]
         )
 
     @classmethod
@@ -239,8 +248,8 @@ class Limit(NamedLimits):
         An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
         ``day``, or a number of them (``90s``). Raises ``ValidationError``.
         """
-        name, rest = _named(text)
-        if name is None:
+        name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+        if not colon:
             raise ValidationError("limit", text, f"must be a name and a limit, such as rpm: 100/min; limits: {EXAMPLE}")
         try:
             values = read_limit(rest)
@@ -255,7 +264,8 @@ class Limit(NamedLimits):
 
         ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
         """
-        if self.kind not in ("token_bucket", "first_use", "concurrent") or self.weights or self.schedule:
+        has_text = self.kind in ("token_bucket", "concurrent") or (self.kind == "first_use" and not self.alert)
+        if not has_text or self.weights or self.schedule:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})
@@ -271,6 +281,8 @@ class Limit(NamedLimits):
         found = {name: plain[name] for name in plain if name not in _SELDOM or plain[name] != _SELDOM[name]}
         if self.schedule:
             found["schedule"] = [str(entry) for entry in self.schedule]
+        if self.alert:
+            found["alert"] = list(self.alert)
         return {name: dict(value) if isinstance(value, Weights) else value for name, value in found.items()}
 
     @classmethod
@@ -335,16 +347,3 @@ def check_on_unavailable(value: str) -> OnUnavailable:
         if value == known:
             return known
     raise ValidationError("on_unavailable", value, f"must be one of {', '.join(map(repr, POLICIES))}")
-
-
-def _named(text: object) -> tuple[str | None, str]:
-    """Return the name and the rest of a text with a colon, no name for anything else."""
-    name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
-    return (name if colon else None), rest
-
-
-def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> None:
-    if type(value) is not int:
-        raise ValidationError(field, value, "must be a whole number")
-    if not at_least <= value <= at_most:
-        raise ValidationError(field, value, f"must be from {at_least} to {at_most}")

@@ -1,17 +1,15 @@
 """The constructors of ``Limit`` by the name of a period: ``per_minute``, ``per_month``, ``quota`` and the others."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..exceptions import ValidationError
 from .slots import check_expires
 from .weights import NO_WEIGHTS
-from .windows import SECONDS, UTC
+from .windows import CALENDAR, SECONDS, UTC, burst_of, refuse_zone
 
 if TYPE_CHECKING:
     from .limits import Kind, Limit
-
-CALENDAR: Final = "calendar"
 
 
 class _Custom(Protocol):
@@ -30,6 +28,7 @@ class _Custom(Protocol):
         kind: "Kind" = "token_bucket",
         ahead: float = 0.0,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
         window: str = "",
         timezone: str = UTC,
         starts_on: int = 1,
@@ -42,6 +41,7 @@ class NamedLimits:
 
     With ``window="calendar"`` all tokens come at the begin of a calendar window, by the clocks of ``timezone``. Up to
     ``carry_over`` tokens that are left at its end are carried into the next one; ``True`` is as many as the capacity.
+    The aggregator tells when ``alert`` percent of a window are used: up to five whole numbers, ascending.
     """
 
     __slots__ = ()
@@ -55,10 +55,13 @@ class NamedLimits:
         burst: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
         ahead: float = 0.0,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a second."""
-        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow, weights=weights, ahead=ahead)
+        return cls.custom(
+            name, capacity, burst=burst, refill_period=1, shadow=shadow, weights=weights, alert=alert, ahead=ahead
+        )
 
     @classmethod
     def per_minute(
@@ -69,18 +72,27 @@ class NamedLimits:
         burst: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
-        burst = _burst(name, capacity, burst, carry_over, window)
+        burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
             return cls.custom(
-                name, capacity, burst=burst, refill_period=60, shadow=shadow, weights=weights, ahead=ahead
+                name, capacity, burst=burst, refill_period=60, shadow=shadow, weights=weights, alert=alert, ahead=ahead
             )
         return cls.custom(
-            name, capacity, burst=burst, shadow=shadow, weights=weights, ahead=ahead, kind=CALENDAR, window="minute"
+            name,
+            capacity,
+            burst=burst,
+            shadow=shadow,
+            weights=weights,
+            alert=alert,
+            ahead=ahead,
+            kind=CALENDAR,
+            window="minute",
         )
 
     @classmethod
@@ -92,18 +104,34 @@ class NamedLimits:
         burst: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
-        burst = _burst(name, capacity, burst, carry_over, window)
+        burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
             return cls.custom(
-                name, capacity, burst=burst, refill_period=3600, shadow=shadow, weights=weights, ahead=ahead
+                name,
+                capacity,
+                burst=burst,
+                refill_period=3600,
+                shadow=shadow,
+                weights=weights,
+                alert=alert,
+                ahead=ahead,
             )
         return cls.custom(
-            name, capacity, burst=burst, shadow=shadow, weights=weights, ahead=ahead, kind=CALENDAR, window="hour"
+            name,
+            capacity,
+            burst=burst,
+            shadow=shadow,
+            weights=weights,
+            alert=alert,
+            ahead=ahead,
+            kind=CALENDAR,
+            window="hour",
         )
 
     @classmethod
@@ -115,17 +143,25 @@ class NamedLimits:
         burst: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
         carry_over: int | bool = 0,
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a day (24 hours); ``window="calendar"``: all of them at midnight."""
-        burst = _burst(name, capacity, burst, carry_over, window)
+        burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
-            _refuse_zone(name, timezone)
+            refuse_zone(name, timezone)
             return cls.custom(
-                name, capacity, burst=burst, refill_period=SECONDS["day"], shadow=shadow, weights=weights, ahead=ahead
+                name,
+                capacity,
+                burst=burst,
+                refill_period=SECONDS["day"],
+                shadow=shadow,
+                weights=weights,
+                alert=alert,
+                ahead=ahead,
             )
         return cls.custom(
             name,
@@ -133,6 +169,7 @@ class NamedLimits:
             burst=burst,
             shadow=shadow,
             weights=weights,
+            alert=alert,
             ahead=ahead,
             kind=CALENDAR,
             window="day",
@@ -148,6 +185,7 @@ class NamedLimits:
         burst: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
@@ -158,9 +196,9 @@ class NamedLimits:
 
         ``window="calendar"``: all of them at the midnight that begins the day ``starts_on``, 1 for Monday to 7.
         """
-        burst = _burst(name, capacity, burst, carry_over, window)
+        burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
-            _refuse_zone(name, timezone)
+            refuse_zone(name, timezone)
             return cls.custom(
                 name,
                 capacity,
@@ -168,6 +206,7 @@ class NamedLimits:
                 refill_period=SECONDS["week"],
                 shadow=shadow,
                 weights=weights,
+                alert=alert,
                 ahead=ahead,
                 starts_on=starts_on,
             )
@@ -177,6 +216,7 @@ class NamedLimits:
             burst=burst,
             shadow=shadow,
             weights=weights,
+            alert=alert,
             ahead=ahead,
             kind=CALENDAR,
             window="week",
@@ -195,19 +235,21 @@ class NamedLimits:
         carry_over: int | bool = 0,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a calendar month: all of them at the midnight that begins its first
         day.
 
         ``starts_on``: the first day, from 1 to 31; a month without that day begins on its last one.
         """
-        burst = _burst(name, capacity, None, carry_over, CALENDAR)
+        burst = burst_of(name, capacity, None, carry_over, CALENDAR)
         return cls.custom(
             name,
             capacity,
             burst=burst,
             shadow=shadow,
             weights=weights,
+            alert=alert,
             kind=CALENDAR,
             window="month",
             timezone=timezone,
@@ -226,6 +268,7 @@ class NamedLimits:
         carry_over: int | bool = 0,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens, all of them whenever a cron expression of five fields fires, or
         ``window`` seconds after the first use.
@@ -243,14 +286,24 @@ class NamedLimits:
                 raise ValidationError(
                     f"carry_over of limit {name!r}", carry_over, "must be 0: a window of the first use begins full"
                 )
-            return cls.custom(name, capacity, refill_period=window, shadow=shadow, weights=weights, kind="first_use")
+            return cls.custom(
+                name, capacity, refill_period=window, shadow=shadow, weights=weights, alert=alert, kind="first_use"
+            )
         if cron is None:
             raise ValidationError(f"quota of limit {name!r}", None, "needs cron='0 6 * * MON', or window=3600 seconds")
         if cron in SECONDS:
             raise ValidationError(f"cron of limit {name!r}", cron, "must be a cron expression, like '0 6 * * MON'")
-        burst = _burst(name, capacity, None, carry_over, CALENDAR)
+        burst = burst_of(name, capacity, None, carry_over, CALENDAR)
         return cls.custom(
-            name, capacity, burst=burst, shadow=shadow, weights=weights, kind=CALENDAR, window=cron, timezone=timezone
+            name,
+            capacity,
+            burst=burst,
+            shadow=shadow,
+            weights=weights,
+            alert=alert,
+            kind=CALENDAR,
+            window=cron,
+            timezone=timezone,
         )
 
     @classmethod
@@ -262,12 +315,13 @@ class NamedLimits:
         burst: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
+        alert: Sequence[int] = (),
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens that never come back by themselves.
 
         A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity.
         """
-        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, kind="total")
+        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, kind="total")
 
     @classmethod
     def concurrent(cls: type[_Custom], name: str, capacity: int, *, expires: int = 60, shadow: bool = False) -> "Limit":
@@ -278,29 +332,3 @@ class NamedLimits:
         """
         check_expires(name, expires)
         return cls.custom(name, capacity, shadow=shadow, kind="concurrent", expires=expires)
-
-
-def _burst(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:  # noqa: FBT001
-    """Return the burst: that of the caller, or the capacity and what is carried over."""
-    if window not in (None, CALENDAR):
-        raise ValidationError(f"window of limit {name!r}", window, "must be 'calendar', or left out")
-    if carry_over is False or (type(carry_over) is int and not carry_over):
-        return burst
-    field = f"carry_over of limit {name!r}"
-    if type(carry_over) not in (int, bool) or carry_over < 0:
-        raise ValidationError(
-            field, carry_over, "must be a whole number of tokens, 0 or more, or True for the capacity"
-        )
-    if window is None:
-        raise ValidationError(field, carry_over, "belongs to a calendar window: add window='calendar'")
-    if burst is not None:
-        raise ValidationError(field, carry_over, f"cannot be given with burst={burst}, which bounds the same")
-    if type(capacity) is not int or not capacity:
-        return None  # which is refused, or blocks
-    return capacity + (capacity if carry_over is True else carry_over)
-
-
-def _refuse_zone(name: str, timezone: str) -> None:
-    if timezone != UTC:
-        problem = "belongs to a calendar window: add window='calendar'"
-        raise ValidationError(f"timezone of limit {name!r}", timezone, problem)

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..exceptions import ValidationError
 from .applies import ApplyProgress
-from .entities import Json
+from .entities import Json, check_parent_ids
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
 from .on_refused import OnRefused
@@ -65,8 +65,9 @@ class StoredConfig:
 class StoredEntity:
     """What is stored of an entity itself: its place in the tree, its name, its metadata, its plan.
 
-    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` if it never did. ``children`` is the
-    number of entities whose parent it is; a write ignores it. Raises ``ValidationError``.
+    ``parent_id`` is the first of the ``parent_ids``; either may be given. ``fingerprint`` is that of what the
+    provisioner wrote there last, ``None`` if it never did. ``children`` is the number of entities that have it among
+    their parents; a write ignores it. Raises ``ValidationError``.
     """
 
     parent_id: str | None = None
@@ -76,10 +77,10 @@ class StoredEntity:
     fingerprint: str | None = None
     children: int = 0
     plan: str | None = None
+    parent_ids: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.parent_id is not None:
-            object.__setattr__(self, "parent_id", check_identifier("parent_id", self.parent_id))
+        self._check_parents()
         _check_truth("cascade", self.cascade)
         if self.plan is not None:
             check_plan("plan", self.plan)
@@ -87,6 +88,16 @@ class StoredEntity:
             raise ValidationError("cascade", self.cascade, "needs a parent_id to cascade to")
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)
+
+    def _check_parents(self) -> None:
+        first = None if self.parent_id is None else check_identifier("parent_id", self.parent_id)
+        if isinstance(self.parent_ids, str) or not isinstance(self.parent_ids, Iterable):
+            raise ValidationError("parent_ids", self.parent_ids, "must be a list of entity ids")
+        parents = check_parent_ids(self.parent_ids) or (() if first is None else (first,))
+        if first not in (None, *parents[:1]):
+            raise ValidationError("parent_ids", self.parent_ids, f"must begin with the parent_id {first}")
+        object.__setattr__(self, "parent_id", parents[0] if parents else None)
+        object.__setattr__(self, "parent_ids", parents)
 
 
 @dataclass(frozen=True, slots=True)

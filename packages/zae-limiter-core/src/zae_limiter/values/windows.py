@@ -12,6 +12,7 @@ from ..exceptions import ValidationError
 
 UTC: Final = "UTC"
 CRON: Final = "cron"
+CALENDAR: Final = "calendar"
 SECONDS: Final[Mapping[str, int]] = {"minute": 60, "hour": 3600, "day": 86400, "week": 604_800, "month": 2_678_400}
 """The seconds of each window by name, when no clock is changed; a month has 31 days."""
 ELAPSED: Final = frozenset(("minute", "hour"))  # counted in elapsed time, so a zone means nothing
@@ -99,3 +100,30 @@ def cron_of(expression: str, field: str = "cron") -> Cron:
     except (CronSimError, ValueError, TypeError, ArithmeticError, AssertionError) as error:
         problem = f"is no cron expression of five fields that fires: {error}"
         raise ValidationError(field, expression, problem) from error
+
+
+def burst_of(name: str, capacity: int, burst: int | None, carry_over: int | bool, window: str | None) -> int | None:  # noqa: FBT001
+    """Return the burst: that of the caller, or the capacity and what is carried over."""
+    if window not in (None, CALENDAR):
+        raise ValidationError(f"window of limit {name!r}", window, "must be 'calendar', or left out")
+    if carry_over is False or (type(carry_over) is int and not carry_over):
+        return burst
+    field = f"carry_over of limit {name!r}"
+    if type(carry_over) not in (int, bool) or carry_over < 0:
+        raise ValidationError(
+            field, carry_over, "must be a whole number of tokens, 0 or more, or True for the capacity"
+        )
+    if window is None:
+        raise ValidationError(field, carry_over, "belongs to a calendar window: add window='calendar'")
+    if burst is not None:
+        raise ValidationError(field, carry_over, f"cannot be given with burst={burst}, which bounds the same")
+    if type(capacity) is not int or not capacity:
+        return None  # which is refused, or blocks
+    return capacity + (capacity if carry_over is True else carry_over)
+
+
+def refuse_zone(name: str, timezone: str) -> None:
+    """Raise ``ValidationError`` for a zone of a limit without a calendar window."""
+    if timezone != UTC:
+        problem = "belongs to a calendar window: add window='calendar'"
+        raise ValidationError(f"timezone of limit {name!r}", timezone, problem)

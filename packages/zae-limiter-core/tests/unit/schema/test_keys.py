@@ -216,6 +216,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_tz",
         "b_rpm_so",
         "b_rpm_ex",
+        "b_rpm_al",
     )
     assert attributes.limit_attributes("rpm") == (
         "l_rpm_cp",
@@ -231,6 +232,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "l_rpm_wt",
         "l_rpm_ex",
         "l_rpm_sc",
+        "l_rpm_al",
     )
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 

@@ -40,6 +40,8 @@ def notes(change: Change, *, beside_drift: bool = False) -> str:
         found.append("pending")
     if change.adopted:
         found.append("adopted")
+    if change.reaches is not None:
+        found.append(f"reaches {change.reaches:,} {'entity' if change.reaches == 1 else 'entities'}")
     return f" ({', '.join(found)})" if found else ""
 
 
@@ -146,6 +148,8 @@ def limit_text(limit: LimitDecl) -> str:
 
 
 def _field(name: str, value: object) -> str:
+    if isinstance(value, list):
+        return f"{name} {','.join(map(str, value))}"
     return name if value is True else f"{name} {value}"
 
 

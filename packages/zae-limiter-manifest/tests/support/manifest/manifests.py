@@ -44,6 +44,7 @@ def _limit(
     shadow: bool,  # noqa: FBT001
     ahead_ms: int,
     weights: dict[str, int],
+    alert: set[int],
 ) -> LimitDecl:
     burst = capacity + more
     most_ms = min(3_600_000, (burst - 1) * period * 1000 // refill)
@@ -55,6 +56,7 @@ def _limit(
         shadow=shadow,
         ahead=min(ahead_ms, most_ms) / 1000,
         weights=WeightsDecl(**{kind: millionths / 10**6 for kind, millionths in weights.items()}),
+        alert=tuple(sorted(alert)),
     )
 
 
@@ -67,6 +69,7 @@ limits = st.builds(
     st.booleans(),
     st.just(0) | st.integers(0, 3_600_000),
     st.just({}) | weights,
+    st.sets(st.integers(1, 100), max_size=5),
 ) | st.builds(LimitDecl, st.integers(1, 10**15))
 calendar_limits = st.builds(
     LimitDecl,
@@ -74,6 +77,7 @@ calendar_limits = st.builds(
     window=st.sampled_from(["day", "week", "month", "0 6 * * MON"]),
     timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
     shadow=st.booleans(),
+    alert=st.sampled_from([(), (80,), (80, 95)]),
 ) | st.builds(LimitDecl, st.integers(0, 1000), kind=st.just("total"))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits | calendar_limits, min_size=1)
 policies = st.none() | st.builds(
@@ -126,16 +130,19 @@ metadata = st.builds(
 def trees(draw: st.DrawFn) -> dict[str, EntityDecl]:
     """Entities with limits, with places in a tree, or with both."""
     ids = draw(st.lists(st.sampled_from(ENTITIES), unique=True, max_size=4))
-    tops = draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
+    places = {
+        each: draw(st.lists(st.sampled_from(ids[:number]), unique=True)) if number else []
+        for number, each in enumerate(ids)
+    }
+    above = {parent for parents in places.values() for parent in parents}
     found = {}
-    for each in ids:
-        parent = draw(st.sampled_from([None, *tops])) if tops and each not in tops else None
+    for each, parents in places.items():
         own = draw(entities).resources if draw(st.booleans()) else {}
-        said = draw(st.sampled_from([None, False])) if own and each not in tops else None
+        said = draw(st.sampled_from([None, False])) if own and each not in above else None
         found[each] = EntityDecl(
             own,
-            parent=parent,
-            cascade=draw(st.booleans()) if parent else said,
+            parents=tuple(parents),
+            cascade=draw(st.booleans()) if parents else said,
             name=draw(st.none() | texts),
             metadata=draw(metadata),
         )

@@ -21,6 +21,7 @@ from zae_limiter_manifest.shapes import (
     NamedMap,
     Names,
     Number,
+    Percents,
     Record,
     Seconds,
     Text,
@@ -82,8 +83,10 @@ def _shape(member: Member) -> str:
             return "a name"
         case Window() | Entries() | Zone() as text:
             return TEXTS[type(text)]
+        case Percents(most=most):
+            return f"a list of 1 to {most} whole numbers, ascending"
         case Names():
-            return "a list of one name"
+            return "a list of 1 to 4 names"
         case Text(longest=longest):
             return f"at most {longest} characters"
         case _:

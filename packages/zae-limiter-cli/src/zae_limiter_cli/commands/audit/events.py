@@ -11,7 +11,7 @@ import click
 from ...columns import say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import ROWS_OF_A_PAGE, every_row, open_namespace, rows_option, say_more
+from ...paging import ROWS_OF_A_PAGE, every_row, following_option, open_namespace, rows_option, say_following
 from ...times import parse_instant
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ RECENT: Final = "24h"
 @click.option("--by", "principal", metavar="PRINCIPAL", help="Changes of this principal.")
 @click.option("--kind", type=click.Choice(KINDS), help="Changes of limits, overrides, entities or buckets.")
 @rows_option
+@following_option
 @output_option
 def list_events(
     *,
@@ -54,21 +55,22 @@ def list_events(
     principal: str | None,
     kind: "AuditKind | None",
     rows: int,
+    following: str | None,
     output: OutputForm,
 ) -> None:
     """List changes, newest first: time, principal, action, and the values that changed.
 
     Without --entity, --resource, --plan or --system it lists those of the whole namespace. JSON output has all values
-    before and after each change.
+    before and after each change. --next takes the `event_id` of the last change that is shown.
     """
     subject = _subject(entity, resource, plan, system=system)
     with open_namespace(connection, namespace) as repository:
         begin = _begin(repository, since or (RECENT if subject is None else None))
         if subject is None:
             assert begin is not None  # there is a default
-            events = _of_namespace(repository, begin, principal, kind, rows)
+            events = _of_namespace(repository, begin, principal, kind, rows, following)
         else:
-            events = _of_subject(repository, subject, begin, principal, kind, rows)
+            events = _of_subject(repository, subject, begin, principal, kind, rows, following)
         found = list(islice(events, rows + 1))
     shown = found[:rows]
     if output == "json":
@@ -80,7 +82,7 @@ def list_events(
         within = f" since {begin:%Y-%m-%d %H:%M} (UTC)" if begin else ""
         click.echo(f"No changes of {of} in namespace {namespace}{within}.")
     if len(found) > rows:
-        say_more("changes")
+        say_following(shown[-1].event_id)
 
 
 def _subject(entity: str | None, resource: str | None, plan: str | None, *, system: bool) -> str | None:
@@ -108,13 +110,19 @@ def _begin(repository: "SyncRepository", since: str | None) -> datetime | None:
 
 
 def _of_namespace(
-    repository: "SyncRepository", begin: datetime, principal: str | None, kind: "AuditKind | None", rows: int
+    repository: "SyncRepository",
+    begin: datetime,
+    principal: str | None,
+    kind: "AuditKind | None",
+    rows: int,
+    behind: str | None,
 ) -> "Iterator[AuditEvent]":
     return every_row(
         lambda size, start: repository.get_namespace_audit_events(
             begin, principal=principal, kind=kind, limit=size, start=start
         ),
         min(rows + 1, ROWS_OF_A_PAGE),
+        behind,
     )
 
 
@@ -125,12 +133,15 @@ def _of_subject(
     principal: str | None,
     kind: "AuditKind | None",
     rows: int,
+    behind: str | None,
 ) -> "Iterator[AuditEvent]":
     from zae_limiter.values.audit import iso_instant, kind_of
 
     earliest = "" if begin is None else iso_instant(int(begin.timestamp() * 1000))
     size = ROWS_OF_A_PAGE if principal or kind else min(rows + 1, ROWS_OF_A_PAGE)
-    for event in every_row(lambda size, start: repository.get_audit_events(subject, limit=size, start=start), size):
+    for event in every_row(
+        lambda size, start: repository.get_audit_events(subject, limit=size, start=start), size, behind
+    ):
         if event.at < earliest:
             return
         if principal in (None, event.principal) and kind in (None, kind_of(event.action)):

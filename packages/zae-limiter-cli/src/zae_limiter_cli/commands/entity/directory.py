@@ -1,9 +1,8 @@
 """`zae-limiter entity list` and `tree`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +11,8 @@ from ...columns import say_columns, say_json
 from ...data.showing import word, words, yes_or_no
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import (
+    ROWS_OF_A_PAGE,
     FetchPage,
-    every_row,
     following_option,
     open_namespace,
     rows_option,
@@ -58,7 +57,10 @@ def list_entities(
     """
     with open_namespace(connection, namespace) as repository:
         everybody = partial(_page, repository, begins_with)
-        fetch = everybody if resource is None else partial(_with_limits_on, repository, resource, everybody)
+        fetch = everybody
+        if resource is not None:
+            allowed = partial(repository.list_entities_with_custom_limits, resource, begins_with=begins_with)
+            fetch = partial(_with_limits_on, allowed, everybody)
         found, behind = some_rows(fetch, rows, following)
     if output == "json":
         say_json({"entities": [asdict(each) for each in found], "next": behind})
@@ -108,13 +110,19 @@ def _page(
 
 
 def _with_limits_on(
-    repository: "SyncRepository", resource: str, everybody: FetchPage["KnownEntity"], size: int, behind: str | None
+    ids: Callable[..., list[str]], everybody: FetchPage["KnownEntity"], size: int, behind: str | None
 ) -> tuple[Sequence["KnownEntity"], str | None]:
-    """Return a page of those with limits of their own on a resource; the ``next`` of entities is the last id."""
-    allowed = {*repository.list_entities_with_custom_limits(resource)}
-    those = (each for each in every_row(everybody, behind=behind) if each.entity_id in allowed)
-    found = list(islice(those, size + 1))
-    return found[:size], found[size - 1].entity_id if len(found) > size else None
+    """Return at most a page of those whose ``ids`` are listed: those with limits of their own on a resource.
+
+    Both lists have the same order, and everybody with limits is in the first one. So behind the same id, a page of the
+    second reaches as far as one of the first.
+    """
+    allowed = {*ids(limit=ROWS_OF_A_PAGE, next=behind)}
+    if not allowed:
+        return [], None
+    entities, following = everybody(ROWS_OF_A_PAGE, behind)
+    found = [each for each in entities if each.entity_id in allowed]
+    return found[:size], found[size - 1].entity_id if len(found) > size else following
 
 
 def _cells(each: "KnownEntity") -> tuple[str, ...]:

@@ -21,7 +21,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "get-limits": Entry("entity.limits:get_limits", "Show an entity's own limits."),
     "delete-limits": Entry("entity.limits:delete_limits", "Delete an entity's own limits."),
     "delete-override": Entry("entity.limits:delete_override", "End an override of an entity's limits at once."),
-    "effective": Entry("entity.levels:effective", "Show all four levels of limits, and the one that wins."),
+    "effective": Entry("entity.levels:effective", "Show all levels of limits, and the one that wins."),
     "list": Entry("entity.directory:list_entities", "List all entities."),
     "tree": Entry("entity.directory:tree", "Show the entities below their parents."),
     "list-resources": Entry("entity.levels:list_resources", "List the resources on which any entity has limits."),

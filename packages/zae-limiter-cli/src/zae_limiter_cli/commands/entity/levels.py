@@ -38,7 +38,8 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     from zae_limiter.values.switches import NO_SWITCHES, resolve_switches
 
     with open_namespace(connection, namespace) as repository:
-        places = places_of(entity_id, resource, plan_of(repository, entity_id))
+        plan = plan_of(repository, entity_id)
+        places = places_of(entity_id, resource, plan)
         found = repository.get_configs([*places.values()])
     own = {source: found[place].limits if place in found else () for source, place in places.items()}
     overrides = {source: found[place].override for source, place in places.items() if place in found}
@@ -53,7 +54,8 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     resolved = resolve_switches(switches.items())
     won = winner(levels)
     if output == "table":
-        _say(f"{entity_id} on {resource}", levels, won)
+        of = "" if plan is None else f" (plan {plan})"
+        _say(f"{entity_id} on {resource}{of}", levels, won)
         for source, override in overrides.items():
             if override is not None:
                 click.echo(f"{source}: {override_line(override)[:-1]}; then these limits of its own:")
@@ -66,6 +68,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
         {
             "entity_id": entity_id,
             "resource": resource,
+            **({} if plan is None else {"plan": plan}),
             "source": won and won.source,
             "limits": plain_limits(won.limits if won else ()),
             "on_unavailable": on_unavailable,

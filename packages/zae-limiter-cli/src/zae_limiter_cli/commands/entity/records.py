@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-CLEARABLE: Final = {"entity_name": "name", "parent": "parent_ids", "metadata": "metadata"}  # as core names them
+CLEARABLE: Final = {
+    "entity_name": "name",
+    "parent": "parent_ids",
+    "metadata": "metadata",
+    "plan": "plan",
+}  # as core names them
 
 
 def _record_options(function: Function) -> Function:
-    """Add the options of a record; the command gets ``entity_name``, ``parent`` and ``metadata``."""
+    """Add the options of a record; the command gets ``entity_name``, ``parent``, ``plan`` and ``metadata``."""
     named = click.option("--entity-name", metavar="TEXT", help="Display name.")
     child = click.option("--parent", metavar="ID", multiple=True, help="Parent entity; several in turn, at most 4.")
-    return named(child(metadata_option(function)))
+    planned = click.option("--plan", metavar="NAME", help="Plan whose limits it has where it has none of its own.")
+    return named(child(planned(metadata_option(function))))
 
 
 @click.command()
@@ -46,6 +52,7 @@ def create(
     entity_id: str,
     entity_name: str | None,
     parent: tuple[str, ...],
+    plan: str | None,
     metadata: Mapping[str, str],
     cascade: bool,
     exist_ok: bool,
@@ -60,6 +67,7 @@ def create(
             cascade=cascade,
             metadata=metadata,
             parent_ids=parent,
+            plan=plan,
             exist_ok=exist_ok,
             principal=principal,
         )
@@ -86,6 +94,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
 @click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @click.option("--no-entity-name", is_flag=True, help="Remove its name.")
 @click.option("--no-parent", is_flag=True, help="Remove its parents.")
+@click.option("--no-plan", is_flag=True, help="Take its plan away.")
 @click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
 @click.option(
     "--expected-version",
@@ -108,7 +117,8 @@ def update(
     """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata,
     --parent all parents.
 
-    Running processes see the change when their config cache expires, by default within a minute.
+    Running processes see the change when their config cache expires, by default within a minute; they obey another plan
+    from the next request on.
     """
     fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
@@ -121,7 +131,8 @@ def update(
 @in_namespace
 @click.argument("entity_id")
 @click.option("--to", metavar="ID", multiple=True, help="A parent from now on; several in turn, at most 4.")
-@click.option("--to-top", is_flag=True, help="Have no parents, and no cascade, from now on.")
+@click.option("--to-top", is_flag=True, help="Have no parents from now on.")
+@click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from its parents, too.")
 @principal_option
 @output_option
 def move(
@@ -131,19 +142,31 @@ def move(
     entity_id: str,
     to: tuple[str, ...],
     to_top: bool,
+    cascade: bool | None,
     principal: str,
     output: OutputForm,
 ) -> None:
     """Move ENTITY_ID under other parents, instead of all that it has. What is below it moves along.
 
-    Its acquires go on to consume from its parents if they did before. Running processes see the move when their config
-    cache expires, by default within a minute.
+    Its acquires go on to consume from its parents if they did before. At the top there are none, so that an entity
+    that cascades needs --no-cascade, too; --cascade brings it back with a later move. Running processes see the move
+    when their config cache expires, by default within a minute.
     """
+    from zae_limiter import ValidationError
+
     if bool(to) is to_top:
         raise CommandError(f"where should {entity_id} go? Pass --to ID, or --to-top for no parents")
+    fields: dict[str, Any] = {} if cascade is None else {"cascade": cascade}
     with open_namespace(connection, namespace) as repository:
-        fields: dict[str, Any] = {"parent_ids": to} if to else {"parent_ids": None, "cascade": False}
-        after = repository.update_entity(entity_id, **fields, principal=principal)
+        try:
+            after = repository.update_entity(entity_id, **fields, parent_ids=to or None, principal=principal)
+        except ValidationError as error:
+            if error.field != "cascade":
+                raise
+            raise CommandError(
+                f"{entity_id} would consume from its parents, and has none at the top: pass --no-cascade, too; "
+                f"`entity move {entity_id} --to ID --cascade` brings it back"
+            ) from error
     show_entity(after, output)
 
 
@@ -216,6 +239,6 @@ def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
             fields[field] = None if cleared else chosen[name]
     if not fields:
         raise CommandError(
-            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms"
+            "nothing to change: pass --entity-name, --parent, --plan, --cascade, --metadata, or their --no-… forms"
         )
     return fields

@@ -1,7 +1,7 @@
 """`zae-limiter limits export`, `state` and `unlock`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from zae_limiter_manifest import Answer
 
     from ...connection import Connection
-
-_NAMED: Final = 20  # entities by their ids; of the others their number
 
 
 @click.command()
@@ -42,15 +40,9 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 
 
 def _report_left_out(answer: "Answer") -> None:
-    """Name on standard error what the manifest leaves out: overrides, and places in the tree."""
+    """Name on standard error the overrides, which the manifest leaves out."""
     for override in answer.plan.overrides if answer.plan else ():
         click.echo(f"left out: {override.address}, an override until {override.until}", err=True)
-    displaced = answer.plan.unmanaged if answer.plan else ()
-    for address in displaced[:_NAMED]:
-        why = "who has several parents or is below two levels: no file can have it"
-        click.echo(f"left out: {address}, {why}", err=True)
-    if len(displaced) > _NAMED:
-        click.echo(f"left out: {len(displaced) - _NAMED} more such entities", err=True)
 
 
 @click.command()

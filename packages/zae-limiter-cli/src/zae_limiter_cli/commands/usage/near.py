@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--percent",
     type=FiniteRange(min=1, max=100),
-    default=80.0,
-    show_default=True,
-    help="Least part of the burst that is gone.",
+    help="Least part of the burst that is gone.  [default: the lowest threshold of the limit's alert, else 80]",
 )
 @click.option(
     "--seconds",
@@ -45,7 +43,7 @@ def near(
     connection: "Connection",
     namespace: str,
     resource: str | None,
-    percent: float,
+    percent: float | None,
     seconds: float,
     rows: int,
     output: OutputForm,
@@ -53,7 +51,8 @@ def near(
     """List who is close to a limit, the closest first: how much of the burst is gone, and how long the rest lasts.
 
     It reads every bucket, and after --seconds once more those that it lists: that gives the rate. A bucket that refills
-    as fast as it is used is not near. `why` shows whether a limit is a shadow limit, which refuses nobody.
+    as fast as it is used is not near. ALERT is the highest threshold that is reached. `why` shows whether a limit is a
+    shadow limit, which refuses nobody.
     """
     from ...usage.near import Look, after, nearest
 
@@ -73,11 +72,15 @@ def near(
         say_json([_plain(each) for each in shown])
     elif shown:
         say_columns(
-            [("ENTITY", "RESOURCE", "LIMIT", "GONE", "AVAILABLE", "USED", "REFILL", "LASTS"), *map(_cells, shown)]
+            [
+                ("ENTITY", "RESOURCE", "LIMIT", "GONE", "ALERT", "AVAILABLE", "USED", "REFILL", "LASTS"),
+                *map(_cells, shown),
+            ]
         )
     else:
         of = "" if resource is None else f" on {resource}"
-        click.echo(f"Nobody has used {percent:g} % of a burst{of} in namespace {namespace}.")
+        part = "a threshold, or 80 % of a burst," if percent is None else f"{percent:g} % of a burst"
+        click.echo(f"Nobody has used {part}{of} in namespace {namespace}.")
 
 
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
@@ -95,6 +98,7 @@ def _cells(each: "Near") -> tuple[str, ...]:
         each.resource,
         each.limit.name,
         gone,
+        "-" if each.threshold is None else f"{each.threshold} %",
         f"{each.available:,}",
         used,
         rate(each.limit),
@@ -118,6 +122,7 @@ def _plain(each: "Near") -> dict[str, Any]:
         "resource": each.resource,
         "limit_name": each.limit.name,
         "percent": round(each.percent, 1),
+        "threshold": each.threshold,
         "available": each.available,
         "burst": each.limit.burst,
         "used_per_second": each.used_per_second,

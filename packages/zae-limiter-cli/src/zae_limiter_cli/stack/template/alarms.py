@@ -1,9 +1,9 @@
-"""Alarms on aggregator and provisioner, on the stream and on dead letters.
+"""Alarms on aggregator and provisioner, on the stream, on dead letters and on the table.
 
 The planner has none: its caller gets the error.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 from ...artifacts.builder import LambdaName
 from .functions import FUNCTIONS
@@ -37,6 +37,13 @@ def alarms() -> Resources:
                 "Maximum",
                 {"Name": "QueueName", "Value": attribute("DeadLetters", "QueueName")},
             ),
+        ),
+        **_alarm(
+            "TableThrottlesAlarm",
+            "table",
+            "writes to the table are throttled",
+            threshold=1,
+            **_metric("DynamoDB", "WriteThrottleEvents", "Sum", {"Name": "TableName", "Value": ref("Table")}),
         ),
     }
 
@@ -74,7 +81,7 @@ def _of_function(name: LambdaName) -> Resources:
     }
 
 
-def _alarm(alarm: str, name: LambdaName, told: str, *, threshold: int, **metric: Value) -> Resources:
+def _alarm(alarm: str, name: LambdaName | Literal["table"], told: str, *, threshold: int, **metric: Value) -> Resources:
     topic = when("HasAlarmTopic", [ref("AlarmTopicArn")])
     made = resource(
         "CloudWatch::Alarm",

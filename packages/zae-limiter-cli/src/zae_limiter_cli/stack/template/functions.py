@@ -8,7 +8,7 @@ from zae_limiter.maintenance import AUDIT_PREFIX, sk_state
 from ...artifacts.builder import LambdaName
 from ...artifacts.requirements import RUNTIME
 from ..code import function_name
-from .grants import aggregating, logging_to, over_tls, planning, provisioning, reading_stream, with_key
+from .grants import aggregating, logging_to, over_tls, planning, provisioning, reading_stream, telling, with_key
 from .language import Resource, Resources, Value, allow, attribute, document, ref, resource, text, when
 from .names import role_name
 from .table import STREAM_ARN
@@ -35,12 +35,14 @@ def aggregator() -> Resources:
         "ZAEL_REFILL_AFTER_SECONDS": ref("RefillAfterSeconds"),
         "ZAEL_USAGE_HOURLY_DAYS": ref("UsageHourlyDays"),
         "ZAEL_USAGE_DAILY_DAYS": ref("UsageDailyDays"),
+        "ZAEL_ALERT_BUS_ARN": when("HasAlertBus", ref("AlertBusArn")),
     }
     return {
         **_function("aggregator", environment, _size("Aggregator")),
         **_role("aggregator", [*aggregating(), *reading_stream()]),
         **_grant("aggregator", "Traces", [_tracing()]),
         **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
+        **_grant("aggregator", "Alerts", [telling()]),
         **_grant(
             "aggregator",
             "UsesKey",

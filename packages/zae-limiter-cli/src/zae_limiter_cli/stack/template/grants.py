@@ -22,6 +22,7 @@ NAMESPACE_TAG: Final = "zael-namespace-id"
 OWN_NAMESPACE: Final = f"${{aws:PrincipalTag/{NAMESPACE_TAG}}}"
 EVERY_NAMESPACE: Final = "*"
 LEADING_KEYS: Final = "dynamodb:LeadingKeys"
+ALERT_SOURCE: Final = "zae-limiter"  # of the aggregator's events
 ADMIN_INDEX: Final = "GSI4"  # its key is the namespace, which no pattern of leading keys can tell from another's
 
 
@@ -93,6 +94,11 @@ def reading_stream() -> list[Value]:
         allow(_dynamodb(["ListStreams"]), text("${Table.Arn}/stream/*")),
         allow(["sqs:SendMessage"], attribute("DeadLetters", "Arn")),
     ]
+
+
+def telling() -> Value:
+    """Return permission to put events of our source, and of no other, on the bus for alerts."""
+    return allow(["events:PutEvents"], ref("AlertBusArn"), {"StringEquals": {"events:source": ALERT_SOURCE}})
 
 
 def over_tls(service: str, arns: Value) -> Value:

@@ -39,8 +39,7 @@ def list_entities(
 ) -> Flow[EntityPage]:
     """Return up to ``limit`` entities whose id begins so, behind an id, in the order of their keys."""
     validate_page_size(limit)
-    after = None if behind is None else keys.encode(check_identifier("next", behind))
-    prefix = keys.encode(check_identifier("begins_with", begins_with)) if begins_with else ""
+    after, prefix = _bounds(behind, begins_with)
     rows = IndexRows(namespace_state.namespace_id)
     records = yield from _first(_records(rows, prefix, after), rows, lambda item: entity_of_row(rows, item), limit + 1)
     buckets = yield from _first(_buckets(rows, prefix, after), rows, _of_bucket, limit + 1)
@@ -54,6 +53,21 @@ def list_entities(
     entities = (KnownEntity(each, found.get(each), each in limits, each in buckets) for each in shown)
     readable = tuple(each for each in entities if each.record or each.has_limits or each.has_buckets)
     return EntityPage(readable, shown[-1] if len(known) > limit else None)
+
+
+def page_of_entities_with_limits(
+    namespace_state: NamespaceState, resource: str, *, limit: int, behind: str | None, begins_with: str
+) -> Flow[list[str]]:
+    """Return up to ``limit`` entities with limits of their own on a resource, or on all (``_default_``), behind an id,
+    in the order of their keys.
+    """
+    resource = check_resource("resource", resource, allow_default=True)
+    validate_page_size(limit)
+    after, prefix = _bounds(behind, begins_with)
+    rows = IndexRows(namespace_state.namespace_id)
+    found = yield from _with_limits(namespace_state, rows, resource, prefix, after, limit)
+    yield from report(rows)
+    return sorted(found, key=keys.encode)
 
 
 def list_buckets(
@@ -76,6 +90,12 @@ def list_buckets(
     now_ms = namespace_state.now()
     buckets = tuple(bucket_of(states[place], now_ms) for place in shown if place in states)
     return BucketPage(buckets, _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
+
+
+def _bounds(behind: str | None, begins_with: str) -> tuple[str | None, str]:
+    """Return both as keys have them. Raises ``ValidationError``."""
+    after = None if behind is None else keys.encode(check_identifier("next", behind))
+    return after, keys.encode(check_identifier("begins_with", begins_with)) if begins_with else ""
 
 
 def _records(rows: IndexRows, prefix: str, after: str | None) -> Query:

@@ -106,7 +106,7 @@ def _new(entity: Entity, above: Sequence[str], records: Records, cause: Cause) -
     item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: audit_put.item[EVENT_ID]}
     if further := further_of(parent_ids, above):
         item[ANCESTOR_IDS] = further
-    more = [Put(parent_item(namespace_state.namespace_id, entity.entity_id, each)) for each in parent_ids[1:]]
+    more = relinked(namespace_state, entity.entity_id, (), parent_ids)
     return (Put(item, Conditions(absent=(PK,))), audit_put, *more, *links(records, (), parent_ids))
 
 
@@ -203,19 +203,19 @@ def _move(records: Records, writes: Sequence[Write], before: Entity, parents: Pa
     return [
         rewrite,
         *others,
-        *_relinked(records, before, parents.ids),
+        *relinked(records.namespace_state, entity_id, before.parent_ids, parents.ids),
         *links(records, before.parent_ids, parents.ids, guarded=guarded),
     ]
 
 
-def _relinked(records: Records, before: Entity, parent_ids: Sequence[str]) -> list[Write]:
+def relinked(
+    namespace_state: NamespaceState, entity_id: str, before: Sequence[str], after: Sequence[str]
+) -> list[Write]:
     """Return the writes that leave an entity with links to its further parents."""
-    namespace_state, entity_id = records.namespace_state, before.entity_id
-    namespace_id = namespace_state.namespace_id
-    gone = [each for each in before.parent_ids[1:] if each not in parent_ids[1:]]
-    new = [each for each in parent_ids[1:] if each not in before.parent_ids[1:]]
-    deletes = (Delete(link_key(namespace_state, entity_id, each)) for each in gone)
-    return [*deletes, *(Put(parent_item(namespace_id, entity_id, each)) for each in new)]
+    gone = [each for each in before[1:] if each not in after[1:]]
+    new = [each for each in after[1:] if each not in before[1:]]
+    deletes = (Delete(_link_key(namespace_state, entity_id, each)) for each in gone)
+    return [*deletes, *(Put(parent_item(namespace_state.namespace_id, entity_id, each)) for each in new)]
 
 
 def plain(entity: Entity) -> dict[str, Any]:
@@ -229,11 +229,11 @@ def plain(entity: Entity) -> dict[str, Any]:
 
 def leaving(namespace_state: NamespaceState, entity: Entity) -> list[Write]:
     """Return the writes that take a deleted entity off its parents."""
-    gone = [Delete(link_key(namespace_state, entity.entity_id, each)) for each in entity.parent_ids[1:]]
+    gone = relinked(namespace_state, entity.entity_id, entity.parent_ids, ())
     return [*gone, *links(Records(namespace_state), entity.parent_ids, ())]
 
 
-def link_key(namespace_state: NamespaceState, entity_id: str, parent_id: str) -> Key:
+def _link_key(namespace_state: NamespaceState, entity_id: str, parent_id: str) -> Key:
     """Return the key of an entity's link to a further parent."""
     return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_parent(parent_id))
 

@@ -6,7 +6,7 @@ So two moves at the same time close no circle. Who is below is known by an index
 child that is added in the same moment may have too many above it; its acquires raise an error that says so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...exceptions import EntityNotFoundError, ValidationError
@@ -50,6 +50,13 @@ class Records:
         if entity_id in self.moved:
             return self.moved[entity_id]
         return read_parent_link(self.by_id.get(entity_id)).parent_ids
+
+    def read_levels(self, entity_ids: Iterable[str]) -> Flow[None]:
+        """Read these entities and all above them; one request for each level of all of them together."""
+        level = list(entity_ids)
+        for _ in range(MOST_BUCKETS):
+            yield from self.read(level)
+            level = [each for entity_id in level for each in self.parents_of(entity_id) if each not in self.by_id]
 
     def read_above(self, parent_ids: Sequence[str]) -> Flow[list[str]]:
         """Return the parents and all above them, nearest first; one request for each level that is not known.
@@ -111,10 +118,17 @@ def links(
 
     A guarded entity whose count stays is written as well: a check alone would need a permission of its own.
     """
-    wanted = {each: _as_seen(records, each) for each in guarded}
     changes = {each: -1 for each in before if each not in after} | {each: 1 for each in after if each not in before}
-    for each, change in changes.items():
-        wanted.setdefault(each, _as_seen(records, each) if change > 0 else Conditions(exists=(PK,)))
+    return count_children(records, changes, [*guarded, *(each for each, change in changes.items() if change > 0)])
+
+
+def count_children(records: Records, changes: Mapping[str, int], seen: Iterable[str]) -> list[Update]:
+    """Return the writes that change the counts of children, on the condition that those ``seen`` have the parents that
+    were read.
+    """
+    wanted = {each: _as_seen(records, each) for each in seen}
+    for each in changes:
+        wanted.setdefault(each, Conditions(exists=(PK,)))
     return [
         Update(meta_key(records.namespace_state, each), add={CHILDREN: changes.get(each, 0)}, when=when)
         for each, when in wanted.items()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK
@@ -37,6 +38,13 @@ def entity_config_rows(rows: IndexRows) -> Flow[list[EntityConfigAddress]]:
     """Return the addresses of the entity configs that the index shows."""
     query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX)
     return (yield from query_rows(query, rows, lambda item: _address(rows, item)))
+
+
+def check_no_page(behind: object, begins_with: object) -> None:
+    """Raise ``ValidationError`` for what chooses a page, where no page is asked for."""
+    if behind is not None or begins_with != "":
+        field, value = ("next", behind) if behind is not None else ("begins_with", begins_with)
+        raise ValidationError(field, value, "is of a page: pass limit, too")
 
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:

@@ -1,29 +1,29 @@
 """Read and write the records of many entities, for the provisioner.
 
-The tree is in the records alone: each names its parent, and counts its children. A write of a child therefore also
+The tree is in the records alone: each names its parents, and counts its children. A write of a child therefore also
 writes its parents, and no transaction may write one item twice: the counts of a parent are summed up, and an entity
-that is a parent of another one of the same transaction waits for the next one. So the order of the changes is kept,
-and the caller gives it: parents before children, children away before their parent goes.
+that is above another one of the same transaction, or below, waits for the next one. So the order of the changes is
+kept, and the caller gives it: parents before children, children away before their parent goes.
 
-An entity that somebody gave several parents is left alone: a manifest has one parent of each.
+No write puts an entity above itself, or too many above it: all above are read, and the transaction asks that they are
+as they were read. Who is below is not counted: the caller knows the whole tree.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...exceptions import (
     EntityHasChildrenError,
-    EntityNotFoundError,
     ValidationError,
     ZAELimiterError,
 )
 from ...operations.errors import StoreError, TransactionCancelled
 from ...operations.values import Conditions, Delete, Item, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, FINGERPRINT, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_child_count, read_entity, read_parent_link, read_plan
+from ...schema.attributes import ANCESTOR_IDS, CHILDREN, EVENT_ID, FINGERPRINT, PK, VERSION
+from ...schema.entities import entity_item, read_child_count, read_entity, read_plan
 from ...schema.reading import optional, text
 from ...values.audit import AuditAction, Cause
 from ...values.entities import Entity
@@ -34,28 +34,29 @@ from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import ATTEMPTS, RACE_PAUSES, RaceLost, key_of, read_all, with_retries
+from ..retry import ATTEMPTS, RACE_PAUSES, RaceLost, key_of, with_retries
 from ..steps import Flow, Sleep
 from ..validation import Parents, validate_keys, validate_metadata, validate_name
 from . import audit
 from .directory import entity_of_row
-from .entities import NO_PARENTS, check_not_itself, plain
-from .lineage import meta_key
+from .entities import check_not_itself, plain, relinked
+from .lineage import Records, check_above, count_children, further_of, meta_key
 from .managed_configs import read_many
 
-CHANGES_PER_TRANSACTION = 25  # two writes each, and at most as many of parents: DynamoDB takes a hundred
+CHANGES_PER_TRANSACTION = 25
+WRITES_PER_TRANSACTION: Final = 100  # DynamoDB takes no more
 
 Failures = dict[str, ZAELimiterError]
 
 
 def get_records(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[dict[str, StoredEntity]]:
-    """Return what is stored of these entities, by id, without those that have no record, or several parents."""
+    """Return what is stored of these entities, by id, without those that have no record."""
     if isinstance(entity_ids, str) or not isinstance(entity_ids, Sequence):
         raise ValidationError("entity_ids", entity_ids, "must be a list of entities")
     ids = dict.fromkeys(check_identifier("entity_id", each) for each in entity_ids)
     wanted = {meta_key(namespace_state, each): each for each in ids}
     found = yield from read_many(list(wanted))
-    return {wanted[key]: _stored(item) for key, item in found.items() if len(read_parent_link(item).parent_ids) < 2}
+    return {wanted[key]: _stored(item) for key, item in found.items()}
 
 
 def list_ids(namespace_state: NamespaceState) -> Flow[list[str]]:
@@ -113,11 +114,48 @@ class _Change(NamedTuple):
 
 
 class _Writes(NamedTuple):
-    """The writes of one record, the children that parents get or lose, and the parents that get one."""
+    """The writes of one record, how the counts of its parents change, and who has to have the parents that were read.
 
-    own: tuple[Write, Write]
+    ``above``: who is above the entity before or after them.
+    """
+
+    own: Sequence[Write]
     children: Mapping[str, int]
-    joined: frozenset[str]
+    seen: Sequence[str]
+    above: Sequence[str]
+
+
+class _Transaction:
+    """The writes of several records that are made together."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._own: list[Write] = []
+        self._written: set[str] = set()
+        self._children: Counter[str] = Counter()
+        self._seen: dict[str, None] = {}
+        self._above: set[str] = set()
+
+    def concerns(self, entity_id: str, above: Iterable[str]) -> bool:
+        """Return whether an entity is above others of this transaction, or one of them is among those above it."""
+        return entity_id in self._above or not self._written.isdisjoint(above)
+
+    def has_room(self, made: _Writes) -> bool:
+        """Return whether it stays small enough with the writes of one more record."""
+        counted = {*self._children, *self._seen, *made.children, *made.seen}
+        return len(self._own) + len(made.own) + len(counted) <= WRITES_PER_TRANSACTION
+
+    def add(self, entity_id: str, made: _Writes) -> None:
+        """Add the writes of a record."""
+        self._own += made.own
+        self._written.add(entity_id)
+        self._children.update(made.children)
+        self._seen |= dict.fromkeys(made.seen)
+        self._above.update(made.above)
+
+    def writes(self) -> tuple[Write, ...]:
+        """Return all writes, with one for each parent that gets or loses children."""
+        return (*self._own, *count_children(self._records, self._children, self._seen))
 
 
 def _validated(records: Mapping[str, StoredEntity | None]) -> dict[str, StoredEntity | None]:
@@ -129,7 +167,7 @@ def _validated(records: Mapping[str, StoredEntity | None]) -> dict[str, StoredEn
             continue
         if not isinstance(wanted, StoredEntity):
             raise ValidationError("records", wanted, "must be a StoredEntity, or None for nothing")
-        check_not_itself(entity_id, Parents((wanted.parent_id,), "parent_id") if wanted.parent_id else NO_PARENTS)
+        check_not_itself(entity_id, _parents_of(wanted))
         validate_name(wanted.name)
         validate_metadata(wanted.metadata)
     return checked
@@ -151,13 +189,14 @@ def _write_some(
         if attempt > 1:  # let others finish
             yield Sleep(RACE_PAUSES[attempt])
         first = waiting[:CHANGES_PER_TRANSACTION]
-        found = yield from _read(namespace_state, first)
-        writes, done, failed = _together(namespace_state, first, found, cause)
+        records = yield from _read(namespace_state, first)
+        transaction, done, failed = yield from _together(first, records, cause)
+        writes = transaction.writes()
         if not writes:
             failures |= failed
             return done
         try:
-            yield from with_retries(Transact(tuple(writes), cause.request_token(attempt, part)))
+            yield from with_retries(Transact(writes, cause.request_token(attempt, part)))
         except TransactionCancelled as cancelled:
             if not lost_race(cancelled):
                 raise
@@ -167,96 +206,91 @@ def _write_some(
                 each.entity_id
                 for each in first[:done]
                 if each.entity_id not in failed
-                and read_plan(found.get(each.entity_id)) != (each.wanted and each.wanted.plan)
+                and read_plan(records.by_id[each.entity_id]) != (each.wanted and each.wanted.plan)
             ]
             return done
     raise RaceLost
 
 
-def _read(namespace_state: NamespaceState, changes: Sequence[_Change]) -> Flow[dict[str, Item]]:
-    """Return the items of the entities and of the parents that they are to get, by id."""
-    parents = [change.wanted.parent_id for change in changes if change.wanted and change.wanted.parent_id]
-    wanted = {meta_key(namespace_state, each): each for each in (*(each.entity_id for each in changes), *parents)}
-    found = yield from read_all(list(wanted))
-    return {wanted[key]: item for key, item in found.items()}
+def _read(namespace_state: NamespaceState, changes: Sequence[_Change]) -> Flow[Records]:
+    """Return the records of the entities, of the parents that they are to get, and of all above these."""
+    records = Records(namespace_state)
+    parents = [each for change in changes for each in _parents_of(change.wanted).ids]
+    yield from records.read([*dict.fromkeys((*(change.entity_id for change in changes), *parents))])
+    yield from records.read_levels(parents)
+    return records
 
 
-def _together(
-    namespace_state: NamespaceState, changes: Sequence[_Change], found: Mapping[str, Item], cause: Cause
-) -> tuple[list[Write], int, Failures]:
+def _parents_of(wanted: StoredEntity | None) -> Parents:
+    """Return the parents that an entity is to have."""
+    ids = () if wanted is None else tuple(wanted.parent_ids)
+    return Parents(ids, "parent_id" if len(ids) < 2 else "parent_ids")
+
+
+def _together(changes: Sequence[_Change], records: Records, cause: Cause) -> Flow[tuple[_Transaction, int, Failures]]:
     """Return the writes of the first changes that may be in one transaction, how many these are, and their errors."""
-    writes: list[Write] = []
-    children: Counter[str] = Counter()
-    joined: set[str] = set()
-    written: set[str] = set()
-    failures: Failures = {}
+    transaction, failures = _Transaction(records), Failures()
     for done, change in enumerate(changes):
-        parents = _parents(change, found.get(change.entity_id))
-        if change.entity_id in children or parents & written:  # the next transaction reads what this one writes
-            return [*writes, *_counts(namespace_state, children, joined)], done, failures
+        above = yield from records.read_above(_parents_of(change.wanted).ids)
+        if transaction.concerns(change.entity_id, {*records.parents_of(change.entity_id), *above}):
+            return transaction, done, failures  # the next one reads what this one writes
         try:
-            made = _writes(namespace_state, change, found, cause)
+            made = _writes(records, change, above, cause)
         except ZAELimiterError as error:
             failures[change.entity_id] = error
             continue
         if made is None:
             continue
-        writes += made.own
-        written.add(change.entity_id)
-        children.update(made.children)
-        joined |= made.joined
-    return [*writes, *_counts(namespace_state, children, joined)], len(changes), failures
+        if not transaction.has_room(made):
+            return transaction, done, failures
+        transaction.add(change.entity_id, made)
+    return transaction, len(changes), failures
 
 
-def _parents(change: _Change, item: Item | None) -> set[str]:
-    """Return the parents that an entity has, and is to have."""
-    wanted = change.wanted and change.wanted.parent_id
-    return {*read_parent_link(item).parent_ids, *([wanted] if wanted else [])}
+def _writes(records: Records, change: _Change, above: Sequence[str], cause: Cause) -> _Writes | None:
+    """Return the writes that make one record as it is wanted; ``None`` if it is. ``above``: who is above it then.
 
-
-def _counts(namespace_state: NamespaceState, children: Mapping[str, int], joined: set[str]) -> Iterator[Update]:
-    """Yield the updates of the counts of parents; one that gets a child has to be at the top."""
-    for parent, count in children.items():
-        when = Conditions(exists=(PK,), absent=(PARENT_ID,) if parent in joined else ())
-        yield Update(meta_key(namespace_state, parent), add={CHILDREN: count}, when=when)
-
-
-def _writes(
-    namespace_state: NamespaceState, change: _Change, found: Mapping[str, Item], cause: Cause
-) -> _Writes | None:
-    """Return the writes that make one record as it is wanted; ``None`` if it is. Raises ``ZAELimiterError``."""
-    item, wanted = found.get(change.entity_id), change.wanted
-    if item is None and wanted is None:
-        return None
-    if len(several := read_parent_link(item).parent_ids) > 1:
-        problem = f"has the parents {', '.join(several)}, and a manifest gives one: move it under one, or leave it out"
-        raise ValidationError("entity_id", change.entity_id, problem)
+    Raises ``ZAELimiterError``.
+    """
+    item, wanted, namespace_state = records.by_id[change.entity_id], change.wanted, records.namespace_state
     if wanted is None:
-        return _removal(namespace_state, change, item or {}, cause)
+        return None if item is None else _removal(namespace_state, change, item, cause)
     before = None if item is None else read_entity(item)
-    created_at = cause.again(namespace_state.now()).at if before is None else before.created_at
-    version = 1 if before is None else before.version + 1
-    metadata = validate_metadata(wanted.metadata)
-    after = Entity(change.entity_id, wanted.name, wanted.parent_id, wanted.cascade, metadata, created_at, version)
-    after = replace(after, plan=wanted.plan)
+    after = _wanted(change.entity_id, wanted, before, cause.again(namespace_state.now()).at)
     old = {} if item is None or before is None else _attributes(namespace_state, before, item.get(FINGERPRINT))
     new = _attributes(namespace_state, after, wanted.fingerprint)
     if item is not None and all(old.get(name) == new.get(name) for name in {*old, *new} - {VERSION}):
         return None
-    leaves, joins = before and before.parent_id, after.parent_id
-    if joins is not None and joins != leaves:
-        _check_parent(joins, found.get(joins), children=0 if item is None else read_child_count(item))
-    action: AuditAction = "entity_created" if before is None else "entity_updated"
-    put = _event(namespace_state, change, cause, action, before, after)
+    left, parents = () if before is None else before.parent_ids, _parents_of(wanted)
+    moves = left != parents.ids
+    if moves:
+        check_above(change.entity_id, parents, above, records)
+        if further := further_of(parents.ids, above):
+            new[ANCESTOR_IDS] = further
+    put = _event(namespace_state, change, cause, before, after)
     new[EVENT_ID] = put.item[EVENT_ID]
-    own: Write = Put({**new, CHILDREN: 0}, Conditions(absent=(PK,)))
-    if item is not None:
-        guard = as_read(item, VERSION, *([CHILDREN] if joins is not None and leaves is None else []))
-        changed = {name: value for name, value in new.items() if value != old.get(name)}
-        gone = tuple(name for name in (*old, *([ANCESTOR_IDS] if ANCESTOR_IDS in item else [])) if name not in new)
-        own = Update(meta_key(namespace_state, change.entity_id), set=changed, remove=gone, when=guard)
-    moves = {} if leaves == joins else {**({leaves: -1} if leaves else {}), **({joins: 1} if joins else {})}
-    return _Writes((own, put), moves, frozenset({joins} if joins and joins != leaves else ()))
+    own = Put({**new, CHILDREN: 0}, Conditions(absent=(PK,))) if item is None else _update(item, old, new, moves=moves)
+    joined = [each for each in parents.ids if each not in left]
+    counts = {each: -1 for each in left if each not in parents.ids} | dict.fromkeys(joined, 1)
+    seen = above if moves and item is not None and read_child_count(item) else joined
+    links = relinked(namespace_state, change.entity_id, left, parents.ids)
+    return _Writes((own, put, *links), counts, seen, (*left, *above))
+
+
+def _wanted(entity_id: str, wanted: StoredEntity, before: Entity | None, now: str) -> Entity:
+    """Return an entity as it is to be."""
+    created_at, version = (now, 1) if before is None else (before.created_at, before.version + 1)
+    metadata = validate_metadata(wanted.metadata)
+    entity = Entity(entity_id, wanted.name, None, wanted.cascade, metadata, created_at, version)
+    return replace(entity, plan=wanted.plan).under(*wanted.parent_ids)
+
+
+def _update(item: Item, old: Item, new: Item, *, moves: bool) -> Update:
+    """Return the update of a record from its old attributes to the new ones."""
+    guard = as_read(item, VERSION, *([CHILDREN] if moves else []))
+    known = (*old, *([ANCESTOR_IDS] if moves and ANCESTOR_IDS in item else []))
+    changed = {name: value for name, value in new.items() if value != old.get(name)}
+    return Update(key_of(item), set=changed, remove=tuple(name for name in known if name not in new), when=guard)
 
 
 def _attributes(namespace_state: NamespaceState, entity: Entity, fingerprint: str | None) -> Item:
@@ -270,39 +304,25 @@ def _removal(namespace_state: NamespaceState, change: _Change, item: Item, cause
     if children := read_child_count(item):
         raise EntityHasChildrenError(change.entity_id, children)
     before = read_entity(item)
-    put = _event(namespace_state, change, cause, "entity_deleted", before, None)
+    put = _event(namespace_state, change, cause, before, None)
     delete = Delete(key_of(item), as_read(item, VERSION, CHILDREN))
-    return _Writes((delete, put), {before.parent_id: -1} if before.parent_id else {}, frozenset())
+    links, parents = relinked(namespace_state, change.entity_id, before.parent_ids, ()), before.parent_ids
+    return _Writes((delete, put, *links), dict.fromkeys(parents, -1), (), parents)
 
 
 def _event(
-    namespace_state: NamespaceState,
-    change: _Change,
-    cause: Cause,
-    action: AuditAction,
-    before: Entity | None,
-    after: Entity | None,
+    namespace_state: NamespaceState, change: _Change, cause: Cause, before: Entity | None, after: Entity | None
 ) -> Put:
+    made: AuditAction = "entity_created" if before is None else "entity_updated"
     return audit.event(
         namespace_state,
         cause,
-        action,
+        "entity_deleted" if after is None else made,
         change.entity_id,
         before=None if before is None else plain(before),
         after=None if after is None else plain(after),
         number=change.number,
     )
-
-
-def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None:
-    if parent is None:
-        raise EntityNotFoundError(parent_id)
-    if above := read_parent_link(parent).parent_ids:
-        problem = f"has a parent itself, {', '.join(above)}: the tree of a manifest has two levels"
-        raise ValidationError("parent_id", parent_id, problem)
-    if children:
-        problem = f"the entity has children itself, {children}: the tree of a manifest has two levels"
-        raise ValidationError("parent_id", parent_id, problem)
 
 
 def _stored(item: Item) -> StoredEntity:
@@ -315,4 +335,5 @@ def _stored(item: Item) -> StoredEntity:
         optional(text, item, FINGERPRINT),
         read_child_count(item),
         entity.plan,
+        entity.parent_ids,
     )

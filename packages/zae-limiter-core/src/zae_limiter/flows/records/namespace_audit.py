@@ -3,13 +3,15 @@
 Events are stored by subject, and no index sorts them by time: GSI4 has their keys by subject. An index by time would be
 one hot partition for each namespace, and one more write with each change for ever, for a question that is asked now and
 then. But a key has the event's instant. So this reads the keys of all events that the namespace keeps, some fifty for a
-read unit, and only those items whose keys are late enough.
+read unit, and only those items whose keys are late enough. Memory holds the newest ``MOST_ROWS`` of these keys: a page
+ends where they end, however few of their events were asked for.
 """
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
@@ -23,6 +25,8 @@ from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, key_of, read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_page
+
+MOST_ROWS: Final = 10_000
 
 
 class Asked(NamedTuple):
@@ -64,7 +68,7 @@ def get_namespace_events(
     validate_page(limit, start)
     ns = namespace_state.namespace_id
     rows, events = IndexRows(ns), list[AuditEvent]()
-    late = yield from _late_rows(rows, asked.since, start)
+    late, is_cut = yield from _late_rows(rows, asked.since, start)
     more = False
     for part in _parts(late):
         found = yield from read_all([row.key for row in part])
@@ -74,20 +78,26 @@ def get_namespace_events(
             break
     yield from report(rows)
     events = events[:limit]
-    return AuditPage(tuple(events), events[-1].event_id if more else None)
+    if more:
+        return AuditPage(tuple(events), events[-1].event_id)
+    return AuditPage(tuple(events), late[-1].event_id if is_cut else None)
 
 
-def _late_rows(rows: IndexRows, since: str, start: str | None) -> Flow[list[_Row]]:
-    """Return the rows of events from an instant on, and before the event ``start``, newest first."""
+def _late_rows(rows: IndexRows, since: str, start: str | None) -> Flow[tuple[list[_Row], bool]]:
+    """Return the rows of events from an instant on, and before the event ``start``, newest first; and whether older
+    ones of them are left out.
+    """
     ns = rows.namespace_id
     query: Query | None = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_audit_of_namespace(ns))
-    late: list[_Row] = []
+    late, is_cut = list[_Row](), False
     while query is not None:
         page: Page = yield from with_retries(query)
         found = rows.read(page.items, _row)
         late += [row for row in found if row.event_id >= since and (start is None or row.event_id < start)]
+        if len(late) > MOST_ROWS:
+            late, is_cut = heapq.nlargest(MOST_ROWS, late), True
         query = None if page.next is None else replace(query, start=page.next)
-    return sorted(late, reverse=True)
+    return sorted(late, reverse=True), is_cut
 
 
 def _row(item: Item) -> _Row:
