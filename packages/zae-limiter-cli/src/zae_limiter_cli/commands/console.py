@@ -39,7 +39,7 @@ def console(
     every: float,
     rows: int,
 ) -> None:
-    """Show a namespace in a browser: what is left, who is refused and by whom, why, usage as charts, changes.
+    """Show a namespace in a browser: what is left, who is refused and by whom, why, usage as charts, cost, changes.
 
     It answers this machine alone, and prints the address, which lets one browser in, once. It changes nothing unless
     --allow-changes is given. For a team, --listen, --identity-header and --public-host put it behind a proxy that

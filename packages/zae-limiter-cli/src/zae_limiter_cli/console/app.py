@@ -67,8 +67,11 @@ class Console:
 
     def changes(self, request: Request) -> Response:
         """Show who changed what."""
-        applies = self.applies.list_last()[:MOST_APPLIES]
-        return self._page("changes.html", request, changes=self.pages.changes(DAY), applies=applies)
+        try:
+            applies, problem = self.applies.list_last()[:MOST_APPLIES], ""
+        except CommandError as error:  # who may read the table may not ask the planner
+            applies, problem = (), str(error)
+        return self._page("changes.html", request, changes=self.pages.changes(DAY), applies=applies, problem=problem)
 
     def cost(self, request: Request) -> Response:
         """Show what the limiter costs by tenant."""
@@ -92,14 +95,22 @@ class Console:
         return self._page("rollback.html", request, back=back)
 
     async def roll_back(self, request: Request) -> Response:
-        """Run the command that rolls back, bound to the plan that was shown."""
+        """Run the command that rolls back, bound to the plan that was shown; its deletes need their own consent."""
+        from starlette.concurrency import run_in_threadpool
+
         if (refused := self._refused_change(request)) is not None:
             return refused
         form = await _form(request)
-        words = ["limits", "rollback", str(_serial(form)), f"--expect-hash={form.get('hash', '')}", "--yes"]
-        title = f"Rollback to {form['serial']}"
-        deletes = ["--allow-deletes"] if form.get("deletes") == "yes" else []
-        words = [*words, *deletes, *self.pages.options, *self._author(request)]
+        serial = _serial(form)
+        back = await run_in_threadpool(self.applies.plan_back, serial)
+        if form.get("hash") != back.hash:
+            raise CommandError(f"The plan of a rollback to {serial} is another by now: look at it again.")
+        if back.deleted and form.get("deletes") != "yes":
+            raise CommandError(f"The plan deletes {back.deleted}: allow that on its page, then apply it.")
+        words = ["limits", "rollback", str(serial), f"--expect-hash={back.hash}", "--yes"]
+        words += ["--allow-deletes"] if back.deleted else []
+        words += [*self.pages.options, *self._author(request)]
+        title = f"Rollback to {serial}"
         return await self._run(request, words, title=title, back="/changes", seconds=LONGEST_APPLY)
 
     async def change(self, request: Request) -> Response:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import CommandError
+from ..errors import CommandError, message_of
+from ..limits.kept import whole_of
 from ..limits.provisioner import Planner
 
 if TYPE_CHECKING:
@@ -31,32 +32,32 @@ class Applies:
     namespace: str
 
     def list_last(self) -> "tuple[ApplyEntry, ...]":
-        """Return the applies, the last one first; none of a namespace that no manifest manages, or out of reach."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
+        """Return the applies, the last one first. Raises ``CommandError`` if the planner does not answer."""
         from zae_limiter_manifest import Request
 
-        try:
-            return self._ask(Request("history", self.namespace)).history or ()
-        except (CommandError, BotoCoreError, ClientError):
-            return ()  # who may read the table may not ask the planner: the changes above are what there is
+        return self._ask(Request("history", self.namespace)).history or ()
 
     def plan_back(self, serial: int) -> Rollback:
-        """Return the plan of a rollback. Raises ``CommandError``, and errors of botocore."""
+        """Return the plan of a rollback. Raises ``CommandError``, also for an apply that was for its targets alone."""
         from zae_limiter_manifest import Request, plans_hash
         from zae_limiter_manifest.render.as_text import render_plan
 
-        kept = self._ask(Request("show", self.namespace, serial=serial))
-        if not kept.history or kept.manifest is None:
-            raise CommandError(f"{self.namespace}: the answer contains no apply")
-        plan = self._ask(Request.of("plan", kept.manifest)).plan
+        entry, manifest = whole_of(self.namespace, self._ask(Request("show", self.namespace, serial=serial)))
+        plan = self._ask(Request.of("plan", manifest)).plan
         if plan is None:
             raise CommandError(f"{self.namespace}: the answer contains no plan")
-        return Rollback(kept.history[0], render_plan(plan), plans_hash([plan]), len(plan.changes), plan.deleted)
+        return Rollback(entry, render_plan(plan), plans_hash([plan]), len(plan.changes), plan.deleted)
 
     def _ask(self, request: "Request") -> "Answer":
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from zae_limiter.maintenance import without_passwords
+
         from ..limits.showing import refuse
 
-        answer = Planner(self.connection).ask(request)
+        try:
+            answer = Planner(self.connection).ask(request)
+        except (BotoCoreError, ClientError) as error:
+            raise CommandError(without_passwords(message_of(error) or str(error))) from error
         refuse(request.namespace, answer)
         return answer

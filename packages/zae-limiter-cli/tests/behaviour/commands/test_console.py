@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from botocore.exceptions import ClientError
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
@@ -20,6 +21,7 @@ from zae_limiter_cli.console.access import Access, same_origin
 from zae_limiter_cli.console.app import Console, application
 from zae_limiter_cli.console.applies import Applies
 from zae_limiter_cli.console.pages import Pages
+from zae_limiter_cli.limits.provisioner import Planner
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.main import main
@@ -212,12 +214,13 @@ def test_a_rollback_shows_its_plan_and_applies_that_and_no_other(repository: Syn
     assert "600 -&gt; 500" in page
     assert "Delete the 1 that the plan deletes" in page
     (shown,) = re.findall(r'name="hash" value="(sha256:\w+)"', page)
-    asked = {"serial": "2", "hash": shown, "deletes": "yes"}
+    asked = {"serial": "2", "hash": shown, "deletes": "yes"}  # as the form sends it
     assert client.post("/rollback", data=asked).status_code == 403  # no page of this host asks
     other = client.post("/rollback", data={**asked, "hash": f"sha256:{'0' * 64}"}, headers={"origin": HOST})
     without = client.post("/rollback", data={"serial": "2", "hash": shown}, headers={"origin": HOST})
-    assert "Error: " in other.text
-    assert "--allow-deletes" in without.text
+    assert (other.status_code, without.status_code) == (400, 400)
+    assert "is another by now" in other.text
+    assert "The plan deletes 1: allow that" in without.text
     assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
     done = client.post("/rollback", data=asked, headers={"origin": HOST})
     assert "Applied: 0 created, 1 updated, 1 deleted." in done.text
@@ -241,7 +244,38 @@ def test_what_is_no_serial_of_an_apply_is_refused(repository: SyncRepository, tm
     client = browser(console_of(repository, tmp_path, allow=True))
     assert client.get("/rollback", params={"serial": serial}).status_code == 400
     answer = client.post("/rollback", data={"serial": serial, "hash": "--yes"}, headers={"origin": HOST})
-    assert answer.status_code == 400 or "Error: " in answer.text
+    assert answer.status_code == 400
+
+
+def test_an_apply_of_its_targets_alone_has_no_rollback(repository: SyncRepository, tmp_path: Path) -> None:
+    applied(tmp_path)
+    words = ["limits", "--store", f"sqlite:///{tmp_path / 'limits.db'}", "apply", "--yes", "--target", "gpt-x"]
+    file = tmp_path / "default.yaml"
+    file.write_text(file.read_text().replace("600", "700"))
+    done = CliRunner().invoke(main, [*words, "-f", str(file)])
+    assert done.exit_code == 0, done.output
+    client = browser(console_of(repository, tmp_path, allow=True))
+    assert 'href="/rollback?serial=6"' not in client.get("/changes").text
+    answer = client.get("/rollback?serial=6")
+    assert answer.status_code == 400
+    assert "was for its targets alone" in answer.text
+
+
+def test_the_changes_stay_and_say_why_if_the_planner_does_not_answer(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object) -> object:
+        denied = {"Code": "AccessDeniedException", "Message": "not authorized to invoke the planner"}
+        raise ClientError({"Error": denied}, "Invoke")
+
+    applied(tmp_path)
+    monkeypatch.setattr(Planner, "ask", ask)
+    client = browser(console_of(repository, tmp_path, allow=True))
+    changes = client.get("/changes")
+    assert changes.status_code == 200
+    assert "not authorized to invoke the planner" in changes.text
+    assert "gpt-x" in changes.text
+    assert client.get("/rollback?serial=2").status_code == 400
 
 
 COSTS = {
