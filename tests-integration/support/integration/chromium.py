@@ -18,8 +18,9 @@ from typing import Any, Literal
 
 from .browser import FLAGS, chromium
 
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 15
 END = b"\0"  # of a message
+LATER = 250  # a descriptor that no pipe has: 3 may be the one that 4 has to be
 
 
 @dataclass
@@ -95,7 +96,10 @@ class Page:
         while END not in self.rest:
             if not select.select([self.reads_from], [], [], max(0, deadline - time.monotonic()))[0]:
                 raise TimeoutError(f"Chromium said nothing for {ANSWER_SECONDS} s")
-            self.rest += os.read(self.reads_from, 1 << 16)
+            read = os.read(self.reads_from, 1 << 16)
+            if not read:
+                raise EOFError("Chromium ended")
+            self.rest += read
         message, _, self.rest = self.rest.partition(END)
         return dict(json.loads(message))
 
@@ -103,9 +107,10 @@ class Page:
 @contextmanager
 def browsing(profile: Path) -> Iterator[Page]:
     """A tab of a browser that has never been anywhere."""
-    (theirs, ours), (read, write) = os.pipe(), os.pipe()
+    theirs, ours = os.pipe()
+    read, write = os.pipe()
     words = [chromium(), *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
-    command = ["sh", "-c", f'exec "$0" "$@" 3<&{theirs} 4>&{write}', *words]
+    command = ["bash", "-c", f'exec "$0" "$@" {LATER}<&{write} 3<&{theirs} 4>&{LATER}', *words]  # sh: one digit alone
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(theirs, write)
     ) as it:
@@ -119,6 +124,10 @@ def browsing(profile: Path) -> Iterator[Page]:
                 page.send(f"{domain}.enable")
             yield page
         finally:
-            it.terminate()
             os.close(ours)
             os.close(read)
+            it.terminate()
+            try:
+                it.wait(ANSWER_SECONDS)
+            except subprocess.TimeoutExpired:
+                it.kill()

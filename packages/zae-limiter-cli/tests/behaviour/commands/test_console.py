@@ -156,6 +156,11 @@ def test_bad_names_and_outages_are_pages(repository: SyncRepository, tmp_path: P
     assert client.get("/changes").status_code == 503
 
 
+def test_browsers_are_asked_to_send_the_origin_to_this_host_alone(repository: SyncRepository, tmp_path: Path) -> None:
+    headers = browser(console_of(repository, tmp_path)).get("/").headers
+    assert headers["referrer-policy"] == "same-origin"  # `no-referrer` would make the origin of our own forms `null`
+
+
 def test_a_change_needs_an_origin_that_is_this_host() -> None:
     assert same_origin({"origin": "http://127.0.0.1:80", "host": "127.0.0.1:80"})
     assert not same_origin({"host": "127.0.0.1:80"})
