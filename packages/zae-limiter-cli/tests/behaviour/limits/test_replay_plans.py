@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.limits.replay.after import LimitsAfter
 from zae_limiter_cli.main import main
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl, ResourceDecl
@@ -21,7 +21,10 @@ entities:
   key-a: {{plan: gold}}
   key-b: {{plan: {plan}}}
   key-c: {{plan: gold, resources: {{gpt-4: {{limits: {{rpm: {{capacity: 60, refill_period: 3600}}}}}}}}}}
-  key-d: {{parent: key-a, cascade: {cascade}, resources: {{gpt-4: {{limits: {{rpm: {{capacity: 70, refill_period: 3600}}}}}}}}}}
+  key-d:
+    parent: key-a
+    cascade: {cascade}
+    resources: {{gpt-4: {{limits: {{rpm: {{capacity: 70, refill_period: 3600}}}}}}}}
 """
 CALLS = {"key-a": 50, "key-b": 40, "key-c": 45, "key-d": 3, "key-e": 30}
 
@@ -76,8 +79,7 @@ def test_a_plan_that_is_cut_no_longer_reaches_who_leaves_it() -> None:
 
 
 def test_a_cut_counts_the_calls_of_all_its_entities() -> None:
-    notes = replayed(written(gold=20))["notes"]
-    assert "93 calls on 2 buckets" in notes or "90 calls on 2 buckets" in notes
+    assert "90 calls on 2 buckets" in replayed(written(gold=20))["notes"]
 
 
 def test_a_change_of_whether_a_child_draws_on_its_parent_is_left_out_and_said() -> None:
