@@ -106,7 +106,7 @@ def test_every_page_has_names_contrast_and_no_sideways_scrolling_in_both_schemes
         assert ("heading", page.says("document.querySelector('h1').textContent")) in page.accessible()
         for scheme in ("light", "dark"):
             for width in (1200, 400):
-                page.look(width=width, scheme=scheme)  # type: ignore[arg-type]  # of a tuple of literals
+                page.look(width=width, scheme=scheme)
                 assert page.says(SIDEWAYS) == 0, (path, scheme, width)
                 assert page.says(CONTRAST) >= 4.5, (path, scheme)
                 page.picture(tmp_path / f"{number}-{scheme}-{width}.png")
