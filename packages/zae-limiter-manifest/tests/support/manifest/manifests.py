@@ -127,7 +127,7 @@ metadata = st.builds(
 )
 
 
-plans = st.dictionaries(
+plans = st.just(dict[str, PlanDecl]()) | st.dictionaries(
     st.sampled_from(["free", "gold", "on", "a.b-C_1"]),
     st.builds(
         PlanDecl,
