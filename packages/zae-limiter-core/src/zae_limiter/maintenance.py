@@ -16,6 +16,9 @@ They are versioned apart from core, so that they import no room of core but this
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
   history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
+- **A replay**: ``Replay`` decides past calls by the limits of ``BucketLimits``, and says which were ``Short``, or
+  ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
+  ``looks_back_ms`` says from when on use matters.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -52,6 +55,8 @@ from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
 from .operations.values import Key, Scan
+from .replay.engine import DISABLED, BucketLimits, Replay, Short
+from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
@@ -88,13 +93,16 @@ T = TypeVar("T")
 __all__ = [
     "APPLIES_KEPT",
     "AUDIT_PREFIX",
+    "DISABLED",
     "INDEXES",
     "MIGRATIONS",
     "REFUSED",
     "REGISTRY",
     "TTL",
     "AuditAddress",
+    "Bounds",
     "BucketId",
+    "BucketLimits",
     "BucketUse",
     "Capabilities",
     "Change",
@@ -103,9 +111,12 @@ __all__ = [
     "Crossing",
     "Flow",
     "Forecast",
+    "Hour",
     "Key",
     "Migration",
+    "Replay",
     "RunFlow",
+    "Short",
     "SnapshotId",
     "StoreError",
     "SystemClock",
@@ -133,8 +144,10 @@ __all__ = [
     "forecast_copy",
     "is_audit_event",
     "is_invalid",
+    "judged",
     "list_applies",
     "log_as_json",
+    "looks_back_ms",
     "migrate",
     "namespace_of",
     "note_progress",
@@ -160,6 +173,7 @@ __all__ = [
     "sk_state",
     "split_shard",
     "stream_mark",
+    "summed",
     "unrecorded_schema",
     "watch",
     "without_passwords",

@@ -58,6 +58,16 @@ async def test_the_night_has_its_values_and_the_day_has_its_own(world: World) ->
     assert await drain(limiter, "e", "r", "rpm") == 10  # 600 a minute
 
 
+async def test_what_a_lease_settles_behind_a_boundary_is_not_paid_by_what_overflowed_before_it(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 21, 30)
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        go_to(world, 2026, 11, 25, 22)
+        await lease.adjust(rpm=8)
+    assert await limiter.available("e", "r") == {"rpm": 2}
+    assert await drain(limiter, "e", "r", "rpm") == 2
+
+
 async def test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     go_to(world, 2026, 11, 25, 21)

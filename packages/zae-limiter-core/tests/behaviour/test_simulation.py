@@ -1,5 +1,6 @@
 """Histories of several processes on one table, none of which may break the invariant; and faults that must be found."""
 
+from collections import Counter
 from dataclasses import fields
 from random import Random
 
@@ -17,9 +18,14 @@ from simulation.ledger import Ledger, fastest
 from simulation.mutants import MUTANTS, Mutant, killer
 from simulation.plan import Plan, planned
 from simulation.shrink import TROUBLES
+from simulation.slots import Counts
+from simulation.switching import Switchboard, Unknown
+from simulation.used import weighed
 from simulation.waits import Waits
 from simulation.world import World, simulate
 from zae_limiter.flows.acquire.requests import AcquireRequest
+from zae_limiter.values.limits import KINDS
+from zae_limiter.values.token_usage import TokenUsage
 
 
 @pytest.mark.slow
@@ -47,9 +53,9 @@ def test_no_history_of_windows_of_the_first_use_breaks_a_promise() -> None:
 
 
 # An acquire that has no config of the bucket's; tokens spent under limits that changed; a child's caller cut off
-@pytest.mark.parametrize("seed", [101, 2174, 56, 221])
-def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int) -> None:
-    assert not [problem for _, found in tried(seed, 1, {"scenario": "ahead"}) for _, problem in found]
+@pytest.mark.parametrize(("seed", "callers"), [(101, 60), (2174, 150), (56, 100), (221, 60)])
+def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int, callers: int) -> None:
+    simulate(seed, changes={"scenario": "ahead", "callers": str(callers)})
 
 
 @pytest.mark.slow
@@ -61,6 +67,12 @@ def test_no_history_of_several_parents_breaks_the_invariant() -> None:
 @pytest.mark.slow
 def test_no_history_of_outages_breaks_the_bound_of_shares() -> None:
     wrong = [problem for _, found in tried(1, 60, {"scenario": "outages"}) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+def test_no_history_of_all_kinds_mixed_breaks_a_promise() -> None:
+    wrong = [problem for _, found in tried(1, 100, {"scenario": "mixed"}) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
@@ -169,6 +181,69 @@ def test_histories_of_outages_are_worth_something() -> None:
     assert min(let, paid) > 50, (let, paid)
     assert min(back, refused) > 10, (back, refused)
     assert min(kept, of_parents, split) > 3, (kept, of_parents, split)
+
+
+@pytest.mark.slow
+def test_histories_of_all_kinds_mixed_are_worth_something() -> None:
+    found, answers, kinds = Counter[str](), Counter[str](), Counter[str]()
+    for seed in range(1, 61):
+        world = simulate(seed, changes={"scenario": "mixed"})
+        kinds.update({limit.kind for limit in world.plan.limits[0]})
+        kinds["schedule"] += any(limit.schedule for limit in world.plan.limits[0])
+        answers.update(caller.answer for _, caller, _ in world.callers)
+        found["slots"] += world.oracle.slots.taken
+        found["renewals"] += world.oracle.slots.renewed
+        found["switches"] += world.switches.in_force
+        found["overflows"] += any("#credits" in write.bucket for write in world.oracle.applications)
+        found["settled"] += sum(caller.settled for _, caller, _ in world.callers)
+        found["eight buckets"] += any(caller.buckets == 8 for _, caller, _ in world.callers)
+    assert min(kinds[each] for each in (*KINDS, "schedule")) > 2, kinds
+    assert min(found["slots"], found["switches"]) > 20, found
+    assert min(found["renewals"], found["overflows"], found["settled"], found["eight buckets"]) > 5, found
+    assert min(answers["admitted"], answers["refused"]) > 50, answers
+    assert answers["disabled"] > 3, answers
+
+
+def test_a_schedule_bounds_a_balance_by_each_ceiling_that_it_had() -> None:
+    night = Rule(ceiling=2_000, refill=1_000, period=1_000)
+    times = ((0, RULE), (10_000, night), (20_000, RULE))
+    assert RULE._replace(times=times).minted(5_000, 12_000) == 7_000
+    state = LimitState(RULE._replace(times=times), 0, 1, 0, 5_000)
+    assert [min(state.balance(at), state.ceiling_at(at)) for at in (9_000, 10_000, 19_000, 23_000, 60_000)] == [
+        4_000,
+        2_000,
+        2_000,
+        5_000,
+        10_000,
+    ]
+
+
+def test_slots_that_are_counted_twice_are_found() -> None:
+    Counts(3_000, 1_000, 0, 2_000, 5_000).check()
+    for wrong in (Counts(3_000, 1_000, 1_000, 2_000, 5_000), Counts(3_000, 2_000, 2_000, -1_000, 5_000)):
+        with pytest.raises(Violation, match="counted twice, or not at all"):
+            wrong.check()
+
+
+def test_a_switch_holds_for_who_comes_when_it_is_set_and_for_nobody_for_certain_before() -> None:
+    board, place = Switchboard(), ("e", "gpt")
+    assert board.value("disabled", place, 0, 50) is None
+    change = board.begin(place, {"disabled": True}, 100)
+    assert board.value("disabled", place, 0, 99) is None
+    for done, begun_ms, ended_ms in ((False, 0, 100), (False, 500, 600), (True, 150, 160)):
+        if done:
+            change.done(200)
+        with pytest.raises(Unknown):
+            board.value("disabled", place, begun_ms, ended_ms)
+    assert board.value("disabled", place, 201, 300) is True
+    assert board.value("bypass", place, 201, 300) is None
+
+
+def test_a_usage_is_weighed_in_fractions_and_rounded_up_once() -> None:
+    usage = TokenUsage(input=1, cached=1, output=2, reasoning=1)
+    assert weighed({"input": 1, "output": 4}, usage) == 14_000
+    assert weighed({"input": 0.333333, "cached": 0.000001}, usage) == 334
+    assert weighed({"output": 0.0001}, usage) == 1
 
 
 def test_a_history_is_told_by_its_seed() -> None:

@@ -1,18 +1,12 @@
 """Histories of processes that take slots, some killed, some stopped: no slot is given twice, and none is lost."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
-from unittest.mock import patch
 
 import pytest
 
+from simulation.slot_faults import SLOT_FAULTS
 from support.core.slot_lives import WrongSlots, live
-from zae_limiter.flows.bucket import drawing, slots
-from zae_limiter.flows.bucket.batch import UpdateDraft
-from zae_limiter.flows.held_slots import Freeing, SlotHold
-from zae_limiter.operations.values import Key, Update
-from zae_limiter.rules.slots import Slots
 
 SEEDS = 40
 
@@ -28,60 +22,16 @@ def test_long_histories(seed: int) -> None:
     assert live(seed, steps=3_000) > 50
 
 
-def _kept_by_its_hold(self: Freeing) -> None:
-    self.epoch = self.hold.epoch
-
-
-def _over_early(self: Slots, now_ms: int) -> int:
-    return max(0, 2 * (now_ms - self.began_ms) // self.expires_ms)
-
-
-def _without(*conditions: str) -> Callable[[UpdateDraft, Key], Update]:
-    real = UpdateDraft.update
-
-    def update(self: UpdateDraft, key: Key) -> Update:
-        for each in (self.equals, self.at_least, self.at_most):
-            for name in conditions:
-                each.pop(name, None)
-        return real(self, key)
-
-    return update
-
-
-def _counted_twice(draft: Any, stored: Slots, attributes: Any, change: Any, current: int, over: int) -> None:
-    """A renewal counts in the new epoch, and stays in the former one."""
-    change.moved, moved = 0, change.moved
-    _count(draft, stored, attributes, change, current, over)
-    change.moved = moved
-
-
-_count = slots._count
-
-FAULTS: dict[str, tuple[Any, ...]] = {
-    "a slot given back twice": (patch.object(Freeing, "detach", _kept_by_its_hold),),
-    "an epoch dropped early": (patch.object(Slots, "epochs_over", _over_early),),
-    "a renewal that counts twice": (patch.object(slots, "_count", _counted_twice),),
-    "a renewal repeated after a lost answer": (patch.object(drawing, "doubted", lambda _: None),),
-    "a release of a dropped epoch": (
-        patch.object(slots, "_is_counted", lambda _epoch, stored, _now: stored is not None),
-        patch.object(UpdateDraft, "update", _without("b_parallel_ep")),
-    ),
-    "a drop of more than was seen": (patch.object(UpdateDraft, "update", _without("b_parallel_he", "b_parallel_ho")),),
-    "a take without a look at the slots": (patch.object(UpdateDraft, "update", _without("b_parallel_tk")),),
-    "a holder that wakes late and renews": (patch.object(SlotHold, "is_lost", lambda self, _: not self.until_ms),),
-}
-
-
 @pytest.fixture
 def faulty(fault: str) -> Iterator[None]:
     """Have everything that follows make a mistake."""
     with ExitStack() as faults:
-        for each in FAULTS[fault]:
+        for each in SLOT_FAULTS[fault]:
             faults.enter_context(each)
         yield
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", SLOT_FAULTS)
 @pytest.mark.usefixtures("faulty")
 def test_each_fault_is_found(fault: str) -> None:
     with pytest.raises(WrongSlots):

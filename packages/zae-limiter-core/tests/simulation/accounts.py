@@ -5,6 +5,7 @@ Lives here: an account for each lease. Never: balances of buckets (oracle).
 
 from collections.abc import Mapping
 
+from .bucket_items import SLOTS
 from .kernel import Violation
 from .waits import Waits
 
@@ -33,11 +34,15 @@ class Account:
         """A confirmed write took these."""
         for part in amounts:
             for limit, amount in part.items():
+                if limit == SLOTS:
+                    continue  # whose they are, others keep (slots)
                 self.held[pk, limit] = self.held.get((pk, limit), 0) + amount
 
     def counts(self, pk: str, amounts: Mapping[str, int]) -> None:
         """A confirmed write only counted these; a negative amount takes them out of the count."""
         for limit, amount in amounts.items():
+            if limit == SLOTS:
+                continue
             bucket = pk.rpartition("#")[0] + "#0", limit  # whichever shard counts it
             self.counted[bucket] = self.counted.get(bucket, 0) + amount
             if self.counted[bucket] < 0:

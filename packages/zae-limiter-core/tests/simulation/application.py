@@ -10,6 +10,7 @@ from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.operations.values import NOTHING
 
 from .bucket_items import LimitState
+from .slots import Counts
 
 
 class Change(NamedTuple):
@@ -95,6 +96,7 @@ class Application:
         self.drawn: Drawn | None = None
         self.instant = 0  # the number of writes before it
         self.events = 0
+        self.slots: Counts | None = None
 
     def carry(self, request: BucketRequest) -> None:
         """The write served this request, too."""

@@ -4,7 +4,9 @@ Lives here: rules, shares and balances of items; ``LimitState`` is one limit of 
 """
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from zae_limiter.operations.values import Item
@@ -14,6 +16,7 @@ from zae_limiter.values.limits import Limit
 from .kernel import Violation
 
 WRITES = "b_wcu_tc"
+SLOTS = "parallel"  # the name of the limit of each history that has slots
 
 
 class Rule(NamedTuple):
@@ -21,6 +24,7 @@ class Rule(NamedTuple):
 
     ``window_ms``: of a calendar limit, which mints ``refill / period`` when a window of so many milliseconds begins.
     ``less``: what a new bucket has less than the ceiling. ``begin_ms``: of a window that began with its first use.
+    ``times``: of a limit with a schedule, the rules that it has one after the other, whatever the item says.
     """
 
     ceiling: int
@@ -29,6 +33,7 @@ class Rule(NamedTuple):
     window_ms: int = 0
     less: int = 0
     begin_ms: int = 0
+    times: "Times" = ()
 
     @property
     def is_even(self) -> bool:
@@ -36,13 +41,18 @@ class Rule(NamedTuple):
         return bool(self.refill) and not self.window_ms
 
     def rate(self) -> Fraction:
-        """Millitokens a millisecond, or a window."""
+        """Millitokens a millisecond, or a window; of a schedule the most that it ever has."""
+        if self.times:
+            return max(rule.rate() for _, rule in self.times)
         return Fraction(self.refill, self.period)
 
     def minted(self, begin_ms: int, end_ms: int) -> Fraction:
         """Millitokens between two instants."""
         if self.window_ms:
             return self.rate() * (self.windows(end_ms) - self.windows(begin_ms))
+        if self.times:
+            pieces = pieces_between(self.times, begin_ms, end_ms)
+            return sum((rule.minted(since, until) for since, until, rule in pieces), Fraction(0))
         return self.rate() * (end_ms - begin_ms)
 
     def windows(self, instant_ms: int) -> int:
@@ -58,6 +68,16 @@ class Rule(NamedTuple):
     def with_ceiling(self, ceiling: int) -> "Rule":
         """The same rate under another ceiling."""
         return self._replace(ceiling=ceiling)
+
+
+Times = tuple[tuple[int, Rule], ...]
+
+
+def pieces_between(times: Times, begin_ms: int, end_ms: int) -> Iterator[tuple[int, int, Rule]]:
+    """The rules of a schedule within a time, each with its begin and its end."""
+    for (since_ms, rule), (until_ms, _) in pairwise([*times, (end_ms + 1, times[-1][1])]):
+        if max(since_ms, begin_ms) <= min(until_ms - 1, end_ms):
+            yield max(since_ms, begin_ms), min(until_ms, end_ms), rule
 
 
 class LimitState(NamedTuple):
@@ -86,7 +106,21 @@ class LimitState(NamedTuple):
 
     def balance(self, instant_ms: int) -> int:
         """What is there at an instant, were there no ceiling."""
+        if self.rule.times:
+            return self.tokens + sum(minted for minted, _ in self._of_schedule(instant_ms))
         return self.tokens + self._minted(instant_ms) - self._minted(self.anchor_ms)
+
+    def ceiling_at(self, instant_ms: int) -> int:
+        """What the bucket holds at most at an instant, after all ceilings since the anchor."""
+        most = self.ceiling
+        for minted, ceiling in self._of_schedule(instant_ms):
+            most = min(most + minted, ceiling)
+        return most
+
+    def _of_schedule(self, instant_ms: int) -> Iterator[tuple[int, int]]:
+        """What each rule of the schedule mints since the anchor, and its ceiling."""
+        for since_ms, until_ms, rule in pieces_between(self.rule.times, self.anchor_ms, instant_ms):
+            yield rule.refill * until_ms // rule.period - rule.refill * since_ms // rule.period, rule.ceiling
 
     def known_balance(self, now_ms: int) -> int:
         """The same, or, where the anchor lies far ahead, what will be there when it is brought back."""
@@ -120,12 +154,15 @@ def _stepping(capacity: int, burst: int, refill: int, window: str) -> Rule:
 
 
 def limits_of(item: Item | None) -> set[str]:
-    """The limits that a bucket item has."""
-    return {name[2:-3] for name in item or () if name[-3:] == "_tk" and name[:2] == "b_"}
+    """The limits that a bucket item has, but for slots: these are no tokens."""
+    found = {name[2:-3] for name in item or () if name[-3:] == "_tk" and name[:2] == "b_"}
+    if item is not None and f"b_{SLOTS}_tk" in item:
+        found.discard(SLOTS)
+    return found
 
 
-def limit_state_of(item: Item, name: str) -> LimitState:
-    """The state of a limit in the item."""
+def limit_state_of(item: Item, name: str, times: Times = ()) -> LimitState:
+    """The state of a limit in the item; ``times``: its schedule."""
     capacity: int = item[f"b_{name}_cp"]
     burst = item.get(f"b_{name}_bx", capacity)
     rule = Rule(burst, item[f"b_{name}_ra"], item[f"b_{name}_rp"])
@@ -134,6 +171,8 @@ def limit_state_of(item: Item, name: str) -> LimitState:
         rule = Rule(burst, item[f"b_{name}_ra"], 1, item[f"b_{name}_rp"], begin_ms=begun)
     elif f"b_{name}_kd" in item:
         rule = _stepping(capacity, burst, item[f"b_{name}_ra"], item.get(f"b_{name}_wn", ""))
+    if times:
+        rule = rule._replace(times=times)
     shard = int(item["PK"].rpartition("#")[2])
     return LimitState(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])
 

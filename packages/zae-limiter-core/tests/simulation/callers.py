@@ -5,11 +5,13 @@ Lives here: acquire, the body of a lease, its end; each step by chance. Never: t
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple, Protocol
 
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
-from zae_limiter.flows.acquire import lease, statuses
+from zae_limiter.flows.acquire import lease, slots, statuses
 from zae_limiter.flows.acquire.ahead import HeldGrant
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.refused import acquire_in_time
@@ -19,17 +21,23 @@ from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.draws import Draw
 from zae_limiter.values.limit_status import LimitStatus
-from zae_limiter.values.refusal import RateLimitExceeded
+from zae_limiter.values.on_refused import OnRefused
+from zae_limiter.values.refusal import AccessDisabled, RateLimitExceeded
 from zae_limiter.values.resolution import Config
 
 from .accounts import Account
+from .bucket_items import SLOTS
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
 from .levels import Levels, Span
-from .plan import Plan
-from .trees import check_path
+from .plan import OVERFLOW, Plan
+from .switching import Switchboard, Unknown
+from .trees import check_path, places
+from .used import use, weighed
 from .waits import Waits
 
+DEEDS = ("work", "consume", "adjust", "release", "keep", "fail")
+SLOW_MS = 4_500  # two requests, both ways, when the network is slow
 GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
 
 
@@ -70,12 +78,17 @@ class Caller:
         *,
         checks: bool,
         levels: Levels,
+        switches: Switchboard,
     ) -> None:
         self.waits = Waits(kernel)
         self.account = Account(self.waits)
         self.place = place
         self.checks = checks
         self._levels = levels
+        self._switches = switches
+        self._begun_ms = 0
+        self.settled = False
+        self.buckets = 0
         self.answer = ""
         self.began = False
         self.degraded = False
@@ -91,11 +104,18 @@ class Caller:
     def live(self) -> Script[None]:
         """The caller's life; ``answer`` is what he got out of it. Anything that is no answer is raised."""
         self.began, begun_ms = True, self._kernel.now_ms
+        self._begun_ms = begun_ms
         if not self._plan.certain:
             self.account.expected = None
+        request = self._request()
         try:
-            yield from self._lease(self._request())
+            yield from self._lease(request)
+        except AccessDisabled as error:
+            self.answer = "disabled"
+            self._check_disabled(request)
+            self._note_refusal(error)
         except RateLimitExceeded as error:
+            self._check_refused(request, error)
             self.answer = "refused" if error.violations and not self._process.shadow else "refused for nothing"
             short = [(each.entity_id, each.resource, each.limit_name, each.requested) for each in error.violations]
             self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
@@ -111,15 +131,19 @@ class Caller:
         limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
         amounts = (0,) if self.checks else plan.amounts
+        asked = {name: rng.choice(amounts) for name in names}
+        if asked.get(SLOTS, 0) > 1:
+            asked[SLOTS] = rng.choice((1, 2))
         return validate_request(
             *self.place,
-            {name: rng.choice(amounts) for name in names},
+            asked,
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else "share" if plan.outages else None,
             max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
             also=self._draws(names) if plan.draws and rng.random() < plan.draws else (),
+            on_refused=OnRefused(overflow=OVERFLOW) if plan.overflows and rng.random() < plan.overflows else None,
         )
 
     def _draws(self, names: Sequence[str]) -> list[Draw]:
@@ -146,8 +170,7 @@ class Caller:
             self._check_limits(grant, begun_ms, began_ms)
             for each in grant.all:
                 self._note(each, each.request.amounts)
-        self.degraded = grant.unavailable is not None
-        self._check_path(grant)
+        self._check_grant(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
@@ -165,9 +188,59 @@ class Caller:
         yield from self._correct(grant)
         self._expect(grant)
 
+    def _check_grant(self, grant: Grant) -> None:
+        self.degraded = grant.unavailable is not None
+        self.buckets = len(grant.all_claims)
+        self._check_path(grant)
+        self._check_switches(grant)
+
     def _check_path(self, grant: Grant) -> None:
-        if ("rpm" in grant.shared or not self.degraded) and not self._plan.moves:  # each bucket has it
-            check_path(self._plan.tree, grant)
+        asks = not self._plan.switches or all(any(claim.amounts.values()) for claim in grant.all_claims)
+        if ("rpm" in grant.shared or not self.degraded) and not self._plan.moves and asks:  # each bucket has it
+            with suppress(Unknown):
+                check_path(self._plan.tree, grant, self._cascades)
+
+    def _cascades(self, entity: str, resource: str) -> str | None:
+        """What a switch says of an entity's parents. Raises ``Unknown``."""
+        value: str | None = self._switches.value("cascade", (entity, resource), self._begun_ms, self._kernel.now_ms)
+        return value
+
+    def _check_switches(self, grant: Grant) -> None:
+        """Raise ``Violation`` if the call was admitted on a bucket that is disabled, or let through by a former switch.
+
+        A limiter in shadow refuses nobody; without an answer of the store, what was known last decides.
+        """
+        if self._process.shadow or self.degraded or not self._plan.switches or isinstance(grant, HeldGrant):
+            return
+        for claim in grant.all_claims if not self._plan.moves else ():
+            if not any(claim.amounts.values()):
+                continue  # what asks for 0 goes by what was read before
+            place, since, now_ms = (claim.bucket.entity_id, claim.bucket.resource), self._begun_ms, self._kernel.now_ms
+            with suppress(Unknown):
+                if self._switches.value("disabled", place, since, now_ms):
+                    raise Violation(f"admitted on {place}, which was disabled before")
+            with suppress(Unknown):
+                if claim.config.shadow and not self._switches.value("bypass", place, since, now_ms):
+                    raise Violation(f"let through on {place}, whose bypass had ended before")
+
+    def _check_disabled(self, request: AcquireRequest) -> None:
+        """Raise ``Violation`` if no bucket of the call was disabled for as long as copies may be old."""
+        since, now_ms = self._begun_ms - self._plan.settings.staleness_ms - SLOW_MS, self._kernel.now_ms
+        if self._plan.moves:
+            return
+        with suppress(Unknown):
+            drawn = places(self._plan.tree, request, self._cascades)
+            if not any(self._switches.all("disabled", drawn, since, now_ms)):
+                raise Violation(f"refused by a switch, and none of {drawn} was disabled")
+
+    def _check_refused(self, request: AcquireRequest, error: RateLimitExceeded) -> None:
+        """Raise ``Violation`` if a limit refused whom a switch lets pass, or served by the overflow it would have."""
+        since, now_ms = self._begun_ms, self._kernel.now_ms
+        for place in {(each.entity_id, each.resource) for each in error.violations}:
+            with suppress(Unknown):
+                old = since - self._plan.settings.staleness_ms - SLOW_MS
+                if self._switches.value("bypass", place, old, now_ms):
+                    raise Violation(f"refused by limits of {place}, which a switch opened before")
 
     def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
         """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.
@@ -193,7 +266,10 @@ class Caller:
         skew_ms = 2 * (plan.skew_ms + back_ms)
         since_ms = 0 if at_any_time else begun_ms - plan.settings.config_ttl_ms - skew_ms
         span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)
-        if not self._levels.may_hold((of.entity_id, of.resource), config.marked, span):
+        limits = config.marked
+        if plan.switches:  # one of them puts all limits in shadow
+            limits = tuple(replace(each, shadow=False) for each in limits)
+        if not self._levels.may_hold((of.entity_id, of.resource), limits, span):
             raise Violation(f"held to limits that were not in force: {config.marked} in {span}")
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
@@ -218,7 +294,7 @@ class Caller:
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)
-        if grant.corrected:
+        if grant.has_end:
             shared, corrections = grant.shared, grant.corrections
             back = {name: min(amount, -corrections.get(name, 0)) for name, amount in shared.items()}
             self._return_to_share(grant, {name: amount for name, amount in back.items() if amount > 0})
@@ -242,7 +318,8 @@ class Caller:
         for _ in range(rng.choice((0, 0, 1, 3))):
             part = rng.choice(grant.all) if grant.draws else grant
             limits = sorted(part.request.amounts)
-            deed, amount = rng.choice(("work", "consume", "adjust", "release", "keep", "fail")), {rng.choice(limits): 1}
+            deeds = (*DEEDS, "settle", "settle") if self._plan.weighs else DEEDS
+            deed, amount = rng.choice(deeds), {rng.choice(limits): 1}
             if deed == "work":
                 longest = 200_000_000 if rng.random() < self._plan.long_work else 300_000
                 yield self._kernel.pause(rng.randint(0, longest))
@@ -253,7 +330,7 @@ class Caller:
             elif deed == "fail":
                 raise BodyFailed
             else:
-                self._book(part, deed, amount)
+                yield from self._book(part, deed, amount)
 
     def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
         process, begun_ms = self._process, self._kernel.now_ms
@@ -272,18 +349,23 @@ class Caller:
             self._note(grant, milli, known)
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
-        """He counts it, by each limit of another bucket that was short, and so does each bucket that was short."""
-        short = {((each.entity_id, each.resource), each.limit_name) for each in error.violations}
-        counting = {self.place, *(place for place, _ in short)} if short else ()
-        self.refusals.update((place, "rj") for place in counting)
-        named = {f"rj_{place[0]}/{name}" for place, name in short if place != self.place}
-        self.refusals.update((self.place, name) for name in named)
+        """He counts it, by each limit of another bucket that was short, and so does each bucket that was short; the
+        same on the resource that would have served him then.
+        """
+        overflow = [each for each in error.overflow or () if each.exceeded and not each.limit.shadow]
+        for asker, violations in ((error.resource, error.violations), (OVERFLOW, overflow)):
+            own = self.place[0], asker or self.place[1]
+            short = {((each.entity_id, each.resource), each.limit_name) for each in violations}
+            counting = {own, *(place for place, _ in short)} if short else ()
+            self.refusals.update((place, "rj") for place in counting)
+            named = {f"rj_{place[0]}/{name}" for place, name in short if place != own}
+            self.refusals.update((own, name) for name in named)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
         shadowed = statuses.shadowed(grant.claims, known)
         counted = [each for each in shadowed if self._counts(grant, each, amounts)]
         self.shadowed.update({(each.entity_id, each.resource) for each in counted})
-        if not (self._plan.changes or self._process.shadow or grant.request.limits):
+        if not (self._plan.changes or self._plan.switches or self._process.shadow or grant.request.limits):
             marked = {limit.name for limit in self._plan.limits[0] if limit.shadow}
             if not marked >= {each.limit_name for each in shadowed}:
                 raise Violation(f"an enforced limit refused nobody: {shadowed}")
@@ -297,15 +379,31 @@ class Caller:
         [claim] = [each for each in grant.claims if (each.bucket.entity_id, each.bucket.resource) == place]
         return any(amounts.get(name, 0) for name in claim.config.by_name)
 
-    def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> None:
+    def _settle(self, grant: Grant) -> None:
+        """Settle a call for what a model used. Raises ``Violation`` unless the lease holds what that weighs."""
+        usage, weights = use(self._rng), {name: dict(each) for name, each in grant.weights.items()}
+        if not weights:
+            return
+        lease.settle(grant, {}, usage)
+        self.settled = True
+        for name, each in weights.items():
+            if name in grant.consumed and grant.consumed[name] != weighed(each, usage):
+                raise Violation(f"{usage} counts {grant.consumed[name]} of {name}, by {each}")
+
+    def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> Script[None]:
+        if deed == "settle":
+            self._settle(grant)
+            return
         factor = self._rng.choice((1, 5, -1)) if deed == "adjust" else 1
         try:
             if deed == "adjust":
                 lease.adjust(grant, deed, {name: factor * amount for name, amount in amounts.items()})
             else:
-                lease.release(grant, amounts)
+                freed = lease.release(grant, amounts)
+                if freed:
+                    yield from self._process.driver.run(slots.free(freed), self.account)
         except ValidationError:
-            return  # more than the lease holds
+            return  # more than the lease holds, or slots
 
     def _expect(self, grant: Grant) -> None:
         """What the lease says that it stands for, on every bucket that it drew on."""
@@ -315,5 +413,5 @@ class Caller:
                 for each in grant.all
                 for claim in each.claims
                 for name, amount in each.consumed.items()
-                if name in claim.config.by_name
+                if name in claim.config.by_name and name != SLOTS
             }

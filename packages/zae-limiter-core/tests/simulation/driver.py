@@ -35,6 +35,7 @@ from zae_limiter.values.resolution import Config
 from .accounts import Account
 from .application import Application
 from .blocks import Held, Served, rules_of
+from .bucket_items import SLOTS
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
@@ -211,6 +212,7 @@ class Driver:
         for part in parts(waiter):
             if isinstance(part, BucketRequest) and not self.sharing.is_payment(part):
                 account.gives(pk_of(part), part.given)
+                self._oracle.slots.gives(part)
         self._wait_in_queue(waiter, account)
 
     def _wait_in_queue(self, waiter: Waiter, account: Account) -> None:
@@ -326,7 +328,10 @@ class Driver:
             else:
                 account.took(carried.pk, request.taken, request.unchecked)
                 account.counts(carried.pk, {**request.count_only, **request.not_taken})
-            for name, amount in request.not_taken.items():
+            if carried.slots is not None:
+                self._oracle.slots.took(self._owner, request, carried)
+            not_taken = {name: amount for name, amount in request.not_taken.items() if name != SLOTS}
+            for name, amount in not_taken.items():
                 self._oracle.not_taken(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
             raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
@@ -390,7 +395,8 @@ def _outcome(task: Task) -> Future:
 def _corrected(request: BucketRequest) -> dict[str, int]:
     """The amounts of a correction, in whichever direction."""
     kinds = (request.unchecked, request.given, request.count_only)
-    return {name: sum(abs(kind.get(name, 0)) for kind in kinds) for name in request.corrected}
+    names = request.corrected - {SLOTS}
+    return {name: sum(abs(kind.get(name, 0)) for kind in kinds) for name in names}
 
 
 def parts(waiter: Waiter) -> Sequence[Waiter]:

@@ -59,6 +59,9 @@ class Owner(Protocol):
     wakes_us: int
     generation: int
 
+    def now_ms(self) -> int:
+        """The time as it knows it; epoch milliseconds."""
+
 
 class Kernel:
     """What happens, in order of virtual time; at one instant, in the order in which it was asked for."""

@@ -42,6 +42,7 @@ from .calendar_faults import CALENDAR_FAULTS
 from .first_use_faults import FIRST_USE_FAULTS
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
+from .kind_faults import KIND_FAULTS
 from .outage_faults import OUTAGE_FAULTS
 from .override_faults import OVERRIDE_FAULTS
 from .path_faults import PATH_FAULTS
@@ -420,6 +421,7 @@ MUTANTS: tuple[Mutant, ...] = (
         Mutant(name, fault=_patched(made), found_by=seed, scenario="first-use")
         for name, (made, seed) in FIRST_USE_FAULTS.items()
     ),
+    *(Mutant(name, fault=fault, found_by=seed, scenario="mixed") for name, (fault, seed) in KIND_FAULTS.items()),
     *(Mutant(name, fault=fault, found_by=seed, scenario="outages") for name, (fault, seed) in OUTAGE_FAULTS.items()),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),

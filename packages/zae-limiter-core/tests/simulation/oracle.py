@@ -8,17 +8,27 @@ from collections.abc import Mapping, Sequence
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.batch import Batch
-from zae_limiter.operations.values import NOTHING, Get, Item, Key
+from zae_limiter.operations.values import NOTHING, Item, Key
 from zae_limiter.values.limits import Limit
 
 from .ahead import Bound, check_interval, check_usage
 from .application import Application, Change
 from .blocks import Served, drawn
-from .bucket_items import WRITES, check_readable, limit_state_of, limits_of, net_of, only_anchored
+from .bucket_items import (
+    WRITES,
+    LimitState,
+    Times,
+    check_readable,
+    limit_state_of,
+    limits_of,
+    net_of,
+    only_anchored,
+)
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
 from .shadows import Noted, was_short, was_there
+from .slots import SlotBook, counts_of
 
 BEHIND_MS = 1_100  # of a process with a slow network
 
@@ -39,6 +49,7 @@ class Oracle:
         self._forgetful = forgetful
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
+        self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
@@ -51,14 +62,14 @@ class Oracle:
         self.shadowed: Counter[str] = Counter()
         self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
+        self.slots = SlotBook(kernel, skew_ms)
         self._batches: Mapping[str, Batch] = NOTHING
         self.served: list[Served] = []
         self.acquires: Counter[str] = Counter()  # that the items of each bucket have counted
 
     def look(self, key: Key) -> Item | None:
-        """The item as it is."""
-        item: Item | None = self._table.execute(Get(key))
-        return item
+        """The item as it is, which nobody may change: the table replaces an item, and never changes one."""
+        return self._table._items.get(key)
 
     def saw(
         self, items: Mapping[Key, Item | None], decided_ms: int, batches: Mapping[str, Batch] = NOTHING
@@ -273,6 +284,9 @@ class Oracle:
         check_readable(after)
         if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
             raise Violation("a write did not count itself once")
+        counts = counts_of(after)
+        if counts is not None:
+            counts.check()
         if after["shard_count"] > 1 and "ttl" in after:
             raise Violation("a shard is to expire")
         bucket = key.pk.rpartition("#")[0]
@@ -293,6 +307,7 @@ class Oracle:
         batch = self._batches.get(key.pk)
         application.drawn = None if batch is None or batch.draw is None else drawn(batch)
         application.instant = self.instant
+        application.slots = counts_of(self.look(key))
         self.applications.append(application)
         return application
 
@@ -333,11 +348,16 @@ class Oracle:
     def _family(self, item: Item, name: str) -> tuple[int, int]:
         """The ceilings of all shards of a bucket, and what the others owe."""
         bucket, _, own = item["PK"].rpartition("#")
+        if self._most_shards[bucket] == 1:
+            return self._state(item, name).ceiling, 0
         keys = [Key(f"{bucket}#{shard}", item["SK"]) for shard in range(self._most_shards[bucket])]
         items = [shard for key in keys if (shard := self.look(key)) is not None]
-        states = [limit_state_of(shard, name) for shard in items if name in limits_of(shard)]
+        states = [self._state(shard, name) for shard in items if f"b_{name}_tk" in shard]
         others = [state.known_balance(self._kernel.now_ms) for state in states if state.shard != int(own)]
         return sum(state.ceiling for state in states), sum(max(0, -balance) for balance in others)
+
+    def _state(self, item: Item, name: str) -> LimitState:
+        return limit_state_of(item, name, self.times.get((item["resource"], name), ()))
 
     def _instant(self, before: Item | None, after: Item, decided_ms: int) -> int:
         """When the write counts: as decided, or, where it moves the anchor, at the new one."""
@@ -355,19 +375,20 @@ class Oracle:
     def _change(self, name: str, before: Item | None, after: Item, instant: int) -> Change:
         batch = self._batches.get(after["PK"])
         counted = 0 if batch is None else batch.count_only.get(name, 0)
-        state, net = limit_state_of(after, name), net_of(before, after, name) - counted
+        state, net = self._state(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is None or name not in limits_of(before):
             if balance + net != state.initial:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
-        old = limit_state_of(before, name)
-        ceiling = min(state.ceiling, old.ceiling)
+        old = self._state(before, name)
+        ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
         slack = 0 if self._lossless or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
         if self._is_mistakable(before):
             slack = max(0, old.balance(instant) - balance - net)
         self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack)
-        return Change(old.balance(instant), net, ceiling, state, whole, owed, new=False, counted=counted)
+        held_to = ceiling if old.rule.times else state.ceiling
+        return Change(old.balance(instant), net, held_to, state, whole, owed, new=False, counted=counted)
 
     def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, slack: int) -> None:
         lost, overflow = old - left, max(0, old - ceiling)

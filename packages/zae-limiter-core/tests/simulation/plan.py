@@ -12,6 +12,8 @@ from zae_limiter.flows.process.namespace_state import Settings
 from zae_limiter.settings import SPLIT_ABOVE
 from zae_limiter.values.limits import Limit
 
+from . import kinds
+from .bucket_items import Times
 from .kernel import EPOCH_MS
 from .network import NetworkConditions
 from .trees import PAIR, Tree, drawn
@@ -24,6 +26,7 @@ SLOW = NetworkConditions(typical_us=20_000, slow=0.1)
 STARVED = NetworkConditions(typical_us=20_000, slow=0.3)
 INSTANT = NetworkConditions(typical_us=0)
 INSTANT_FAULTY = replace(FAULTY, typical_us=0)
+OVERFLOW = "credits"  # the resource that serves calls which another one has refused
 RESOURCES = ("gpt", *(f"model-{number}" for number in range(1, 30)))
 ENTITIES = ("parent", "child-a", "child-b", "single")
 PERIODS = (1, 1, 2, 60, 315_360_000)
@@ -37,6 +40,9 @@ class Plan:
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
+    ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``.
+    ``switches``: how often somebody changes one. ``weighs``: bodies settle what a model used.
+    ``times``: the schedules of limits, by name.
     ``outages``: how often the table is away for those who go by their shares;
     ``cut_off``: the chance that it is away for some processes alone.
     """
@@ -84,6 +90,11 @@ class Plan:
     tree: Tree = field(default_factory=lambda: PAIR)
     moves: int = 0
     draws: float = 0.0
+    overflows: float = 0.0
+    of_overflow: tuple[Limit, ...] = ()
+    switches: int = 0
+    weighs: bool = False
+    times: Mapping[str, Times] = field(default_factory=dict)
     epoch_ms: int = EPOCH_MS
 
     @property
@@ -134,6 +145,7 @@ class Plan:
             self.deletions,
             self.overrides,
             self.moves,
+            self.switches,
         )
         return self.faultless and not any(troubles)
 
@@ -277,7 +289,7 @@ def _held_ahead(rng: Random) -> Plan:
     kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _expiring))
     plan, aheads = kind(rng), rng.choice((0.6, 1.0, 1.0))
     splits = plan.splits or (plan.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
-    callers = rng.choice((60, 150, 300) if not splits or rng.random() < 0.05 else (60, 100))  # shards cost time here
+    callers = rng.choice((25, 60, 120) if not splits or rng.random() < 0.05 else (25, 40))  # shards cost time here
     names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
     limits = [tuple(_held_limit(rng, name, aheads) for name in names) for _ in range(4)]
     return replace(
@@ -376,6 +388,78 @@ def _paths(rng: Random) -> Plan:
         draws=(draws := rng.choice((0.0, 0.0, 0.4, 0.9))),
         resources=RESOURCES[:2] if draws else plan.resources,
     )
+
+
+def _all_kinds(rng: Random) -> Plan:
+    """Limits of all kinds together, with calls on many buckets, and every trouble that a kind can stand."""
+    kind = rng.choice((_single_process, _faultless, _faultless, _faultless, _cold_start, _mixed, _mixed, _expiring))
+    plan, tree = kind(rng), drawn(rng)
+    everybody, span_us = [*tree], rng.choice((1_000_000, 3_000_000, 20_000_000, 90_000_000))
+    boundary_ms = EPOCH_MS - EPOCH_MS % kinds.MINUTE_MS
+    plan = replace(
+        plan,
+        processes=min(plan.processes, 3),
+        callers=rng.randint(6, 16),
+        settings=replace(
+            plan.settings,
+            config_ttl_ms=rng.choice((0, 2_000, 60_000, 60_000)),
+            buckets_remembered=rng.choice((10_000,) * 9 + (5,)),  # to read eight buckets again and again costs time
+        ),
+        tree=tree,
+        entities=tuple(
+            dict.fromkeys((rng.choice((everybody[-1], *everybody)), *rng.sample(everybody, rng.randint(0, 1))))
+        ),
+        of_parent=(),
+        draws=(draws := rng.choice((0.0, 0.3, 0.8))),
+        resources=RESOURCES[:2] if draws else RESOURCES[:1],
+        waiting=0.0,
+        splits=min(plan.splits, 1),
+        moves=rng.choice((0, 0, 0, 0, 2)),
+        expiries=min(plan.expiries, 2),
+        overrides=min(plan.overrides, 2),
+        span_us=span_us,
+        epoch_ms=boundary_ms - rng.randrange(1, span_us // 1_000),
+    )
+    plan = _with_kinds(plan, rng, boundary_ms)
+    if rng.random() < 0.25:
+        instead = tuple(rng.choice((kinds.total, kinds.token_bucket))(rng, name) for name in ("rpm", "tpm"))
+        plan = replace(plan, overflows=rng.choice((0.5, 1.0)), of_overflow=instead[: rng.randint(1, 2)])
+    return plan
+
+
+def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
+    """The plan with limits of several kinds, and without the troubles that these cannot stand."""
+    second, has_slots, dice = rng.choice(kinds.SECOND_KINDS), rng.random() < 0.6, rng.random()
+    names = rng.choice((("rpm",), ("tpm",), ("rpm", "tpm"), ("rpm", "tpm"), ("rpm", "tpm")))
+    slots = (kinds.slots(rng),) if has_slots else ()
+    first = kinds.scheduled(rng, "rpm", boundary_ms) if dice < 0.3 and "rpm" in names else None
+
+    def version() -> tuple[Limit, ...]:
+        rpm = kinds.token_bucket(rng, "rpm") if first is None else first.limit
+        return (*(each for each in (rpm, second(rng, "tpm")) if each.name in names), *slots)
+
+    plan = replace(plan, limits=tuple(version() for _ in range(4)), weighs="tpm" in names and second is kinds.weighted)
+    plan = replace(plan, splits=0 if second is kinds.first_use else plan.splits)
+    if first is not None:
+        settings = replace(plan.settings, split_above=SPLIT_ABOVE)
+        plan = replace(_undisturbed(plan), splits=0, settings=settings, times={"rpm": first.times}, one_by_one=False)
+    elif has_slots:
+        plan = replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
+    if first is None and rng.random() < 0.4:
+        plan = replace(_undisturbed(plan), switches=rng.choice((1, 3, 6)), splits=0, expiries=0)
+    return _held_by(plan)
+
+
+def _undisturbed(plan: Plan) -> Plan:
+    """The plan without whatever else changes limits, anchors or clocks."""
+    return replace(
+        plan, changes=0, overrides=0, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0
+    )
+
+
+def _held_by(plan: Plan) -> Plan:
+    """The plan with its own word for whether limits are held ahead."""
+    return replace(plan, aheads=float(any(limit.ahead for limits in plan.limits for limit in limits)))
 
 
 def _outages(rng: Random) -> Plan:
@@ -514,4 +598,5 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "calendar": _calendar,
     "first-use": _first_use,
     "outages": _outages,
+    "mixed": _all_kinds,
 }

@@ -14,7 +14,11 @@ def check_settled(oracle: Oracle, since: int) -> None:
     last = {write.bucket: write for write in writes}
     for write in last.values():
         _, entity, resource = write.bucket.split("#")
-        wanted = {each.name: rule_of(each) for each in oracle.levels.at((entity, resource), write.applied_ms)}
+        wanted = {
+            each.name: rule_of(each)
+            for each in oracle.levels.at((entity, resource), write.applied_ms)
+            if not each.has_slots
+        }
         has = {name: change.state.rule._replace(begin_ms=0) for name, change in write.changes.items() if name in wanted}
         if has != wanted:
             raise Violation(f"{write.pk}: long after the last change its limits are {has}, and not {wanted}")

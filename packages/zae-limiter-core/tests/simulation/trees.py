@@ -3,12 +3,13 @@
 Lives here: trees, drawn and walked on our own. Never: how the library walks them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.requests import AcquireRequest
 
 from .kernel import Violation
 
@@ -34,6 +35,14 @@ PAIR: Final[Tree] = MappingProxyType(
 )
 
 
+Switched = Callable[[str], "str | None"]
+
+
+def as_they_are(_: str) -> str | None:
+    """No switch says anything."""
+    return None
+
+
 def drawn(rng: Random) -> Tree:
     """Eight entities, each below some of those before it: at most seven are above one."""
     tree: dict[str, Above] = {}
@@ -43,25 +52,38 @@ def drawn(rng: Random) -> Tree:
     return MappingProxyType(tree)
 
 
-def path(tree: Tree, entity: str, *, cascade: bool) -> set[str]:
-    """Whoever an acquire of the entity draws on."""
-    return {entity, *_above(tree, entity, cascade=cascade)}
+def path(tree: Tree, entity: str, *, cascade: bool, switched: Switched = as_they_are) -> set[str]:
+    """Whoever an acquire of the entity draws on; ``switched`` says what a switch says of an entity."""
+    return {entity, *_above(tree, entity, switched, cascade=cascade)}
 
 
-def _above(tree: Tree, entity: str, *, cascade: bool = False) -> Iterator[str]:
-    above = tree[entity]
-    for parent in above.parents if above.cascade or cascade else ():
+def _above(tree: Tree, entity: str, switched: Switched, *, cascade: bool = False) -> Iterator[str]:
+    above, switch = tree[entity], switched(entity)
+    for parent in above.parents if (above.cascade or cascade if switch is None else switch == "on") else ():
         yield parent
-        yield from _above(tree, parent)
+        yield from _above(tree, parent, switched)
 
 
-def check_path(tree: Tree, grant: Grant) -> None:
+def places(tree: Tree, request: AcquireRequest, cascades: Callable[[str, str], str | None]) -> set[tuple[str, str]]:
+    """Each bucket of the paths of a call; ``cascades`` has the switch of an entity on a resource."""
+
+    def on(resource: str) -> Switched:
+        return lambda entity: cascades(entity, resource)
+
+    resource = request.resource
+    found = path(tree, request.entity_id, cascade=request.cascade, switched=on(resource))
+    wanted = {(each, resource) for each in found}
+    for draw in request.also:
+        alone, switched = draw.alone, on(draw.resource)
+        entities = {draw.entity_id} if alone else path(tree, draw.entity_id, cascade=draw.cascade, switched=switched)
+        wanted |= {(each, draw.resource) for each in entities}
+    return wanted
+
+
+def check_path(tree: Tree, grant: Grant, cascades: Callable[[str, str], str | None]) -> None:
     """Raise ``Violation`` unless the grant has one claim for each bucket of its paths, and no other."""
     request = grant.request
-    wanted = {(each, request.resource) for each in path(tree, request.entity_id, cascade=request.cascade)}
-    for draw in request.also:
-        entities = {draw.entity_id} if draw.alone else path(tree, draw.entity_id, cascade=draw.cascade)
-        wanted |= {(each, draw.resource) for each in entities}
+    wanted = places(tree, request, cascades)
     found = sorted((claim.bucket.entity_id, claim.bucket.resource) for each in grant.all for claim in each.claims)
     if found != sorted(wanted):
         raise Violation(f"{request.asker} draws on {found}, and has to draw on {sorted(wanted)}")

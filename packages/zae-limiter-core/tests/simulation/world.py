@@ -24,6 +24,7 @@ from zae_limiter.flows.hold import Change
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
+from zae_limiter.flows.records import switches as stored_switches
 from zae_limiter.flows.records.entities import create_entity, update_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.operations.errors import ConditionFailed, StoreError
@@ -33,9 +34,11 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import Limit
+from zae_limiter.values.refusal import AccessDisabled
 
 from .accounts import Account
 from .blocks import Held
+from .bucket_items import SLOTS
 from .callers import Caller, Refusal
 from .crowds import Crowd
 from .driver import Driver
@@ -45,16 +48,19 @@ from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
 from .outages import Outages
-from .plan import RESOURCES, Plan, planned
+from .plan import OVERFLOW, RESOURCES, Plan, planned
 from .settled import check_settled
 from .sharing import Sharing, check_shares
+from .switching import Switchboard
 from .trees import MOST_PARENTS
 from .waits import check_order
 
 UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
-ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
+ANSWERS = {"admitted", "refused", "disabled", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
 
 ENDED_BY_HAND = 0.2
+SWITCHES = (("disabled", (True, True, None)), ("bypass", (True, True, None)), ("cascade", ("on", "off", None)))
+NOT_TOLD_MS = 5_000  # where there is no bucket to tell: a read may have been under way, and clocks differ
 SETTLED_US = 300_000_000  # after so long every process has read the limits again, and no override is in force
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
@@ -85,6 +91,7 @@ class Process:
         self.tree = plan.tree
         self.wakes_us = 0
         self.generation = 0
+        self.now_ms = link.clock
         self.shadow = rng.random() < plan.shadow_processes
         self.namespace_state = NamespaceState(
             "demo",
@@ -105,6 +112,10 @@ class Process:
             held=world.held,
             sharing=world.sharing,
         )
+
+    def crash(self) -> None:
+        """End, whatever it was about to do."""
+        self.alive = False
 
     def fork(self, child: "Process") -> None:
         """Have the child know what this one knows, with what it holds; the child is to hold nothing."""
@@ -150,6 +161,8 @@ class World:
             forgetful=self.plan.forgets_buckets,
         )
         self.oracle.from_calls = self._from_calls()
+        self.oracle.times = {(resource, name): of for name, of in self.plan.times.items() for resource in RESOURCES}
+        self.switches = Switchboard()
         self.held = Held(self.kernel)
         self.sharing = Sharing()
         self.processes: list[Process] = []
@@ -201,6 +214,9 @@ class World:
             store(created)
         first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
         store(stored.set_system(namespace_state, first, None, self._change_of(levels.system, own=ordered(first))))
+        if self.plan.of_overflow:
+            cause = self._change_of(config_keys("ns", "", OVERFLOW).resource, own=ordered(self.plan.of_overflow))
+            store(stored.set_resource(namespace_state, OVERFLOW, self.plan.of_overflow, cause))
         chosen = dict.fromkeys(self.rng.sample([*self.plan.tree], self.rng.randint(0, 2)), first)
         if self.plan.of_parent:
             chosen["parent"] = self.plan.of_parent
@@ -246,6 +262,7 @@ class World:
             (plan.forks, self._fork),
             (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
             (plan.moves, self._move),
+            (plan.switches, self._switch),
         ]
         for times, event in events:
             for _ in range(times):
@@ -276,7 +293,10 @@ class World:
         return self._admit(process, caller.place, checks=checks)
 
     def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
-        caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks, levels=self.oracle.levels)
+        levels, switches = self.oracle.levels, self.switches
+        caller = Caller(
+            self.kernel, process, self.plan, self.rng, place, checks=checks, levels=levels, switches=switches
+        )
         task = Task(self.kernel, process, caller.live())
         self.callers.append((process, caller, task))
         if self.rng.random() < self.plan.cancelled:
@@ -291,6 +311,8 @@ class World:
         self.kernel.run()
         if self.plan.outages:
             self._pay_the_rest()
+        if any(limit.has_slots for version in self.plan.limits for limit in version):
+            self._take_all_slots()
         for place in sorted(self.overridden):
             for process in self.processes:
                 since = self.oracle.instant
@@ -298,6 +320,23 @@ class World:
                 self.kernel.run()
                 if self.callers[-1][1].answer == "admitted" and self.plan.faultless and not self.plan.conflicting:
                     check_settled(self.oracle, since)
+
+    def _take_all_slots(self) -> None:
+        """Once all holders are gone for twice ``expires``, somebody new gets every slot. Raises ``Violation``."""
+        items = [item for item in self.table._items.values() if f"b_{SLOTS}_tk" in item and item["PK"].endswith("#0")]
+        for item in self.rng.sample(items, min(2, len(items))):
+            self.kernel.later(SETTLED_US, lambda: None)
+            self.kernel.run()
+            entity, resource = item["PK"].split("#")[1:3]
+            process = Process(self)
+            process.driver.link.calm()
+            limits = [Limit.concurrent(SLOTS, item[f"b_{SLOTS}_cp"] // 1000, expires=item[f"b_{SLOTS}_ex"] // 1000)]
+            request = validate_request(entity, resource, {SLOTS: limits[0].capacity}, limits=limits)
+            asked = Task(self.kernel, process, process.driver.run(acquire(process.namespace_state, request), Account()))
+            asked.ended.when_done(process.crash)
+            self.kernel.run()
+            if asked.ended.error is not None and not isinstance(asked.ended.error, AccessDisabled):
+                raise Violation(f"slots of {item['PK']} are gone: {asked.ended.error}; {item}")
 
     def _pay_the_rest(self) -> None:
         """Every process closes, while the table answers: twice, for a first payment may be under way."""
@@ -346,6 +385,28 @@ class World:
             cause = self._change_of(key, override=ordered(limits), until_ms=until_ms)
             flow = stored.set_override(namespace_state, entity, place, limits, until, cause)
         Task(self.kernel, process, self._store(process, flow))
+
+    def _switch(self) -> None:
+        """Somebody closes an entity's bucket, opens it, or says whether its parents are drawn on; or takes it back."""
+        rng, place = self.rng, self._some_bucket()
+        process = rng.choice(self.processes)
+        name, values = rng.choice(SWITCHES)
+        fields = {name: rng.choice(values)}
+        if fields.get("disabled"):
+            fields["bypass"] = None
+        if fields.get("bypass"):
+            fields["disabled"] = None
+        flow = stored_switches.set_own(process.namespace_state, *place, fields, None, self._cause())
+        change = self.switches.begin(place, fields, self.kernel.now_ms)
+        task = Task(self.kernel, process, process.driver.run(flow, Account()))
+
+        def done() -> None:
+            if task.ended.error is not None:
+                return
+            told = self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
+            change.done(self.kernel.now_ms + (0 if told else self.plan.settings.config_ttl_ms + NOT_TOLD_MS))
+
+        task.ended.when_done(done)
 
     def _move(self) -> None:
         """Give somebody other parents, among those who were there before."""

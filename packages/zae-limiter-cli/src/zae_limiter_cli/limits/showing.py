@@ -1,6 +1,7 @@
 """Print plans, drift and outcomes on standard output, in the chosen format."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
@@ -12,6 +13,8 @@ from zae_limiter_manifest.render.views import EVERYTHING, View
 from ..errors import CommandError
 from ..options import DocumentForm
 from ..terminal import Terminal
+from .replay.showing import markdown, say_replays
+from .replay.verdicts import Replayed
 
 OTHER_RELEASE: Final = (
     "this command finds no mistake in the manifest, so the stack's functions are of another release: see "
@@ -19,15 +22,22 @@ OTHER_RELEASE: Final = (
 )
 
 
-def show_plans(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> None:
-    """Print what would change, and the hash that `limits apply --expect-hash` takes."""
+def show_plans(
+    plans: list[Plan], form: DocumentForm, view: View = EVERYTHING, replays: Sequence[Replayed] = ()
+) -> None:
+    """Print what would change, what replays of it found, and the hash that `limits apply --expect-hash` takes."""
     match form:
         case "json":
-            text = as_json.render_plan(*plans, view=view)
+            document = as_json.render_plan(*plans, view=view)
+            found = {"replays": [each.to_dict() for each in replays]}
+            text = f"{json.dumps(json.loads(document) | found, indent=2)}\n" if replays else document
         case "markdown":
-            text = f"{as_markdown.render_plan(*plans, view=view)}\nHash: `{plans_hash(plans)}`\n"
+            found_text = markdown(replays, full=view.full)
+            text = f"{as_markdown.render_plan(*plans, view=view)}{found_text}\nHash: `{plans_hash(plans)}`\n"
         case _:
-            text = f"{as_text.render_plan(*plans, color=_colour(), view=view)}\nHash: {plans_hash(plans)}\n"
+            click.echo(as_text.render_plan(*plans, color=_colour(), view=view), nl=False)
+            say_replays(replays, full=view.full)
+            text = f"\nHash: {plans_hash(plans)}\n"
     click.echo(text, nl=False)
 
 

@@ -1,7 +1,8 @@
 """Make attributes of the fields of a limit, for an item of a bucket or of a config, and read them back."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
+from functools import lru_cache
 from typing import Any, Final
 
 from ..values.alerts import read_alert, write_alert
@@ -34,7 +35,7 @@ def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit
     """Return a limit of an item. Raises an error of ``UNREADABLE``."""
     values: dict[str, Any] = {"burst": _read("burst", item[at.capacity], unit)}
     for field, attribute in _places(at):
-        if attribute in item or field not in (*values, *_DEFAULTS):
+        if attribute in item or (field not in _DEFAULTS and field not in values):
             values[field] = _read(field, item[attribute], unit)
     return Limit(name=name, **values)
 
@@ -48,8 +49,9 @@ def plain_fields(limit: Limit) -> Item:
     return {_SECONDS.get(field, field): _stored(field, value, 1) for field, value in changed.items()}
 
 
-def _places(at: Attributes) -> Iterator[tuple[str, str]]:
-    return ((field, attribute) for field, attribute in zip(at._fields, at, strict=True) if field in _FIELDS)
+@lru_cache(maxsize=256)
+def _places(at: Attributes) -> Sequence[tuple[str, str]]:
+    return [(field, attribute) for field, attribute in zip(at._fields, at, strict=True) if field in _FIELDS]
 
 
 def _stored(field: str, value: Any, unit: int) -> object:

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 @click.option(
     "--use", is_flag=True, help="Show the use in the last day of the 20 largest cuts; reads the table with your rights."
 )
+@click.option(
+    "--replay",
+    metavar="TIME",
+    help="Show who would have been refused since then, such as 24h or 7d; reads usage with your rights.",
+)
 @view_options
 def plan(
     *,
@@ -46,6 +51,7 @@ def plan(
     take_over: bool,
     targets: tuple[str, ...],
     use: bool,
+    replay: str | None,
     full: bool,
     entities: tuple[str, ...],
     pattern: str | None,
@@ -55,6 +61,9 @@ def plan(
     Up to 20 changes are shown item by item. Of more it shows the kinds, those with the largest cuts first, and for each
     the number of items. --full shows each item; --entity and --filter show some.
 
+    With --replay it tries the plan on the past, from hourly usage: at least and at most how many calls the new limits
+    would have refused, whose and by which limit.
+
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
     from zae_limiter_manifest.render.views import View
@@ -62,6 +71,7 @@ def plan(
     from ...limits.asking import requests_of
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
+    from ...limits.replay.run import replays_of
     from ...limits.risks import risks_of
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
@@ -73,9 +83,10 @@ def plan(
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     risks = risks_of(connection, plans) if use else {}
+    replays = [] if replay is None else replays_of(connection, plans, replay)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
-    show_plans(plans, form, View(full, frozenset(entities), pattern, risks))
+    show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays)
     if exit_code and any(each.changes for each in plans):
         raise click.exceptions.Exit(2)
 

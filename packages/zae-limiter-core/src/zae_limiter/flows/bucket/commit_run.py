@@ -220,11 +220,7 @@ class CommitRun:
         if state is None:
             assert config is not None, "a request that consumes carries its config"
             return CreateWrite(cached, self.now_ms, multiplier, config)
-        if (
-            config is not None
-            and not cached.agrees_with(config)
-            and any(request.is_acquire for request in self.pending)
-        ):
+        if config is not None and not cached.agrees_with(config) and self._takes(config, state):
             if not is_newer(config, state):
                 self.namespace_state.expire(cached)
             elif may_reshape(
@@ -252,7 +248,12 @@ class CommitRun:
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
         if self.cached.agrees_with(config) or not is_newer(config, state):
             return False
-        return any(request.is_acquire for request in self.pending)
+        return self._takes(config, state)
+
+    def _takes(self, config: Config, state: BucketState) -> bool:
+        """Return whether a request may reshape; what overflowed before a schedule's boundary pays for no correction."""
+        shifts = config.has_other_times(state.limits)
+        return any(request.is_acquire or (shifts and request.unchecked) for request in self.pending)
 
     def _divide_returns(self, shards: int) -> None:
         """Divide the amounts that come back to a split shard among its halves."""

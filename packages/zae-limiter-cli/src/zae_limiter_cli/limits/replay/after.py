@@ -1,0 +1,169 @@
+"""The limits that hold once a plan is applied: those of the table, with the changes of the plan over them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
+from zae_limiter_manifest.limit_declarations import LIMIT_FIELDS
+from zae_limiter_manifest.switches import SwitchesDecl
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit, SyncRepository
+    from zae_limiter.maintenance import BucketLimits
+
+DEFAULT = "_default_"
+
+Levels = Sequence[tuple[str, Address | None]]
+
+
+class LimitsAfter:
+    """Resolves limits, switches and parents of a namespace as a plan leaves them; it only reads.
+
+    ``applied=False``: as they are now. What is asked for once is read once. Raises the errors of core.
+    """
+
+    def __init__(self, repository: "SyncRepository", plan: Plan, *, applied: bool = True) -> None:
+        self._repository = repository
+        self._changes = {change.address: change for change in plan.changes} if applied else {}
+        self._overridden = {override.address for override in plan.overrides}
+        self._buckets: dict[tuple[str, str], BucketLimits] = {}
+        self._parents: dict[str, tuple[tuple[str, ...], bool]] = {}
+
+    def path(self, entity_id: str, resource: str) -> list["BucketLimits"]:
+        """Return the buckets that an acquire draws on: the entity's own, then those above it, nearest first."""
+        order = [entity_id]
+        for each in order:
+            order += [above for above in self._above(each, resource) if above not in order]
+        return [self.bucket(each, resource) for each in order]
+
+    def bucket(self, entity_id: str, resource: str) -> "BucketLimits":
+        """Return the limits that hold for an entity on a resource, and whether a switch comes before them."""
+        from zae_limiter.maintenance import BucketLimits
+
+        found = self._buckets.get((entity_id, resource))
+        if found is None:
+            limits = self._limits(entity_id, resource)
+            disabled, bypass = (self._switch(name, entity_id, resource) is True for name in ("disabled", "bypass"))
+            found = BucketLimits(entity_id, resource, limits, disabled, bypass and not disabled)
+            self._buckets[entity_id, resource] = found
+        return found
+
+    def _limits(self, entity_id: str, resource: str) -> tuple["Limit", ...]:
+        live, _, source = self._repository.resolve_limits(entity_id, resource)
+        passed = False
+        for level, address in _levels(entity_id, resource):
+            change = self._change(address)
+            passed = passed or level == source
+            if change is not None:
+                found = _limits_of(change)
+            elif level == source:
+                found = tuple(live)
+            else:
+                found = self._read(level, entity_id, resource) if passed else ()
+            if found:
+                return found
+        return ()
+
+    def _change(self, address: Address | None) -> Change | None:
+        return None if address is None or address in self._overridden else self._changes.get(address)
+
+    def _read(self, level: str, entity_id: str, resource: str) -> tuple["Limit", ...]:
+        """Read a level that is weaker than the one that holds now: the plan takes that one away."""
+        repository, on = self._repository, DEFAULT if level.endswith("_default") else resource
+        if level == "system":
+            return tuple(repository.get_system_defaults()[0])
+        if level == "resource":
+            return tuple(repository.get_resource_defaults(resource))
+        if level in ("entity", "entity_default"):
+            return tuple(repository.get_limits(entity_id, on))
+        entity = repository.get_entity(entity_id)
+        return () if entity is None or entity.plan is None else tuple(repository.get_plan_limits(entity.plan, on))
+
+    def _switch(self, name: str, entity_id: str, resource: str) -> object:
+        """Return the value of a switch: that of the first level that sets it."""
+        live = getattr(self._repository.resolve_switches(entity_id, resource), name)
+        passed = False
+        for level, address in _levels(entity_id, resource):
+            change = None if address is None else self._changes.get(address)
+            holds = live is not None and level == live.source
+            passed = passed or holds
+            if change is not None:
+                value = _switches_of(change).get(name)
+            elif holds:
+                value = {"on": True, "off": False}.get(live.value, live.value)
+            else:
+                value = self._read_switch(name, address) if passed and address is not None else None
+            if value is not None:
+                return value
+        return None
+
+    def _read_switch(self, name: str, address: Address) -> object:
+        value = getattr(self._repository.get_switches(address.entity, address.resource), name)
+        return {"on": True, "off": False}.get(value, value)
+
+    def _above(self, entity_id: str, resource: str) -> tuple[str, ...]:
+        parents, cascade = self._record(entity_id)
+        if not parents:
+            return ()
+        said = self._switch("cascade", entity_id, resource)
+        return parents if (cascade if said is None else said is True) else ()
+
+    def _record(self, entity_id: str) -> tuple[tuple[str, ...], bool]:
+        """Return the parents of an entity, and whether its own acquires draw on them."""
+        found = self._parents.get(entity_id)
+        if found is None:
+            change = self._changes.get(Address(None, entity_id))
+            if change is None:
+                entity = self._repository.get_entity(entity_id)
+                found = ((), False) if entity is None else (entity.parent_ids, entity.cascade)
+            else:
+                found = _record_of(change)
+            self._parents[entity_id] = found
+        return found
+
+
+def _levels(entity_id: str, resource: str) -> Levels:
+    """Return the levels that may have limits, the strongest first, as core names them; those of the entity's own plan
+    have no address.
+    """
+    return (
+        ("entity", Address(resource, entity_id)),
+        ("entity_default", Address(DEFAULT, entity_id)),
+        ("plan", None),
+        ("plan_default", None),
+        ("resource", Address(resource)),
+        ("system", Address()),
+    )
+
+
+def _limits_of(change: Change) -> tuple["Limit", ...]:
+    after = change.after
+    if after is None or isinstance(after, RecordDecl):
+        return ()
+    return tuple(limit_of(name, decl) for name, decl in after.limits.items())
+
+
+def _switches_of(change: Change) -> dict[str, Any]:
+    return change.after.switches if isinstance(change.after, SwitchesDecl) else {}
+
+
+def _record_of(change: Change) -> tuple[tuple[str, ...], bool]:
+    after = change.after
+    return (after.parents, after.cascade) if isinstance(after, RecordDecl) else ((), False)
+
+
+def limit_of(name: str, decl: LimitDecl) -> "Limit":
+    """Return a declared limit as core has it."""
+    from zae_limiter import Limit
+
+    found = {each: getattr(decl, each) for each in LIMIT_FIELDS}
+    return Limit(name, **found | {"weights": decl.weights.by_kind() if decl.weights else {}})
+
+
+def differs(before: "BucketLimits", after: "BucketLimits") -> set[str]:
+    """Return the names of the limits that are new or other; all of them if a switch is."""
+    old, new = ({limit.name: replace(limit, weights={}) for limit in each.limits} for each in (before, after))
+    if (before.disabled, before.bypass) != (after.disabled, after.bypass):
+        return set(new)
+    return {name for name, limit in new.items() if old.get(name) != limit}

@@ -1,0 +1,234 @@
+"""Replay a plan from hourly usage: bounds for each bucket whose limits the plan changes.
+
+The module of the bounds, in core, says why they hold for every order of the calls.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from zae_limiter_manifest import Address, Plan, RecordDecl
+
+from ...columns import counted
+from ...errors import CommandError
+from ...paging import every_row
+from ...times import shown
+from .after import DEFAULT, LimitsAfter, differs, limit_of
+from .verdicts import Finding, Replayed, rule_text
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit, SyncRepository, UsageSnapshot
+    from zae_limiter.maintenance import Bounds, BucketLimits, Hour
+
+SUBJECTS: Final = 50
+"""The most queries of usage for one plan; for more of them, one reads the usage of the whole namespace."""
+
+LONGEST: Final = timedelta(days=31)
+"""How far before the replay usage is read, for what limits of long windows had left."""
+
+HOUR: Final = timedelta(hours=1)
+
+Place = tuple[str, str]
+Snapshots = Mapping[Place, Sequence["UsageSnapshot"]]
+
+
+def replay_hours(repository: "SyncRepository", plan: Plan, since: datetime, now: datetime) -> Replayed:
+    """Return the bounds for the hours from that of ``since`` on. Raises ``CommandError`` if nothing was used."""
+    since = since.replace(minute=0, second=0, microsecond=0)
+    subjects = _subjects(plan)
+    back = _looks_back(plan)
+    used = _read(repository, subjects, since - back, now)
+    if subjects and not any(each.window_start >= since for found in used.values() for each in found):
+        raise CommandError(
+            f"{plan.namespace}: no usage since {shown(since)} UTC of what the plan changes, nothing to replay: "
+            "pass a longer time, such as --replay 7d, or leave --replay out; the stack's aggregator counts usage"
+        )
+    before, after = LimitsAfter(repository, plan, applied=False), LimitsAfter(repository, plan)
+    judge = _Judge(since, since - back)
+    for place in sorted(used):
+        snapshots = used[place]
+        if any(each.window_start >= since for each in snapshots):
+            judge.add(place, before.bucket(*place), after.bucket(*place), snapshots)
+    return judge.replayed(plan, now)
+
+
+def _subjects(plan: Plan) -> set[Place | tuple[str | None, str | None]]:
+    """Return the entities and resources to ask usage of: ``None`` stands for all of them."""
+    addresses = [change.address for change in plan.changes if not change.address.is_record]
+    subjects = {_subject(address) for address in addresses}
+    return {(None, None)} if len(subjects) > SUBJECTS or (None, None) in subjects else subjects
+
+
+def _subject(address: Address) -> tuple[str | None, str | None]:
+    return address.entity, None if address.resource == DEFAULT else address.resource
+
+
+def _looks_back(plan: Plan) -> timedelta:
+    """Return how long before the replay usage counts: until the slowest changed limit is full, at least an hour."""
+    from zae_limiter.maintenance import looks_back_ms
+
+    found = [
+        looks_back_ms(limit_of(name, decl))
+        for change in plan.changes
+        if change.after is not None and not isinstance(change.after, RecordDecl)
+        for name, decl in change.after.limits.items()
+        if decl.kind not in ("total", "concurrent")
+    ]
+    longest = min(LONGEST // timedelta(milliseconds=1), max(found, default=0))
+    return max(HOUR, -(-timedelta(milliseconds=longest) // HOUR) * HOUR)
+
+
+def _read(
+    repository: "SyncRepository",
+    subjects: Iterable[tuple[str | None, str | None]],
+    start: datetime,
+    now: datetime,
+) -> Snapshots:
+    found: dict[Place, dict[datetime, UsageSnapshot]] = defaultdict(dict)
+    for entity_id, resource in subjects:
+        for each in every_row(partial(_page, repository, entity_id, resource, start, now)):
+            found[each.entity_id, each.resource][each.window_start] = each
+    return {place: [hours[at] for at in sorted(hours)] for place, hours in found.items()}
+
+
+def _page(
+    repository: "SyncRepository",
+    entity_id: str | None,
+    resource: str | None,
+    start: datetime,
+    now: datetime,
+    size: int,
+    behind: str | None,
+) -> tuple[Sequence["UsageSnapshot"], str | None]:
+    page = repository.get_usage_snapshots(
+        entity_id=entity_id, resource=resource, start=start, end=now, limit=size, next=behind
+    )
+    return page.snapshots, page.next
+
+
+class _Judge:
+    """Judges one bucket after the other, and adds up what it finds."""
+
+    def __init__(self, since: datetime, begin: datetime) -> None:
+        self._since_ms, self._begin_ms = _ms(since), _ms(begin)
+        self._since = since
+        self._findings: list[Finding] = []
+        self._totals: list[tuple[Bounds, int]] = []
+        self._slots: set[str] = set()
+        self._unused: set[str] = set()
+        self._bare: set[str] = set()
+
+    def add(
+        self, place: Place, before: "BucketLimits", after: "BucketLimits", snapshots: Sequence["UsageSnapshot"]
+    ) -> None:
+        """Judge a bucket by the limits that the plan changes of it."""
+        from zae_limiter.maintenance import DISABLED, Bounds
+
+        changed = differs(before, after)
+        then = [each for each in snapshots if each.window_start >= self._since]
+        calls = sum(each.total_events + each.total_refused for each in then)
+        refused = sum(each.total_refused for each in then)
+        if before.limits and not after.limits:
+            self._bare.add("/".join(place))
+        if not changed and (before.disabled, before.bypass) == (after.disabled, after.bypass):
+            return
+        if after.disabled:
+            self._findings.append(Finding(*place, place[0], DISABLED, "", calls, refused, calls, calls))
+            self._totals.append((Bounds(calls, calls, calls), refused))
+            return
+        by_hour: list[list[Bounds]] = [[] for _ in then]
+        for limit in after.limits:
+            if limit.name in changed:
+                bounds = self._judged(place, limit, snapshots)
+                shadow = limit.shadow or after.bypass
+                self._find(place, limit, bounds, refused, shadow=shadow)
+                if not shadow:
+                    for hour, each in zip(by_hour, bounds, strict=False):
+                        hour.append(each)
+        self._totals.append((_together(calls, by_hour), refused))
+
+    def _judged(self, place: Place, limit: "Limit", snapshots: Sequence["UsageSnapshot"]) -> list["Bounds"]:
+        """Return the bounds for each hour of the replay; none for a limit of which nothing is known."""
+        from zae_limiter.maintenance import Hour, judged
+
+        if limit.has_slots:
+            self._slots.add(f"{'/'.join(place)} {limit.name}")
+            return []
+        if not any(limit.name in each.consumed for each in snapshots):
+            self._unused.add(f"{'/'.join(place)} {limit.name}")
+            return []
+        hours = [*self._hours(limit.name, snapshots)]
+        if hours[0].begin_ms > self._begin_ms:  # an hour without use
+            hours.insert(0, Hour(self._begin_ms, 0, 0, 0))
+        return [bounds for hour, bounds in judged(limit, hours) if hour.begin_ms >= self._since_ms]
+
+    def _hours(self, name: str, snapshots: Iterable["UsageSnapshot"]) -> Iterator["Hour"]:
+        from zae_limiter.maintenance import Hour
+
+        for each in snapshots:
+            yield Hour(_ms(each.window_start), each.total_events, each.total_refused, each.consumed.get(name, 0))
+
+    def _find(self, place: Place, limit: "Limit", bounds: Sequence["Bounds"], refused: int, *, shadow: bool) -> None:
+        from zae_limiter.maintenance import summed
+
+        if bounds:
+            total = summed(bounds)
+            found = Finding(
+                *place, place[0], limit.name, rule_text(limit), total.calls, refused, total.least, total.most, shadow
+            )
+            self._findings.append(found)
+
+    def replayed(self, plan: Plan, now: datetime) -> Replayed:
+        """Return all that was found."""
+        totals = [bounds for bounds, _ in self._totals]
+        return Replayed(
+            plan.namespace,
+            "hourly usage",
+            self._since,
+            now,
+            calls=sum(each.calls for each in totals),
+            before=sum(refused for _, refused in self._totals),
+            least=sum(each.least for each in totals),
+            most=sum(each.most for each in totals),
+            buckets=len(totals),
+            findings=self._findings,
+            notes=[*self._notes(plan)],
+        )
+
+    def _notes(self, plan: Plan) -> Iterator[str]:
+        if not any(not change.address.is_record for change in plan.changes):
+            yield "the plan changes no limits and no switches: no call would be decided otherwise"
+        moved = sum(change.address.is_record for change in plan.changes)
+        if moved:
+            whose = "only a trace tells whose calls a parent's are"
+            yield f"{counted(moved, 'change')} of entities themselves left out: {whose}"
+        if self._bare:
+            yield f"no level has limits for these any more, so that their calls fail: {_some(self._bare)}"
+        if self._slots:
+            yield f"slots left out, because usage does not tell how long calls held them: {_some(self._slots)}"
+        if self._unused:
+            yield f"no use is known of a limit by this name: {_some(self._unused)}"
+
+
+def _together(calls: int, by_hour: Iterable[Sequence["Bounds"]]) -> "Bounds":
+    """Return the bounds of all limits of a bucket: at least what one limit refuses, at most all of them together."""
+    from zae_limiter.maintenance import Bounds
+
+    least = most = 0
+    for hour in by_hour:
+        if hour:
+            least += max(each.least for each in hour)
+            most += min(hour[0].calls, sum(each.most for each in hour))
+    return Bounds(least, most, calls)
+
+
+def _some(names: Iterable[str], most: int = 3) -> str:
+    ordered = sorted(names)
+    more = f", and {len(ordered) - most:,} more" if len(ordered) > most else ""
+    return f"{', '.join(ordered[:most])}{more}"
+
+
+def _ms(instant: datetime) -> int:
+    return int(instant.timestamp()) * 1000

@@ -1,0 +1,103 @@
+"""What a replay found, as values: for whom, by which limit, how many calls were refused and would have been."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit
+
+Source = Literal["hourly usage", "trace"]
+
+
+@frozen
+class Finding:
+    """The calls of an entity on a resource that a limit of ``owner`` refuses: of itself, or of an entity above it.
+
+    ``calls`` is their number, ``before`` how many were refused then: by this limit in a trace, by any in hourly usage.
+    From ``least`` to ``most`` would be refused; by a ``shadow`` limit, if it was enforced. ``rule`` is the limit as
+    text, empty for a switch.
+    """
+
+    entity_id: str
+    resource: str
+    owner: str
+    limit: str
+    rule: str
+    calls: int
+    before: int
+    least: int
+    most: int
+    shadow: bool = False
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """The least and the most that would be refused, as parts of the calls."""
+        return (self.least / self.calls, self.most / self.calls) if self.calls else (0.0, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for programs."""
+        return {
+            "entity_id": self.entity_id,
+            "resource": self.resource,
+            "limit": {"entity_id": self.owner, "name": self.limit, "text": self.rule, "shadow": self.shadow},
+            "calls": self.calls,
+            "refused_before": self.before,
+            "refused_after": {"at_least": self.least, "at_most": self.most},
+        }
+
+
+@frozen
+class Replayed:
+    """What a replay of one namespace found. ``calls`` were looked at, of which ``before`` were refused then.
+
+    ``notes`` say what was not looked at, and how sure the numbers are.
+    """
+
+    namespace: str
+    source: Source
+    since: datetime
+    until: datetime
+    calls: int
+    before: int
+    least: int
+    most: int
+    buckets: int
+    findings: Sequence[Finding] = ()
+    notes: Sequence[str] = field(factory=list)
+
+    @property
+    def refusing(self) -> list[Finding]:
+        """The findings that may refuse a call, those that refuse most first."""
+        return ordered(each for each in self.findings if each.most or each.before)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for programs."""
+        from ...times import iso
+
+        return {
+            "namespace": self.namespace,
+            "source": self.source,
+            "since": iso(self.since),
+            "until": iso(self.until),
+            "buckets": self.buckets,
+            "calls": self.calls,
+            "refused_before": self.before,
+            "refused_after": {"at_least": self.least, "at_most": self.most},
+            "findings": [each.to_dict() for each in self.refusing],
+            "notes": list(self.notes),
+        }
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings, those that surely refuse most first."""
+    return sorted(findings, key=lambda each: (-each.least, -each.most, each.entity_id, each.resource, each.limit))
+
+
+def rule_text(limit: "Limit") -> str:
+    """Return a limit in few words: its text, or how its tokens come back where it has no short one."""
+    from ...rates import rate
+
+    return rate(limit) if limit.text.startswith("{") else limit.text

@@ -1,0 +1,161 @@
+"""One limit of a bucket, as a number that time and calls change.
+
+The problem: a stored balance has an anchor, so that many processes can write it; a replay has one writer, decides
+millions of calls, and has to come to the same headroom, to the millitoken. The choice: keep ``base``, which is the
+balance at the anchor less what was minted up to it. Then the headroom at any instant is ``min(ceiling, base +
+minted(now))``, and no anchor has to move: by the definition in ``rules.balances`` that is the same number. There are
+four forms: of a rule that depends on time alone, of windows that begin with the first use, of values that change by a
+schedule, and of slots.
+"""
+
+from ..rules.balances import ShardLimit
+from ..rules.registry import rule_of
+from ..rules.schedules import carry
+from ..values.limits import Limit
+from ..values.schedules import timetable_of
+
+
+class Balance:
+    """A limit of one bucket; amounts in millitokens. ``look`` comes before ``take`` and ``add`` at the same instant.
+
+    ``free`` is the headroom at the last look. ``shadow``: the limit refuses nobody.
+    """
+
+    __slots__ = ("_base", "_minted", "_now", "ceiling", "entity_id", "free", "initial", "name", "shadow")
+
+    has_slots = False
+
+    def __init__(self, entity_id: str, limit: Limit, *, shadow: bool) -> None:
+        rule = limit.rule
+        self.entity_id, self.name, self.shadow = entity_id, limit.name, shadow or limit.shadow
+        self._minted = rule_of(rule).minted
+        self.ceiling, self.initial = rule.ceiling_milli, rule.initial_milli
+        self._base = self._now = 0
+        self.free = self.initial
+
+    def open(self, at_ms: int) -> None:
+        """Begin as a limit of a new bucket."""
+        self._base = self.initial - self._minted(at_ms)
+
+    def look(self, at_ms: int) -> int:
+        """Return the headroom at an instant."""
+        self._now = minted = self._minted(at_ms)
+        free = self._base + minted
+        if free > self.ceiling:
+            free = self.ceiling
+        self.free = free
+        return free
+
+    def take(self, at_ms: int, cost: int) -> None:  # noqa: ARG002  forms with windows go by it
+        """Take an amount, even into debt; a negative one comes back, up to the ceiling."""
+        left = self.free - cost
+        if left > self.ceiling:
+            left = self.ceiling
+        self._base = left - self._now
+
+    def look_as_it_was(self, at_ms: int) -> int:
+        """Return the headroom by the values that the last take went by: a correction goes by them, too."""
+        return self.look(at_ms)
+
+    def correct(self, at_ms: int, change: int) -> None:
+        """Take what the end of a lease takes beside its amounts, even into debt, or give it back."""
+        self.take(at_ms, change)
+
+
+class WindowBalance(Balance):
+    """A limit whose windows begin with the first use: a take after the end of one begins another."""
+
+    __slots__ = ("_begun_ms", "_length_ms", "_whole")
+
+    def __init__(self, entity_id: str, limit: Limit, *, shadow: bool) -> None:
+        super().__init__(entity_id, limit, shadow=shadow)
+        self._whole, self._length_ms = rule_of(limit.rule), limit.refill_period * 1000
+        self._begun_ms: int | None = None
+
+    def open(self, at_ms: int) -> None:
+        """Begin as a limit of a new bucket, whose first window no take has begun."""
+        self._minted, self._begun_ms = self._whole.since(at_ms).minted, None
+        super().open(at_ms)
+
+    def take(self, at_ms: int, cost: int) -> None:
+        """Take an amount, which begins a window if none lasts; a negative one comes back."""
+        if cost > 0 and (self._begun_ms is None or at_ms >= self._begun_ms + self._length_ms):
+            self._begun_ms, self._minted = at_ms, self._whole.since(at_ms).minted
+            self._now = self._minted(at_ms)
+        super().take(at_ms, cost)
+
+    def correct(self, at_ms: int, change: int) -> None:
+        """Take or give back: that begins no window, but of a bucket that had none."""
+        if self._begun_ms is None:
+            self.take(at_ms, change)
+        else:
+            super().take(at_ms, change)
+
+
+class ScheduledBalance(WindowBalance):
+    """A limit that has other values at other times; of those with windows, too."""
+
+    __slots__ = ("_anchor_ms", "_declared", "_end_ms", "_rule")
+
+    def __init__(self, entity_id: str, limit: Limit, *, shadow: bool) -> None:
+        super().__init__(entity_id, limit, shadow=shadow)
+        self._declared, self._rule, self._anchor_ms, self._end_ms = limit, limit.rule, 0, 0
+
+    def _go_by(self, at_ms: int) -> None:
+        piece = timetable_of(self._declared).at(at_ms)
+        self._rule, self._end_ms = piece.limit, piece.end_ms
+        self._whole = rule_of(piece.limit)
+        self._minted = self._whole.since(self._anchor_ms if self._begun_ms is None else self._begun_ms).minted
+        self.ceiling, self.initial = piece.limit.ceiling_milli, piece.limit.initial_milli
+
+    def open(self, at_ms: int) -> None:
+        """Begin as a limit of a new bucket, with the values of this instant."""
+        self._anchor_ms = at_ms
+        self._go_by(at_ms)
+        super().open(at_ms)
+
+    def look(self, at_ms: int) -> int:
+        """Return the headroom at an instant, over all boundaries since the last take."""
+        if at_ms >= self._end_ms:
+            before = ShardLimit(self._rule, self._anchor_ms, begun_ms=self._begun_ms)
+            tokens = self._base + self._minted(self._anchor_ms)
+            over = carry(before, self._declared, at_ms)
+            self._anchor_ms = at_ms
+            self._go_by(at_ms)
+            self._base = min(tokens + over.minted, over.ceiling) - self._minted(at_ms)
+        return super().look(at_ms)
+
+    def look_as_it_was(self, at_ms: int) -> int:
+        """Return the headroom by the values that the last take went by: a correction goes by them, too."""
+        return super().look(at_ms)
+
+    def take(self, at_ms: int, cost: int) -> None:
+        """Take an amount, even into debt; a negative one comes back, up to the ceiling."""
+        if self._rule.kind == "first_use":
+            super().take(at_ms, cost)
+        else:
+            Balance.take(self, at_ms, cost)
+        self._anchor_ms = at_ms
+
+    def correct(self, at_ms: int, change: int) -> None:
+        """Take or give back, by the values that the last take went by."""
+        if self._rule.kind == "first_use":
+            super().correct(at_ms, change)
+        else:
+            Balance.take(self, at_ms, change)
+
+
+class SlotBalance(Balance):
+    """Concurrent slots: they are held until their lease ends, and time brings none back."""
+
+    __slots__ = ()
+
+    has_slots = True
+
+
+def balance_of(entity_id: str, limit: Limit, *, shadow: bool = False) -> Balance:
+    """Return a limit of a bucket that is not there yet; ``shadow``: whatever the limit says, it refuses nobody."""
+    if limit.schedule:
+        return ScheduledBalance(entity_id, limit, shadow=shadow)
+    kinds: dict[str, type[Balance]] = {"first_use": WindowBalance, "concurrent": SlotBalance}
+    return kinds.get(limit.kind, Balance)(entity_id, limit, shadow=shadow)

@@ -1,0 +1,157 @@
+"""Schedules, switches, overflows and weights made wrong.
+
+Lives here: the faults, and the seeds of ``mixed`` that have found them. Never: which of them are to be found (mutants).
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+from unittest.mock import patch
+
+from zae_limiter.flows.acquire import acquire, disabling, refused
+from zae_limiter.flows.acquire.requests import AcquireRequest
+from zae_limiter.flows.bucket import write_plans
+from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.flows.process import config_cache, queueing
+from zae_limiter.flows.records import switches
+from zae_limiter.flows.steps import Flow
+from zae_limiter.rules.schedules import Carried, carry
+from zae_limiter.values import resolution, schedules
+from zae_limiter.values.resolution import Config
+from zae_limiter.values.schedules import Timetable
+from zae_limiter.values.switches import ResolvedSwitches
+from zae_limiter.values.token_usage import TokenUsage
+from zae_limiter.values.weights import LIKE, Weights
+
+from .slot_faults import SLOT_FAULTS
+
+CONFIG_AT, OVERFLOW = Config.at, refused._overflow
+
+
+def _minted_twice(*args: Any) -> Carried:
+    """Whoever reshapes a bucket over a boundary credits its last second once more."""
+    minted, ceiling = carry(*args)
+    return Carried(minted + 1000, ceiling)
+
+
+def _former_ceiling(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
+    """What overflowed before a boundary is there behind it."""
+    minted, _ = carry(shard_limit, declared, to_ms)
+    return Carried(minted, schedules.timetable_of(declared).at(to_ms).limit.ceiling_milli)
+
+
+def _by_the_last_rule(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
+    """The time before a boundary counts by the rule behind it."""
+    now = shard_limit.moved(shard_limit.anchor_ms, schedules.timetable_of(declared).at(to_ms).limit)
+    return Carried(now.minted_since_anchor(to_ms), now.ceiling_milli)
+
+
+def _a_minute_late(self: Config, now_ms: int) -> Config:
+    return CONFIG_AT(self, now_ms - 20_000)
+
+
+def _told_nobody(*_: Any) -> Flow[int]:
+    """A change of switches tells no bucket."""
+    yield from ()
+    return 0
+
+
+def _rounded_down(self: Weights, usage: TokenUsage) -> int:
+    """A part of a millitoken counts as none."""
+    return math.floor(_exact(self, usage))
+
+
+def _in_whole_tokens(self: Weights, usage: TokenUsage) -> int:
+    """A part of a token counts as one."""
+    return 1000 * math.ceil(_exact(self, usage) / 1000)
+
+
+def _named_kinds_alone(self: Weights, usage: TokenUsage) -> int:
+    """A kind without a weight counts as nothing, whatever it is a part of."""
+    own = dict(self._millionths)
+    return -(-sum(amount * own.get(kind, 0) for kind, amount in usage.by_kind()) // 1000)
+
+
+def _exact(self: Weights, usage: TokenUsage) -> Fraction:
+    own = dict(self._millionths)
+    counted = sum(amount * own.get(kind, own.get(LIKE.get(kind, kind), 0)) for kind, amount in usage.by_kind())
+    return Fraction(counted, 1000)
+
+
+@contextmanager
+def _both_buckets() -> Iterator[None]:
+    """What others of the path gave stays taken when the call goes on to its overflow."""
+    overflowing: list[bool] = [False]
+
+    def asked(state: Any, request: AcquireRequest) -> Flow[Any]:
+        overflowing[0] = request.on_refused is not None and request.on_refused.overflow is not None
+        return (yield from acquire.acquire(state, request))
+
+    def back(requests: Sequence[BucketRequest], *, uncounted: bool) -> Flow[None]:
+        return queueing.give_back_all([] if overflowing[0] else requests, uncounted=uncounted)
+
+    with patch.object(refused, "acquire", asked), patch.object(acquire, "give_back_all", back):
+        yield
+
+
+def _kept_beside(state: Any, request: AcquireRequest, resource: str, refusal: Any) -> Flow[Any]:
+    """The overflow takes twice, and the lease knows of one."""
+    yield from OVERFLOW(state, request, resource, refusal)
+    return (yield from OVERFLOW(state, request, resource, refusal))
+
+
+@dataclass
+class Faulty:
+    """A fault that is made of patches; what was remembered of limits goes before and after it."""
+
+    made: Callable[[], Sequence[AbstractContextManager[Any]]]
+
+    @contextmanager
+    def _in_force(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for cached in (resolution._rules_of, schedules.timetable_of):
+                stack.callback(cached.cache_clear)
+                cached.cache_clear()
+            for each in self.made():
+                stack.enter_context(each)
+            yield
+
+    def __call__(self) -> AbstractContextManager[None]:
+        return self._in_force()
+
+
+def _of(*patches: tuple[Any, str, Any]) -> Faulty:
+    return Faulty(lambda: [patch.object(*each) for each in patches])
+
+
+OF_SLOTS: Final[Mapping[str, int]] = {  # the others need holders that stand still: ``test_slot_histories`` has them
+    "a slot given back twice": 2,
+    "a renewal of slots that counts twice": 40,
+    "a drop of more than was seen": 65,
+    "a take without a look at the slots": 64,
+}
+
+KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
+    **{name: (Faulty(partial(SLOT_FAULTS.__getitem__, name)), seed) for name, seed in OF_SLOTS.items()},
+    "a boundary of a schedule minted twice": (_of((write_plans, "carry", _minted_twice)), 96),
+    "what overflowed before a boundary": (_of((write_plans, "carry", _former_ceiling)), 15),
+    "the time before a boundary by the rule behind it": (_of((write_plans, "carry", _by_the_last_rule)), 8),
+    "a schedule that is late": (_of((Config, "at", _a_minute_late)), 8),
+    "a schedule that nobody heeds": (_of((Timetable, "_place", lambda self, _: len(self._schedule))), 8),
+    "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 30),
+    "a disabled entity that is admitted": (
+        _of((acquire, "refuse_if_disabled", lambda *_: None), (disabling, "is_disabled", lambda *_: False)),
+        26,
+    ),
+    "a bypass that nobody heeds": (_of((ResolvedSwitches, "bypasses", property(lambda _: False))), 79),
+    "a cascade that no switch changes": (_of((config_cache, "cascades", lambda link, _: link.cascade)), 94),
+    "an overflow beside which others of the path stay taken": (Faulty(lambda: [_both_buckets()]), 82),
+    "an overflow that takes twice": (_of((refused, "_overflow", _kept_beside)), 15),
+    "a weight that is rounded down": (_of((Weights, "weigh", _rounded_down)), 49),
+    "a weight in whole tokens": (_of((Weights, "weigh", _in_whole_tokens)), 19),
+    "a weight of the named kinds alone": (_of((Weights, "weigh", _named_kinds_alone)), 5),
+}

@@ -1,0 +1,95 @@
+"""Limits of every kind, for histories that have them together.
+
+Lives here: what a kind of limit may be like, and what a schedule mints by our own arithmetic. Never: what else a
+history has (plan).
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final, NamedTuple
+
+from zae_limiter.values.limits import Limit
+
+from .bucket_items import SLOTS, Rule, Times
+
+MINUTE_MS: Final = 60_000
+WEIGHTS: Final[tuple[Mapping[str, float], ...]] = (
+    {"input": 1, "output": 4},
+    {"input": 1, "cached": 0.1, "output": 4},
+    {"input": 0.333333, "cached": 0.000001, "cache_write": 1.25, "output": 2.5, "reasoning": 7},
+)
+
+
+class Scheduled(NamedTuple):
+    """A limit with a schedule, and the rules that it has one after the other."""
+
+    limit: Limit
+    times: Times
+
+
+def token_bucket(rng: Random, name: str) -> Limit:
+    """A limit that refills evenly; it may be held ahead."""
+    capacity, (refill, period) = rng.choice((0, 1, 3, 10, 40)), rng.choice(((1, 1), (3, 1), (10, 1), (1, 2), (7, 60)))
+    ahead = rng.choice((0.0, 0.0, 0.3, 1.0)) if capacity >= 10 else 0.0
+    more = 2 * round(refill * ahead / period)
+    burst = capacity * rng.choice((1, 1, 2)) + more
+    return Limit.custom(name, capacity, burst=burst, refill_amount=refill, refill_period=period, ahead=ahead)
+
+
+def calendar(rng: Random, name: str) -> Limit:
+    """A quota of a minute, of which some may be carried over."""
+    capacity = rng.choice((0, 1, 3, 10, 10, 40))
+    burst = capacity * rng.choice((1, 1, 2)) + (capacity > 0) * rng.choice((0, 0, 1))
+    return Limit.custom(name, capacity, burst=burst, kind="calendar", window="minute")
+
+
+def total(rng: Random, name: str) -> Limit:
+    """An amount that does not come back."""
+    return Limit.custom(name, rng.choice((1, 10, 40, 100)), kind="total")
+
+
+def first_use(rng: Random, name: str) -> Limit:
+    """A window that begins with the first use."""
+    return Limit.quota(name, rng.choice((1, 3, 10, 10, 40)), window=rng.choice((1, 1, 2, 5)))
+
+
+def weighted(rng: Random, name: str) -> Limit:
+    """A limit of tokens that count by their kind."""
+    capacity, refill = rng.choice((3, 10, 40)), rng.choice((1, 10, 40))
+    weights = rng.choice(WEIGHTS)
+    return Limit.custom(name, capacity, refill_amount=refill, refill_period=1, weights=weights)
+
+
+def slots(rng: Random) -> Limit:
+    """Slots that are held at the same time."""
+    return Limit.concurrent(SLOTS, rng.choice((1, 2, 3, 3, 6)), expires=rng.choice((5, 10)))
+
+
+def scheduled(rng: Random, name: str, boundary_ms: int) -> Scheduled:
+    """A limit that has other values for a minute or two, which begin or end at a boundary."""
+    begin_ms = boundary_ms - rng.choice((0, 0, MINUTE_MS))
+    rates = [(rng.choice((1, 3, 10, 40)), rng.choice((1, 3, 10)), rng.choice((1, 60))) for _ in range(3)]
+    entries, times = [], [(0, _rule(*rates[0]))]
+    for number in range(rng.choice((1, 1, 2))):
+        since_ms = begin_ms + number * MINUTE_MS
+        burst, refill, period = rates[1 + number]
+        rate = f"{refill}/{'sec' if period == 1 else 'min'}"
+        when = f"{_clock(since_ms)}-{_clock(since_ms + MINUTE_MS)}"
+        entries.append(f"part-{number}: {when} {rate} burst {max(burst, refill)}")
+        times.append((since_ms, _rule(max(burst, refill), refill, period)))
+    times.append((times[-1][0] + MINUTE_MS, times[0][1]))
+    burst, refill, period = rates[0]
+    limit = Limit.custom(name, burst, refill_amount=refill, refill_period=period, schedule=entries)
+    return Scheduled(limit, tuple(times))
+
+
+def _rule(burst: int, refill: int, period: int) -> Rule:
+    return Rule(1000 * burst, 1000 * refill, 1000 * period)
+
+
+def _clock(at_ms: int) -> str:
+    minutes = at_ms // MINUTE_MS % 1440
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+SECOND_KINDS: Final[tuple[Callable[[Random, str], Limit], ...]] = (calendar, calendar, total, first_use, weighted)

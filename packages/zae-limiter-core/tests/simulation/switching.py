@@ -1,0 +1,65 @@
+"""Switches: what administrators set beside the limits, and what a call has to obey that begins afterwards.
+
+Why. A change of an entity's switches tells its live buckets, so the next request of every process heeds it. So a call
+that begins when the change is done is refused by ``disabled``, is refused by no limit of a bucket that ``bypass``
+opens, and draws on the parents or not as ``cascade`` says. While a change is under way, or if nobody knows whether it
+was made, either is right.
+
+Never: how a switch is stored or found.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Place = tuple[str, str]
+
+
+class Change:
+    """One change of the switches of an entity on a resource: under way from ``begun_ms`` on, in force when ``done``."""
+
+    def __init__(self, fields: Mapping[str, Any], begun_ms: int) -> None:
+        self.fields = fields
+        self.begun_ms = begun_ms
+        self.in_force_ms: int | None = None
+
+    def done(self, at_ms: int) -> None:
+        """It holds for every call that begins from then on."""
+        self.in_force_ms = at_ms
+
+
+class Unknown(LookupError):
+    """Either value of a switch is right."""
+
+
+class Switchboard:
+    """The changes of the switches of all entities, in the order in which they were begun."""
+
+    def __init__(self) -> None:
+        self._changes: defaultdict[Place, list[Change]] = defaultdict(list)
+
+    @property
+    def in_force(self) -> int:
+        """How many changes are known to hold."""
+        return sum(change.in_force_ms is not None for changes in self._changes.values() for change in changes)
+
+    def begin(self, place: Place, fields: Mapping[str, Any], now_ms: int) -> Change:
+        """An administrator begins to change switches; those that are not named stay."""
+        change = Change(fields, now_ms)
+        self._changes[place].append(change)
+        return change
+
+    def value(self, name: str, place: Place, begun_ms: int, ended_ms: int) -> Any:
+        """The value of a switch for a call that began and ended so. Raises ``Unknown``."""
+        value = None
+        for change in self._changes[place]:
+            if name not in change.fields or change.begun_ms > ended_ms:
+                continue
+            if change.in_force_ms is None or change.in_force_ms >= begun_ms:
+                raise Unknown(name)
+            value = change.fields[name]
+        return value
+
+    def all(self, name: str, places: Iterable[Place], begun_ms: int, ended_ms: int) -> list[Any]:
+        """The values for several entities. Raises ``Unknown``."""
+        return [self.value(name, place, begun_ms, ended_ms) for place in places]
