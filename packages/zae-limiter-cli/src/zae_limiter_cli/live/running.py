@@ -64,7 +64,7 @@ def change_of(what: str, row: Row, options: Sequence[str]) -> tuple[list[str], l
     return told, words
 
 
-def run(words: Sequence[str], width: int) -> str:
+def run(words: Sequence[str], width: int, seconds: int = SECONDS) -> str:
     """Return what a command prints, errors too."""
     program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", *words]
     environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
@@ -73,11 +73,11 @@ def run(words: Sequence[str], width: int) -> str:
             program,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
             env=environment,
             check=False,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {SECONDS} s"
+        return f"no answer within {seconds} s"
     return (done.stdout + done.stderr).rstrip()
