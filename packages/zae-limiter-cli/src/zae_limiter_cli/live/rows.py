@@ -30,13 +30,17 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, read at ``usage_ms``, and buckets."""
+    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, read at ``usage_ms``, and buckets.
+
+    ``parents``: those of the entities that have some, by id.
+    """
 
     at_ms: int
     since_ms: int
     usage_ms: int
     usage: Mapping[Place, "EntityUsage"] = field(hash=False)
     buckets: Mapping[Place, "Bucket"] = field(hash=False)
+    parents: Mapping[str, Sequence[str]] = field(hash=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,11 @@ class Recent:
     def add(self, reading: Reading) -> None:
         """Keep a new reading."""
         self._readings.append(reading)
+
+    @property
+    def parents(self) -> Mapping[str, Sequence[str]]:
+        """The parents of entities, of the last reading."""
+        return self._readings[-1].parents
 
     def rows(self, order: Order, only: str, most: int) -> list[Row]:
         """Return the first rows of the last reading, with the rates since the oldest."""
@@ -172,15 +181,16 @@ def rate(per_minute: float | None) -> str:
     return f"{per_minute:,.0f}" if per_minute >= 10 or per_minute == int(per_minute) else f"{per_minute:.1f}"
 
 
-def cells(row: Row, *, wide: bool, symbols: bool = True) -> Sequence[str]:
-    """Return the cells of a row below ``heads``."""
+def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequence[str]:
+    """Return the cells of a row below ``heads``; ``lead`` is what leads to it in a tree."""
     left = f"{row.available:,}" if row.limit else "-"
     short = bar(row.left, 8 if wide else 4, symbols=symbols)
     refused = f"{row.refused:,}"
     if not wide:
-        return row.place.entity_id, row.place.resource, f"{short} {left}", refused, row.blocked_by or "-"
+        return f"{lead}{row.place.entity_id}", row.place.resource, f"{short} {left}", refused, row.blocked_by or "-"
     return (
-        *row.place,
+        f"{lead}{row.place.entity_id}",
+        row.place.resource,
         row.limit or "-",
         f"{short} {left}",
         rate(row.per_minute),
