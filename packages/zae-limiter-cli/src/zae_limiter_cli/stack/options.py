@@ -83,6 +83,9 @@ class StackOptions:
     )
     usage_hourly_days: int = _choice(90, "Retention of hourly usage, days; 0 for ever.", least=0, most=36_500)
     usage_daily_days: int = _choice(730, "Retention of daily usage, days; 0 for ever.", least=0, most=36_500)
+    audit_retention_days: int = _choice(
+        90, "Days that the provisioner's audit events stay in the table; 0 for ever.", least=0, most=36_500
+    )
     alert_bus_arn: str = _choice(
         "",
         "EventBridge bus for crossed thresholds of limits; without, none is told.",
@@ -115,6 +118,13 @@ class StackOptions:
     archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.", needs="aggregator")
     archive_glacier_days: int = _choice(
         0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500, needs="archive"
+    )
+    archive_days: int = _choice(
+        0,
+        "Days until an archived event is removed, and its versions as many later; 0 never.",
+        least=0,
+        most=36_500,
+        needs="archive",
     )
     archive_lock: str = _choice(
         "off",
@@ -150,6 +160,11 @@ class StackOptions:
                 raise CommandError(
                     f"{flag(name)} 1: must be 0 for ever, or at least 2: the stream keeps its records for a day"
                 )
+        if 0 < self.archive_days <= self.archive_glacier_days:
+            raise CommandError(
+                f"--archive-days {self.archive_days}: must be 0, or more than --archive-glacier-days "
+                f"{self.archive_glacier_days}"
+            )
         if self.app_roles and not (self.iam and self.policies):
             raise CommandError(
                 "--app-roles: these roles need the managed policies, which --no-iam and --no-policies leave out"

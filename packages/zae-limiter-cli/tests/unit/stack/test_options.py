@@ -51,6 +51,7 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
         ("recovery_days", 36, "--recovery-days 36: must be 1 to 35"),
         ("archive_lock", "on", "--archive-lock 'on': must be one of off, governance, compliance"),
         ("response_host", "http://localhost", "--response-host 'http://localhost': must be a host, or host:port"),
+        ("audit_retention_days", -1, "--audit-retention-days -1: must be 0 to 36500"),
         ("usage_daily_days", 1, "--usage-daily-days 1: must be 0 for ever, or at least 2"),
     ],
 )
@@ -144,3 +145,13 @@ def test_production_is_what_was_given_and_else_all_protection() -> None:
 def test_the_host_of_an_emulator_is_that_of_its_endpoint(url: str, host: str | None) -> None:
     assert emulator_host(url) == host
     assert host is None or StackOptions(response_host=host).response_host == host
+
+
+@pytest.mark.parametrize("days", [1, 30])
+def test_archived_events_are_not_removed_before_they_move(days: int) -> None:
+    with pytest.raises(
+        CommandError, match=f"^--archive-days {days}: must be 0, or more than --archive-glacier-days 30"
+    ):
+        StackOptions(archive_days=days, archive_glacier_days=30)
+    assert StackOptions(archive_days=31, archive_glacier_days=30).archive_days == 31
+    assert StackOptions(archive_days=0, archive_glacier_days=30).archive_days == 0

@@ -21,6 +21,12 @@ def archive() -> Resources:
         "Status": "Enabled",
         "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}],
     }
+    expiry = {
+        "Id": "expiry",
+        "Status": "Enabled",
+        "ExpirationInDays": ref("ArchiveDays"),
+        "NoncurrentVersionExpiration": {"NoncurrentDays": ref("ArchiveDays")},  # of what was overwritten, too
+    }
     clean_up = {"Id": "unfinished", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
     mode = when("HasCompliance", "COMPLIANCE", "GOVERNANCE")
     retention = {"DefaultRetention": {"Mode": mode, "Days": ref("ArchiveLockDays")}}
@@ -28,7 +34,7 @@ def archive() -> Resources:
         "BucketEncryption": {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": encryption}]},
         "LifecycleConfiguration": {
             "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",  # else events are too small to move
-            "Rules": when("HasGlacier", [to_glacier, clean_up], [clean_up]),
+            "Rules": [when("HasGlacier", to_glacier), when("HasArchiveEnd", expiry), clean_up],
         },
         "VersioningConfiguration": {"Status": "Enabled"},  # what was overwritten is still there
         "ObjectLockEnabled": when("HasLock", True),
