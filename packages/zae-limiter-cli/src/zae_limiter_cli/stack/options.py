@@ -119,13 +119,6 @@ class StackOptions:
     archive_glacier_days: int = _choice(
         0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500, needs="archive"
     )
-    archive_days: int = _choice(
-        0,
-        "Days until an archived event is removed, and its versions as many later; 0 never.",
-        least=0,
-        most=36_500,
-        needs="archive",
-    )
     archive_lock: str = _choice(
         "off",
         "Object Lock of a new archive: until the retention ends, compliance lets nobody delete an event.",
@@ -160,11 +153,6 @@ class StackOptions:
                 raise CommandError(
                     f"{flag(name)} 1: must be 0 for ever, or at least 2: the stream keeps its records for a day"
                 )
-        if 0 < self.archive_days <= self.archive_glacier_days:
-            raise CommandError(
-                f"--archive-days {self.archive_days}: must be 0, or more than --archive-glacier-days "
-                f"{self.archive_glacier_days}"
-            )
         if self.app_roles and not (self.iam and self.policies):
             raise CommandError(
                 "--app-roles: these roles need the managed policies, which --no-iam and --no-policies leave out"

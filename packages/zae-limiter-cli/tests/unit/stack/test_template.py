@@ -215,19 +215,12 @@ def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stac
     (bucket,) = resources(template, "S3::Bucket").values()
     assert all(bucket["PublicAccessBlockConfiguration"].values())
     assert "AES256" in list(inside(bucket["BucketEncryption"]))
-    glacier, _ = bucket["LifecycleConfiguration"]["Rules"]
-    assert glacier["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert rule["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
     assert bucket["LifecycleConfiguration"]["TransitionDefaultMinimumObjectSize"] == "varies_by_storage_class"
     (kept,) = resources(plain("my-app", StackOptions()), "S3::Bucket").values()
-    assert len(kept["LifecycleConfiguration"]["Rules"]) == 1
-
-
-def test_the_archive_lets_go_of_an_event_and_its_versions_after_the_days_that_were_chosen() -> None:
-    chosen = StackOptions(archive_glacier_days=30, archive_days=365)
-    (bucket,) = resources(plain("my-app", chosen), "S3::Bucket").values()
-    glacier, expiry, clean_up = bucket["LifecycleConfiguration"]["Rules"]
-    assert (glacier["Id"], clean_up["Id"]) == ("glacier", "unfinished")
-    assert (expiry["ExpirationInDays"], expiry["NoncurrentVersionExpiration"]) == (365, {"NoncurrentDays": 365})
+    (rule,) = kept["LifecycleConfiguration"]["Rules"]
+    assert rule == {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
 
 
 def test_audit_events_of_the_provisioner_live_as_long_as_was_chosen() -> None:

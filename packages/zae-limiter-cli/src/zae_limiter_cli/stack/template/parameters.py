@@ -14,7 +14,6 @@ CONDITIONS: Final[dict[str, Value]] = {
     "HasPlanner": both("HasProvisioner", {"Fn::Not": [both(equals("Iam", "false"), equals("PlannerRoleArn", ""))]}),
     "HasArchive": both("HasAggregator", equals("Archive", "true")),
     "HasGlacier": both("HasArchive", differs("ArchiveGlacierDays", "0")),
-    "HasArchiveEnd": both("HasArchive", differs("ArchiveDays", "0")),
     "HasLock": both("HasArchive", differs("ArchiveLock", "off")),
     "HasCompliance": both("HasLock", equals("ArchiveLock", "compliance")),
     "HasKey": differs("KmsKeyArn", ""),
