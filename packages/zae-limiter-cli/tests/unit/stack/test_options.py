@@ -145,13 +145,3 @@ def test_production_is_what_was_given_and_else_all_protection() -> None:
 def test_the_host_of_an_emulator_is_that_of_its_endpoint(url: str, host: str | None) -> None:
     assert emulator_host(url) == host
     assert host is None or StackOptions(response_host=host).response_host == host
-
-
-@pytest.mark.parametrize("days", [1, 30])
-def test_archived_events_are_not_removed_before_they_move(days: int) -> None:
-    with pytest.raises(
-        CommandError, match=f"^--archive-days {days}: must be 0, or more than --archive-glacier-days 30"
-    ):
-        StackOptions(archive_days=days, archive_glacier_days=30)
-    assert StackOptions(archive_days=31, archive_glacier_days=30).archive_days == 31
-    assert StackOptions(archive_days=0, archive_glacier_days=30).archive_days == 0

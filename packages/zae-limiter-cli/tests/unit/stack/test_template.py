@@ -355,7 +355,6 @@ switches = {
 numbers = {
     "aggregator_concurrency": st.integers(0, 2),
     "archive_glacier_days": st.integers(0, 2),
-    "archive_days": st.sampled_from([0, 3]),
 }
 texts = {
     "archive_lock": st.sampled_from(["off", "governance", "compliance"]),
