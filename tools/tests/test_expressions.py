@@ -55,6 +55,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/runtime/printing.py": {"INVISIBLE": "anywhere"},
     "zae_limiter/engines/dynamodb/protocol/requests.py": {"_URL": "whole"},
     "zae_limiter/runtime/extras.py": {"_OF_EXTRA": "whole"},
+    "zae_limiter/schema/key_names.py": {"_PLAIN": "whole"},
     "zae_limiter/schema/stream.py": {"_AT": "whole", "_SERIAL": "whole"},
     "zae_limiter/values/versions.py": {"_VERSION": "whole"},
     "zae_limiter/values/windows.py": {"_ZONE": "whole"},

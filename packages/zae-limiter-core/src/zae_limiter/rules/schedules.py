@@ -8,13 +8,14 @@ conditional update as over one, whatever others have taken meanwhile.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..values.limits import Limit
 from ..values.schedules import timetable_of
 from .balances import ShardLimit, refill_bucket
 from .rule import FOREVER_MS
-from .sharding import NEVER, Part, calculate_next_token, calculate_wait
+from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait
 
 MOST_PIECES: Final = 1_500  # that a wait looks ahead: two years of nights
 _SOON: Final = 16  # pieces; a wait that is longer may be one for ever
@@ -73,6 +74,8 @@ def _through(
     for number in range(MOST_PIECES):
         if number == _SOON and cost_milli > timetable.highest_ceiling(now_ms, MOST_PIECES):
             return NEVER
+        if number >= _SOON and all(tokens == shard_limit.ceiling_milli for shard_limit, tokens in parts):
+            return (at_ms - now_ms) / 1000 + _wait_of_full(declared, tuple(parts), cost_milli, at_ms)
         end_ms = timetable.at(at_ms).end_ms
         if at_ms + wait * 1000 < end_ms or end_ms >= FOREVER_MS:
             return (at_ms - now_ms) / 1000 + wait
@@ -80,6 +83,42 @@ def _through(
         at_ms = end_ms
         wait = calculate_wait(parts, cost_milli, at_ms)
     return NEVER
+
+
+def _wait_of_full(declared: Limit, parts: tuple[Part, ...], cost_milli: int, at_ms: int) -> float:
+    """Return the seconds from a boundary, at which the shards are full, until they cover a cost."""
+    for peak in _peaks_of_full(declared, parts, at_ms):
+        if cost_milli <= peak.balance_milli:
+            return (peak.begin_ms - at_ms) / 1000 + calculate_wait(peak.parts, cost_milli, peak.begin_ms)
+    return NEVER
+
+
+class _Peak(NamedTuple):
+    """A piece in which the shards reach more than in any before, with the shards at its begin."""
+
+    balance_milli: int
+    begin_ms: int
+    parts: tuple[Part, ...]
+
+
+@lru_cache(maxsize=256)
+def _peaks_of_full(declared: Limit, parts: tuple[Part, ...], at_ms: int) -> tuple[_Peak, ...]:
+    """Return the peaks from a boundary on: a bucket that is full there has the same ones for every caller and cost."""
+    timetable, highest, peaks = timetable_of(declared), -1, list[_Peak]()
+    for _ in range(MOST_PIECES):
+        begin_ms, end_ms = at_ms, timetable.at(at_ms).end_ms
+        if last := end_ms >= FOREVER_MS:
+            reached = sum(part.shard_limit.ceiling_milli for part in parts)
+        else:
+            reached = calculate_servable(parts, end_ms - 1)  # what is there at the boundary is the next piece's
+        if reached > highest:
+            highest = reached
+            peaks.append(_Peak(reached, begin_ms, parts))
+        if last:
+            break
+        parts = tuple(_moved(part, timetable.at(end_ms).limit, end_ms) for part in parts)
+        at_ms = end_ms
+    return tuple(peaks)
 
 
 def _moved(part: Part, limit: Limit, at_ms: int) -> Part:

@@ -6,12 +6,12 @@ other one is percent-encoded (RFC 3986). So none holds a ``#`` or ``$``, which o
 Callers pass names that ``naming`` has checked.
 """
 
-from functools import lru_cache
 from typing import Final, NamedTuple
-from unicodedata import is_normalized
-from urllib.parse import quote, unquote
 
 from ..values.naming import PLAN_SUBJECT, RESOURCE_SUBJECT, SYSTEM_SUBJECT
+from . import key_names
+
+encode, decode = key_names.encode, key_names.decode
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 
@@ -46,22 +46,6 @@ class EntityConfigAddress(NamedTuple):
     resource: str
     entity_id: str
     until_ms: int | None = None
-
-
-@lru_cache(maxsize=16_384)
-def encode(name: str) -> str:
-    """Return an entity id or a resource as keys have it; no two names have the same."""
-    return quote(name, safe=":@/")
-
-
-def decode(part: str) -> str:
-    """Return the entity id or resource that ``encode`` turns into this text. Raises ``ValueError`` for any other
-    text.
-    """
-    name = unquote(part, errors="strict")
-    if encode(name) != part or not is_normalized("NFC", name):
-        raise ValueError(f"no name in a key: {part!r}")
-    return name
 
 
 def pk_prefix(ns: str) -> str:

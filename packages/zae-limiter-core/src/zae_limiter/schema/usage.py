@@ -6,7 +6,7 @@ the rest beside its tokens; so do the counts by the limits of ancestors.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
@@ -87,10 +87,14 @@ class SnapshotId:
         namespace_id, entity_id = keys.parse_entity_pk(row[PK])
         resource, key = keys.parse_usage_sk(row[SK])
         snapshot = cls(namespace_id, entity_id, resource, *parse_window_key(key))
-        fixed = {SK: snapshot.sk, **snapshot.attributes()}
-        if any(fixed.get(name, value) != value for name, value in row.items()):
-            raise ValueError(f"not as the snapshot of its key: {row[PK]!r}, {row[SK]!r}")
+        snapshot.check(row)
         return snapshot
+
+    def check(self, row: Item) -> None:
+        """Raise ``ValueError`` unless the attributes of an item, or of its row in an index, are those of the id."""
+        for name, value in (SK, self.sk), *self.attributes().items():
+            if row.get(name, value) != value:
+                raise ValueError(f"not as the snapshot of its key: {row[PK]!r}, {row[SK]!r}")
 
     @classmethod
     def of_bucket(cls, bucket: BucketId, window: Window, at_ms: int) -> Self:
@@ -133,15 +137,21 @@ def additions(uses: Iterable[Consumption]) -> dict[str, int]:
     return {TOTAL_EVENTS: totals[TOTAL_EVENTS], **add, **{name: total for name, total in totals.items() if total}}
 
 
+def is_hourly(sk: str) -> bool:
+    """Return whether the sort key of a snapshot, or of any other item, ends with the name of an hour."""
+    return "T" in sk.rpartition("#")[2]
+
+
 @reads
-def read_usage(item: Item) -> UsageSnapshot:
-    """Return the snapshot of an item."""
+def read_usage(item: Item, milli: Mapping[str, int] | None = None) -> UsageSnapshot:
+    """Return the snapshot of an item; ``milli`` is its consumption in millitokens by limit, if that is read already."""
+    milli = read_milli(item) if milli is None else milli
     return UsageSnapshot(
         entity_id=text(item, ENTITY_ID),
         resource=text(item, RESOURCE),
         window=check_window(item[WINDOW]),
         window_start=parse_window_key(item[WINDOW_START])[1],
-        consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
+        consumed={name: amount // MILLI for name, amount in milli.items()},
         refused_by={
             parse_refuser(name.removeprefix(_REFUSED_BY)): number(item, name)
             for name in sorted(item)

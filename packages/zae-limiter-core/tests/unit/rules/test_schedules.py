@@ -75,6 +75,42 @@ def test_a_wait_ends_at_the_first_millisecond_that_has_the_amount(
         assert due_ms == at_ms or stepped(part, declared, due_ms - 1) < cost
 
 
+@given(limits, balances, st.integers(1, 250_000), instants)
+def test_a_wait_over_peaks_is_the_wait_over_all_pieces(declared: Limit, tokens: int, cost: int, at_ms: int) -> None:
+    now = timetable_of(declared).at(at_ms).limit
+    parts = [Part(ShardLimit(now, at_ms), min(tokens, now.ceiling_milli))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedules, "MOST_PIECES", 60)
+        patch.setattr(schedules, "_SOON", 60)
+        over_pieces = wait_through(declared, parts, cost, at_ms)
+        patch.setattr(schedules, "_SOON", 1)
+        schedules._peaks_of_full.cache_clear()
+        over_peaks = wait_through(declared, parts, cost, at_ms)
+        schedules._peaks_of_full.cache_clear()
+    assert over_peaks == pytest.approx(over_pieces) or over_pieces == NEVER != over_peaks  # peaks look further
+
+
+def test_an_amount_that_no_piece_is_long_enough_for_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = Limit.custom("rpm", 3, schedule=["a: 12:00-12:01 5/min burst 100"])
+    looks: list[int] = []
+    found = Timetable.at
+
+    def counted(self: Timetable, t_ms: int) -> Any:
+        looks.append(t_ms)
+        return found(self, t_ms)
+
+    monkeypatch.setattr(Timetable, "at", counted)
+    counts = []
+    for cost in (50_000, 60_000, 51_000):
+        looks.clear()
+        parts = [Part(ShardLimit(timetable_of(limit).at(BEGIN_MS).limit, BEGIN_MS), 0)]
+        assert wait_through(limit, parts, cost, BEGIN_MS) == NEVER
+        counts.append(len(looks))
+    assert counts[0] > 1_500
+    assert max(counts[1:]) < 60
+    assert wait_through(limit, parts, 7_000, BEGIN_MS) == pytest.approx(12 * 3_600 + 48)
+
+
 def test_a_limit_without_a_schedule_waits_as_always() -> None:
     part = Part(ShardLimit(Limit.per_minute("rpm", 60), BEGIN_MS), 0)
     assert wait_through(None, [part], 5_000, BEGIN_MS) == 5.0

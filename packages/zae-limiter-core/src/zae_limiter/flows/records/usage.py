@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from ...exceptions import ValidationError
-from ...operations.values import Item, Page, Query
+from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.attributes import TOTALS
-from ...schema.usage import SnapshotId, read_milli, read_usage
+from ...schema.attributes import SK, TOTALS
+from ...schema.usage import SnapshotId, is_hourly, read_milli, read_usage
 from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
 from ...values.usage import (
@@ -64,6 +65,10 @@ class Asked:
         after_start = self.start is None or start >= self.start
         return window == self.window and after_start and not self.is_past(start)
 
+    def may_cover(self, row: Item) -> bool:
+        """Return whether the row of a snapshot, in the table or in an index, may be of the window, by its sort key."""
+        return (self.window == "hourly") == is_hourly(str(row[SK]))
+
     def is_past(self, start: datetime) -> bool:
         """Return whether the window begins at the end or later."""
         return self.end is not None and start >= self.end
@@ -109,6 +114,11 @@ class _Row(NamedTuple):
     item: Item
     id: SnapshotId
 
+    @property
+    def key(self) -> Key:
+        """The key of the snapshot in the table."""
+        return key_of(self.item)
+
 
 class Snapshot(NamedTuple):
     """A snapshot, and its consumption in millitokens."""
@@ -123,7 +133,7 @@ class Sums:
     def __init__(self) -> None:
         self.milli: dict[str, int] = {}
         self.totals = dict.fromkeys(TOTALS.values(), 0)
-        self.refused_by: Counter[Refuser] = Counter()
+        self.refused_by: dict[Refuser, int] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a snapshot."""
@@ -131,7 +141,8 @@ class Sums:
             self.milli[name] = self.milli.get(name, 0) + milli
         for name in self.totals:
             self.totals[name] += getattr(snapshot.usage, name)
-        self.refused_by.update(snapshot.usage.refused_by)
+        for refuser, refused in snapshot.usage.refused_by.items():
+            self.refused_by[refuser] = self.refused_by.get(refuser, 0) + refused
 
 
 class _Page(NamedTuple):
@@ -146,10 +157,12 @@ def _page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow
     query = _query(rows.namespace_id, asked, limit, behind)
     while True:
         page: Page = yield from with_retries(query)
-        usable = rows.read(page.items, _row)
+        *others, last = page.items or (None,)
+        looked_at = [item for item in others if item is not None and asked.may_cover(item)]
+        usable = rows.read([*looked_at, *([] if last is None else [last])], _row)
         wanted = [row for row in usable if asked.covers(row.id.window, row.id.window_start)]
         taken = wanted[: limit - len(found)]
-        found += rows.read((yield from _read(asked, [row.item for row in taken])), _snapshot)
+        found += rows.read((yield from _read(asked, taken)), partial(_snapshot, {row.key: row.id for row in taken}))
         if len(taken) < len(wanted):
             return _Page(found, _place(asked, taken[-1].id))
         if page.next is None or _is_past(asked, usable):
@@ -163,10 +176,11 @@ def _row(item: Item) -> _Row:
     return _Row(item, SnapshotId.of_row(item))
 
 
-def _snapshot(item: Item) -> Snapshot:
-    """Return the snapshot of an item. Raises an error of ``UNREADABLE`` for any other item."""
-    SnapshotId.of_row(item)
-    return Snapshot(read_usage(item), read_milli(item))
+def _snapshot(ids: Mapping[Key, SnapshotId], item: Item) -> Snapshot:
+    """Return the snapshot of an item at a key that was read. Raises an error of ``UNREADABLE`` for any other item."""
+    ids[key_of(item)].check(item)
+    milli = read_milli(item)
+    return Snapshot(read_usage(item, milli), milli)
 
 
 def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
@@ -181,7 +195,7 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
         asked.window,
         len(windows),
         tuple(_limit_usage(name, [each.milli.get(name, 0) for each in sums]) for name in names),
-        refused_by=dict(sorted(sum((each.refused_by for each in sums), Counter[Refuser]()).items())),
+        refused_by=dict(sorted(sum((Counter(each.refused_by) for each in sums), Counter[Refuser]()).items())),
         **{name: sum(each.totals[name] for each in sums) for name in TOTALS.values()},
     )
 
@@ -225,10 +239,10 @@ def _before_start(asked: Asked) -> str | None:
     return keys.sk_usage(asked.resource or "", day_before)
 
 
-def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[Item]]:
+def _read(asked: Asked, rows: Sequence[_Row]) -> Flow[list[Item]]:
     if asked.entity_id is not None:
-        return list(items)
-    places = [key_of(item) for item in items]
+        return [row.item for row in rows]
+    places = [row.key for row in rows]
     found = yield from read_all(places)
     return [found[place] for place in places if place in found]
 
