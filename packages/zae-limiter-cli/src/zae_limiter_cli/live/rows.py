@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from ..data.windows import gains_at_once
+
 if TYPE_CHECKING:
     from zae_limiter import Bucket, EntityUsage
     from zae_limiter.values.buckets import BucketLimit
@@ -45,6 +47,7 @@ class Row:
     refused in this hour and the one before; ``refused_per_minute``: those in a minute. A rate is ``None`` before a
     second reading, and that of refusals in the first half minute of an hour.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
+    ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
 
     place: Place
@@ -56,6 +59,7 @@ class Row:
     refused: int
     refused_per_minute: float | None
     blocked_by: str
+    credit: int = 0
 
     @property
     def state(self) -> State:
@@ -115,11 +119,16 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         refused=usage.total_refused if usage else 0,
         refused_per_minute=_refused_per_minute(place, reading, before),
         blocked_by=_blocked_by(usage),
+        credit=_credit(tightest) if tightest else 0,
     )
 
 
 def _left(limit: "BucketLimit") -> float:
     return limit.available / limit.limit.burst if limit.limit.burst else 0.0
+
+
+def _credit(limit: "BucketLimit") -> int:
+    return 0 if gains_at_once(limit.limit) or limit.available >= limit.limit.usable_burst else limit.limit.capacity
 
 
 def _used_per_minute(

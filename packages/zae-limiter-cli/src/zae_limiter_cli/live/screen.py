@@ -20,8 +20,8 @@ from zae_limiter_manifest.problems import printable
 from ..errors import one_line
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Place, Reading, Recent, Row, State, cells, heads
-from .running import CHANGES, command_of, run
+from .rows import ORDERS, Order, Reading, Recent, Row, State, cells, heads
+from .running import CHANGES, change_of, command_of, run
 
 WIDE: Final = 100  # columns
 STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
@@ -35,13 +35,14 @@ class Ask(ModalScreen[bool]):
         Binding("n,escape", "answer(False)", "no"),
     ]
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, told: Sequence[str]) -> None:
         super().__init__()
-        self._command = command
+        self._command, self._told = command, told
 
     def compose(self) -> ComposeResult:
-        """Show the command."""
-        yield VerticalScroll(Static(Text(f"Run this command? y/n\n\n{self._command}"), id="asked"), id="box")
+        """Show what to know, and the command."""
+        text = "\n\n".join(map(printable, [*self._told, "Run this command? y/n", self._command]))
+        yield VerticalScroll(Static(Text(text), id="asked"), id="box")
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 - Textual calls it by position
         """Close with the answer."""
@@ -162,8 +163,8 @@ class TopScreen(App[None]):
         for row in self._shown:
             table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in cells(row, wide=wide)))
         places = [row.place for row in self._shown]
-        if chosen in places:
-            table.move_cursor(row=places.index(chosen), scroll=False)
+        if chosen is not None and chosen.place in places:
+            table.move_cursor(row=places.index(chosen.place), scroll=False)
         self.query_one("#state", Static).update(Text(printable(self._state())))
 
     def _state(self) -> str:
@@ -177,25 +178,25 @@ class TopScreen(App[None]):
             parts.append("paused")
         return "  ".join(parts)
 
-    def _chosen(self) -> Place | None:
+    def _chosen(self) -> Row | None:
         row = self.query_one("#rows", DataTable).cursor_row
-        return self._shown[row].place if 0 <= row < len(self._shown) else None
+        return self._shown[row] if 0 <= row < len(self._shown) else None
 
     def action_look(self, what: str) -> None:
         """Run the command of a key for the row under the cursor; ask before a change."""
-        place = self._chosen()
-        if place is None:
+        row = self._chosen()
+        if row is None:
             return
-        words = command_of(what, place, self._options)
         if what not in CHANGES:
-            self.push_screen(Output(words))
+            self.push_screen(Output(command_of(what, row.place, self._options)))
             return
+        told, words = change_of(what, row, self._options)
 
         def answered(yes: bool | None) -> None:  # noqa: FBT001 - as above
             if yes:
                 self.push_screen(Output(words))
 
-        self.push_screen(Ask(shlex.join(["zae-limiter", *words])), answered)
+        self.push_screen(Ask(shlex.join(["zae-limiter", *words]), told), answered)
 
     def on_data_table_row_selected(self) -> None:
         """Show why, for the row that was entered or clicked."""

@@ -1,6 +1,7 @@
 """`zae-limiter top`: printed once, and on a screen that a pilot types at."""
 
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,57 @@ async def test_an_outage_leaves_the_rows_and_says_so(file: Path, monkeypatch: py
 def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SECONDS", 0.01)
     assert running.run(["version"], 80) == "no answer within 0.01 s"
+
+
+@pytest.fixture
+def quota(tmp_path: Path) -> Path:
+    """A daily quota that is used up."""
+    path = tmp_path / "quota.db"
+    with SyncRepository.sqlite(path) as repository:
+        repository.set_limits("--key", [Limit.custom("rpd", 10, kind="calendar", window="day")], "gpt-4")
+        with SyncRateLimiter(repository).acquire("--key", "gpt-4", {"rpd": 10}):
+            pass
+    return path
+
+
+@pytest.mark.parametrize("width", [60, 120])
+async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(quota: Path, width: int) -> None:
+    with SyncRepository.sqlite(quota) as repository:
+        top = top_of(quota, repository)
+        async with top.run_test(size=(width, 30)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 1)
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(top.screen, Ask))
+            asked = str(top.screen.query_one("#asked", Static).render())
+            assert asked.startswith("A larger limit gives no token of rpd before the next window, if there is one.")
+            assert "zae-limiter bucket credit -r gpt-4 -t rpd:10 --store" in asked
+            await pilot.press("y")
+            await until(pilot, lambda: "10" in _output(top))
+        bucket = repository.get_bucket("--key", "gpt-4")
+        assert bucket is not None
+        assert bucket.available == {"rpd": 10}
+        assert repository.get_override("--key", "gpt-4") is None
+        events = repository.get_audit_events("--key", limit=1).events
+        assert [each.action for each in events] == ["bucket_credited"]
+
+
+@pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:20"]])
+def test_a_lift_that_raises_no_quota_names_no_credit(quota: Path, other: list[str]) -> None:
+    words = ["-r", "gpt-4", "--store", f"sqlite:///{quota}", "--", "--key"]
+    done = CliRunner().invoke(main, ["lift", *other, *words])
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_a_lift_of_a_quota_says_which_credit_gives_its_tokens_now(quota: Path) -> None:
+    words = ["--store", f"sqlite:///{quota}"]
+    done = CliRunner().invoke(main, ["lift", "-r", "gpt-4", "--by", "3", *words, "--", "--key"])
+    told, command = done.stderr.splitlines()
+    assert (done.exit_code, told.split(" before ")[0]) == (0, "A larger limit gives no token of rpd")
+    assert CliRunner().invoke(main, shlex.split(command)[1:]).exit_code == 0
+    with SyncRepository.sqlite(quota) as repository:
+        bucket = repository.get_bucket("--key", "gpt-4")
+        assert bucket is not None
+        assert bucket.available == {"rpd": 10}
 
 
 @pytest.mark.parametrize("what", ["why", "lift", "block", "usage", "changes"])
