@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
 from zae_limiter_manifest.limit_declarations import LIMIT_FIELDS
@@ -13,13 +13,23 @@ if TYPE_CHECKING:
     from zae_limiter.maintenance import BucketLimits
 
 DEFAULT = "_default_"
+PLAN_LEVELS = ("plan", "plan_default")
 
 Levels = Sequence[tuple[str, Address | None]]
+
+
+class _Record(NamedTuple):
+    """What an entity itself says: its parents, whether its own acquires draw on them, its plan."""
+
+    parents: tuple[str, ...] = ()
+    cascade: bool = False
+    plan: str | None = None
 
 
 class LimitsAfter:
     """Resolves limits, switches and parents of a namespace as a plan leaves them; it only reads.
 
+    Two plans meet here: that of changes, and that which an entity has, whose limits are a level of their own.
     ``applied=False``: as they are now. What is asked for once is read once. Raises the errors of core.
     """
 
@@ -28,7 +38,8 @@ class LimitsAfter:
         self._changes = {change.address: change for change in plan.changes} if applied else {}
         self._overridden = {override.address for override in plan.overrides}
         self._buckets: dict[tuple[str, str], BucketLimits] = {}
-        self._parents: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._records: dict[str, _Record] = {}
+        self._on_plans = any(address.plan is not None for address in self._changes)
 
     def path(self, entity_id: str, resource: str) -> list["BucketLimits"]:
         """Return the buckets that an acquire draws on: the entity's own, then those above it, nearest first."""
@@ -51,12 +62,16 @@ class LimitsAfter:
 
     def _limits(self, entity_id: str, resource: str) -> tuple["Limit", ...]:
         live, _, source = self._repository.resolve_limits(entity_id, resource)
+        rewritten = Address(None, entity_id) in self._changes
+        plan = self._record(entity_id).plan if rewritten or self._on_plans else None
         passed = False
-        for level, address in _levels(entity_id, resource):
+        for level, address in _levels(entity_id, resource, plan):
             change = self._change(address)
             passed = passed or level == source
             if change is not None:
                 found = _limits_of(change)
+            elif rewritten and level in PLAN_LEVELS:  # it may have had another plan
+                found = self._read(level, entity_id, resource)
             elif level == source:
                 found = tuple(live)
             else:
@@ -77,8 +92,8 @@ class LimitsAfter:
             return tuple(repository.get_resource_defaults(resource))
         if level in ("entity", "entity_default"):
             return tuple(repository.get_limits(entity_id, on))
-        entity = repository.get_entity(entity_id)
-        return () if entity is None or entity.plan is None else tuple(repository.get_plan_limits(entity.plan, on))
+        plan = self._record(entity_id).plan
+        return () if plan is None else tuple(repository.get_plan_limits(plan, on))
 
     def _switch(self, name: str, entity_id: str, resource: str) -> object:
         """Return the value of a switch: that of the first level that sets it."""
@@ -103,35 +118,34 @@ class LimitsAfter:
         return {"on": True, "off": False}.get(value, value)
 
     def _above(self, entity_id: str, resource: str) -> tuple[str, ...]:
-        parents, cascade = self._record(entity_id)
-        if not parents:
+        record = self._record(entity_id)
+        if not record.parents:
             return ()
         said = self._switch("cascade", entity_id, resource)
-        return parents if (cascade if said is None else said is True) else ()
+        return record.parents if (record.cascade if said is None else said is True) else ()
 
-    def _record(self, entity_id: str) -> tuple[tuple[str, ...], bool]:
-        """Return the parents of an entity, and whether its own acquires draw on them."""
-        found = self._parents.get(entity_id)
+    def _record(self, entity_id: str) -> _Record:
+        found = self._records.get(entity_id)
         if found is None:
             change = self._changes.get(Address(None, entity_id))
             if change is None:
                 entity = self._repository.get_entity(entity_id)
-                found = ((), False) if entity is None else (entity.parent_ids, entity.cascade)
+                found = _Record() if entity is None else _Record(entity.parent_ids, entity.cascade, entity.plan)
             else:
-                found = _record_of(change)
-            self._parents[entity_id] = found
+                found = _record_of(change.after)
+            self._records[entity_id] = found
         return found
 
 
-def _levels(entity_id: str, resource: str) -> Levels:
-    """Return the levels that may have limits, the strongest first, as core names them; those of the entity's own plan
-    have no address.
+def _levels(entity_id: str, resource: str, plan: str | None = None) -> Levels:
+    """Return the levels that may have limits, the strongest first, as core names them; without a plan, those of one
+    have no address. A plan has no switches.
     """
     return (
         ("entity", Address(resource, entity_id)),
         ("entity_default", Address(DEFAULT, entity_id)),
-        ("plan", None),
-        ("plan_default", None),
+        ("plan", None if plan is None else Address.of_plan(plan, resource)),
+        ("plan_default", None if plan is None else Address.of_plan(plan, DEFAULT)),
         ("resource", Address(resource)),
         ("system", Address()),
     )
@@ -148,9 +162,25 @@ def _switches_of(change: Change) -> dict[str, Any]:
     return change.after.switches if isinstance(change.after, SwitchesDecl) else {}
 
 
-def _record_of(change: Change) -> tuple[tuple[str, ...], bool]:
-    after = change.after
-    return (after.parents, after.cascade) if isinstance(after, RecordDecl) else ((), False)
+def _record_of(declared: object) -> _Record:
+    if not isinstance(declared, RecordDecl):
+        return _Record()
+    return _Record(declared.parents, declared.cascade, declared.plan)
+
+
+def plan_after(change: Change) -> str | None:
+    """Return the plan that a change of an entity itself gives it."""
+    return _record_of(change.after).plan
+
+
+def changes_plan(change: Change) -> bool:
+    """Return whether a change of an entity itself gives it another plan, or takes its plan away."""
+    return _record_of(change.before).plan != plan_after(change)
+
+
+def changes_parents(change: Change) -> bool:
+    """Return whether a change of an entity itself moves it, or changes whether its acquires draw on its parents."""
+    return _record_of(change.before)[:2] != _record_of(change.after)[:2]
 
 
 def limit_of(name: str, decl: LimitDecl) -> "Limit":

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from zae_limiter_manifest import Address, Plan, RecordDecl
+from zae_limiter_manifest import Change, Plan, RecordDecl
 
 from ...columns import counted
 from ...errors import CommandError
 from ...paging import every_row
 from ...times import shown
-from .after import DEFAULT, LimitsAfter, differs, limit_of
+from .after import DEFAULT, LimitsAfter, changes_parents, changes_plan, differs, limit_of, plan_after
 from .verdicts import Finding, Replayed, rule_text
 
 if TYPE_CHECKING:
@@ -31,14 +31,15 @@ LONGEST: Final = timedelta(days=31)
 HOUR: Final = timedelta(hours=1)
 
 Place = tuple[str, str]
+Subject = tuple[str | None, str | None]
 Snapshots = Mapping[Place, Sequence["UsageSnapshot"]]
 
 
 def replay_hours(repository: "SyncRepository", plan: Plan, since: datetime, now: datetime) -> Replayed:
     """Return the bounds for the hours from that of ``since`` on. Raises ``CommandError`` if nothing was used."""
     since = since.replace(minute=0, second=0, microsecond=0)
-    subjects = _subjects(plan)
-    back = _looks_back(plan)
+    subjects = _subjects(repository, plan)
+    back = _looks_back(repository, plan)
     used = _read(repository, subjects, since - back, now)
     if subjects and not any(each.window_start >= since for found in used.values() for each in found):
         raise CommandError(
@@ -54,35 +55,53 @@ def replay_hours(repository: "SyncRepository", plan: Plan, since: datetime, now:
     return judge.replayed(plan, now)
 
 
-def _subjects(plan: Plan) -> set[Place | tuple[str | None, str | None]]:
+def _subjects(repository: "SyncRepository", plan: Plan) -> set[Subject]:
     """Return the entities and resources to ask usage of: ``None`` stands for all of them."""
-    addresses = [change.address for change in plan.changes if not change.address.is_record]
-    subjects = {_subject(address) for address in addresses}
+    subjects: set[Subject] = set()
+    for change in plan.changes:
+        subjects.update(_subjects_of(repository, change))
+        if len(subjects) > SUBJECTS:
+            break
     return {(None, None)} if len(subjects) > SUBJECTS or (None, None) in subjects else subjects
 
 
-def _subject(address: Address) -> tuple[str | None, str | None]:
-    return address.entity, None if address.resource == DEFAULT else address.resource
+def _subjects_of(repository: "SyncRepository", change: Change) -> Iterator[Subject]:
+    """Yield whose use a change may decide otherwise; an entity that gets another plan is one on all resources."""
+    address = change.address
+    resource = None if address.resource == DEFAULT else address.resource
+    if address.plan is not None:
+        for entity_id in repository.list_entities_of_plan(address.plan):
+            yield entity_id, resource
+    elif not address.is_record or changes_plan(change):
+        yield address.entity, resource
 
 
-def _looks_back(plan: Plan) -> timedelta:
+def _looks_back(repository: "SyncRepository", plan: Plan) -> timedelta:
     """Return how long before the replay usage counts: until the slowest changed limit is full, at least an hour."""
     from zae_limiter.maintenance import looks_back_ms
 
     found = [
-        looks_back_ms(limit_of(name, decl))
-        for change in plan.changes
-        if change.after is not None and not isinstance(change.after, RecordDecl)
-        for name, decl in change.after.limits.items()
-        if decl.kind not in ("total", "concurrent")
+        looks_back_ms(limit) for limit in _new_limits(repository, plan) if limit.kind != "total" and not limit.has_slots
     ]
     longest = min(LONGEST // timedelta(milliseconds=1), max(found, default=0))
     return max(HOUR, -(-timedelta(milliseconds=longest) // HOUR) * HOUR)
 
 
+def _new_limits(repository: "SyncRepository", plan: Plan) -> Iterator["Limit"]:
+    """Yield the limits that the plan declares, and those of the plans that it gives to entities."""
+    for change in plan.changes:
+        if change.after is not None and not isinstance(change.after, RecordDecl):
+            yield from (limit_of(name, decl) for name, decl in change.after.limits.items())
+    given = {plan_after(change) for change in plan.changes if change.address.is_record and changes_plan(change)}
+    stored = repository.list_plans() if given - {None} else {}
+    for name in sorted(given & stored.keys(), key=str):
+        for resource in stored[str(name)]:
+            yield from repository.get_plan_limits(str(name), resource)
+
+
 def _read(
     repository: "SyncRepository",
-    subjects: Iterable[tuple[str | None, str | None]],
+    subjects: Iterable[Subject],
     start: datetime,
     now: datetime,
 ) -> Snapshots:
@@ -198,12 +217,13 @@ class _Judge:
         )
 
     def _notes(self, plan: Plan) -> Iterator[str]:
-        if not any(not change.address.is_record for change in plan.changes):
+        records = [change for change in plan.changes if change.address.is_record]
+        if len(records) == len(plan.changes) and not any(map(changes_plan, records)):
             yield "the plan changes no limits and no switches: no call would be decided otherwise"
-        moved = sum(change.address.is_record for change in plan.changes)
+        moved = sum(map(changes_parents, records))
         if moved:
-            whose = "only a trace tells whose calls a parent's are"
-            yield f"{counted(moved, 'change')} of entities themselves left out: {whose}"
+            whose = "usage does not tell whose calls a parent's are"
+            yield f"{counted(moved, 'change')} of parents left out: {whose}"
         if self._bare:
             yield f"no level has limits for these any more, so that their calls fail: {_some(self._bare)}"
         if self._slots:
