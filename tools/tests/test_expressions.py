@@ -62,7 +62,6 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/delegation.py": {"_WRITTEN": "anywhere"},
     "zae_limiter_manifest/cloudformation.py": {"_CAPITAL": "anywhere", "_STACK_NAME": "whole"},
     "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole", "_UNPRINTABLE": "anywhere"},
-    "zae_limiter_manifest/delegation.py": {"_WRITTEN": "anywhere"},
     "zae_limiter_manifest/limit_text.py": LIMIT_TEXT,
     "zae_limiter_manifest/schedule_text.py": SCHEDULE_TEXT,
     "zae_limiter_manifest/naming.py": {
