@@ -91,11 +91,14 @@ def found_pythons(*options: str) -> dict[str, str]:
 
 
 def _tests_on(*, fast: bool, newest: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield packages and their tests: the fast ones of core and the CLI on the newest, on others what may differ."""
-    if fast and not newest:
-        yield "core", [f"packages/zae-limiter-core/tests/{each}" for each in OF_INTERPRETERS]
+    """Yield packages and their tests: what interpreters may differ in, on the newest with all unit tests of core."""
+    if fast:
+        places = (
+            ("unit", *(each for each in OF_INTERPRETERS if not each.startswith("unit"))) if newest else OF_INTERPRETERS
+        )
+        yield "core", [f"packages/zae-limiter-core/tests/{each}" for each in places]
         return
-    for name in ("core", "cli") if fast else packages_of([]):
+    for name in packages_of([]):
         yield name, [f"packages/zae-limiter-{name}/tests"]
 
 

@@ -13,7 +13,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
-from zae_limiter_cli.live.screen import TopScreen
+from zae_limiter_cli.live.screen import Look, TopScreen
 
 PICTURE: Final = Path(__file__).parents[2] / "docs" / "assets" / "pictures" / "top.svg"
 SIZE: Final = (104, 12)
@@ -29,7 +29,7 @@ async def drawn(path: Path) -> str:
         for entity_id in ("key-1", "key-2", "key-3", "batch-job"):
             _acquire(limiter, entity_id, 1)
         health = Health(Connection.of_store(f"sqlite:///{path}", source="--store"))
-        top = TopScreen(Reader(repository, None, 50), health, title="shop", order="refused", every=1.0, options=())
+        top = TopScreen(Reader(repository, None, 50), health, Look("refused"), title="shop", every=1.0, options=())
         async with top.run_test(size=SIZE) as pilot:
             for call in range(round(SECONDS / 0.02)):
                 _acquire(limiter, f"key-{call % 3 + 1}", 1)

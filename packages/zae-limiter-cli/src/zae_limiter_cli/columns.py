@@ -81,15 +81,14 @@ def say_compact_json(value: Any) -> None:
     click.echo(_compact(value))
 
 
-def _compact(value: Any, *, head: str = "", depth: int = 0) -> str:
-    """Return the value as text behind ``head``, at this depth."""
+def _compact(value: Any, *, head: str = "") -> str:
+    """Return the value as text behind ``head``, without indentation, which takes two per cent of a template."""
     flat = head + json.dumps(value, separators=(",", ":"))
-    if depth + len(flat) < WIDTH or not isinstance(value, (dict, list)):
+    if len(flat) < WIDTH or not isinstance(value, (dict, list)):
         return flat
     if isinstance(value, dict):
         named, ends = [(f"{json.dumps(name)}:", part) for name, part in value.items()], "{}"
     else:
         named, ends = [("", part) for part in value], "[]"
-    parts = [_compact(part, head=name, depth=depth + 1) for name, part in named]
-    outer, inner = "\n" + depth * " ", "\n" + (depth + 1) * " "
-    return f"{head}{ends[0]}{inner}{f',{inner}'.join(parts)}{outer}{ends[1]}"
+    parts = [_compact(part, head=name) for name, part in named]
+    return "\n".join((f"{head}{ends[0]}", ",\n".join(parts), ends[1]))

@@ -8,6 +8,7 @@ from zae_limiter import Bucket, EntityUsage, Limit
 from zae_limiter.values.buckets import BucketLimit
 from zae_limiter.values.usage import Refuser
 from zae_limiter_cli.live.rows import Order, Place, Reading, Row, bar, cells, heads, rate, rows_of
+from zae_limiter_cli.live.running import change_of
 
 HOUR = 3_600_000
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1_000)
@@ -72,6 +73,30 @@ def test_the_ancestor_that_refused_most_of_it_is_named() -> None:
     many, few = Refuser("acme", "rpm"), Refuser("acme", "tpm")
     assert only_row(reading(0, usages={KEY: usage(KEY, 10, {few: 2, many: 8})})).blocked_by == "acme/rpm"
     assert only_row(reading(0, usages={KEY: usage(KEY, 10, {few: 2})})).blocked_by == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "available", "credit"),
+    [
+        (Limit.custom("n", 10, kind="calendar", window="day"), 4, 10),
+        (Limit.custom("n", 10, kind="first_use", refill_period=60), -3, 10),
+        (Limit.custom("n", 10, kind="total"), 0, 10),
+        (Limit.custom("n", 10, kind="total"), 10, 0),
+        (Limit.custom("n", 0, kind="total"), 0, 0),
+        (Limit.custom("n", 10, kind="concurrent"), 0, 0),
+        (Limit.per_minute("n", 10), 0, 0),
+    ],
+)
+def test_a_credit_stands_where_a_larger_limit_gives_nothing_now(limit: Limit, available: int, credit: int) -> None:
+    assert only_row(reading(0, buckets={KEY: bucket(KEY, n=(limit, available, 0))})).credit == credit
+
+
+def test_a_lift_says_who_refuses_if_it_is_somebody_else() -> None:
+    row = only_row(reading(0, usages={KEY: usage(KEY, 1, {Refuser("acme", "rpm"): 1})}))
+    told, words = change_of("lift", row, [])
+    assert told == ["Most refusals of key come from acme/rpm, which this does not change."]
+    assert words[0] == "lift"
+    assert change_of("block", row, [])[0] == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from .clock.system import Clock
 from .engines.connection import Connection, check_flag, check_number, check_whole
 from .engines.dynamodb.options import Transport
 from .engines.engine import Capabilities
+from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
 from .values.limits import OnUnavailable, check_on_unavailable
@@ -17,6 +18,10 @@ from .values.naming import check_namespace
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
 STALENESS_MS = 870
 SPLIT_ABOVE = 500
+
+AUDIT_RETENTION = "ZAEL_AUDIT_RETENTION_DAYS"
+AUDIT_RETENTION_DAYS = 90
+DAYS_DIGITS = 5
 
 DEFAULT_NAMESPACE = FIRST_NAMESPACE
 
@@ -31,7 +36,8 @@ class Options(Connection):
     ``rejection_staleness``: the age up to which the last seen state of a bucket is good enough to refuse by.
     ``split_above``: the writes a second to a shard of a bucket above which it is split. If ``None``, 500 where one item
     takes only so many writes a second, as in DynamoDB, else never.
-    ``audit_retention_days``: the life of audit events; 0 keeps them for ever.
+    ``audit_retention_days``: the life of audit events; 0 keeps them for ever. If ``None``,
+    ``ZAEL_AUDIT_RETENTION_DAYS`` of the environment, else 90.
     ``acquire_timeout``: the most that an acquire, a ``lease.consume`` or the end of a block takes; then the store
     counts as unavailable. ``None`` sets no bound. A single request takes at most ``connect_timeout`` and
     ``read_timeout`` together.
@@ -50,7 +56,7 @@ class Options(Connection):
     buckets_remembered: int = 10_000
     """The most buckets whose last seen state is kept."""
     split_above: int | None = None
-    audit_retention_days: int = 90
+    audit_retention_days: int | None = None
     register: bool = True
     """Whether to register a missing namespace."""
     create_table: bool = False
@@ -67,7 +73,6 @@ class Options(Connection):
         least_of = {
             "bucket_ttl_multiplier": 0,
             "buckets_remembered": 1,
-            "audit_retention_days": 0,
         }
         for field, least in least_of.items():
             check_whole(field, getattr(self, field), at_least=least)
@@ -75,6 +80,7 @@ class Options(Connection):
         for field in ("register", "create_table", "check_version"):
             check_flag(field, getattr(self, field))
         check_on_unavailable(self.on_unavailable)
+        check_whole("audit_retention_days", self.audit_days, at_least=0)
         check_namespace("namespace", self.namespace_name)
 
     @property
@@ -83,6 +89,20 @@ class Options(Connection):
         if self.namespace is not None:
             return self.namespace
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
+
+    @property
+    def audit_days(self) -> int:
+        """The life of audit events in days; 0 keeps them for ever. Raises ``ValidationError`` for a bad
+        ``ZAEL_AUDIT_RETENTION_DAYS``.
+        """
+        if self.audit_retention_days is not None:
+            return self.audit_retention_days
+        told = os.environ.get(AUDIT_RETENTION)
+        if not told:
+            return AUDIT_RETENTION_DAYS
+        if not (told.isascii() and told.isdigit() and len(told) <= DAYS_DIGITS):
+            raise ValidationError(AUDIT_RETENTION, told, f"must be a whole number of days, 0 to {'9' * DAYS_DIGITS}")
+        return int(told)
 
     def over(self, engine: Capabilities) -> Self:
         """Return the options with the defaults that depend on the engine."""
@@ -111,7 +131,7 @@ class SharedOptions(TypedDict, total=False):
     rejection_staleness: float
     buckets_remembered: int
     split_above: int | None
-    audit_retention_days: int
+    audit_retention_days: int | None
     connect_timeout: float
     read_timeout: float
     max_connections: int
@@ -148,7 +168,7 @@ class SQLiteOptions(TypedDict, total=False):
     acquire_timeout: float | None
     rejection_staleness: float
     buckets_remembered: int
-    audit_retention_days: int
+    audit_retention_days: int | None
     connect_timeout: float
     read_timeout: float
     register: bool

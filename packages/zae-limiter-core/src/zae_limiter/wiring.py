@@ -133,7 +133,7 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
     """Return the cause of a change at the current time. Raises ``ValidationError`` for a bad principal."""
     if principal is not None:
         check_principal("principal", principal)
-    days = options.audit_retention_days
+    days = options.audit_days
     expires_at = clock.now_ms() // 1000 + days * SECONDS_PER_DAY if days else None
     serial = f"{next(_serials) % 10**8:08d}-{secrets.token_hex(8)}"
     return Cause(principal, iso_time(clock), serial, expires_at)

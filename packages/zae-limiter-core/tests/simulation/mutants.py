@@ -44,7 +44,7 @@ from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
 from .kind_faults import KIND_FAULTS
 from .outage_faults import OUTAGE_FAULTS
-from .override_faults import OVERRIDE_FAULTS
+from .override_faults import FINDERS, OVERRIDE_FAULTS
 from .path_faults import PATH_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
 from .tampers import (
@@ -281,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("no rf", no_anchor),
     Mutant("wrong rf", wrong_anchor),
     Mutant("SET of the seen balance at reshape", fault=_patched(patch.object(ReshapeWrite, "_take", _set_at_reshape))),
-    Mutant("halves set at a split", fault=_patched(patch.object(splitting, "_divide", _halves_set))),
+    Mutant("halves set at a split", fault=_patched(patch.object(splitting, "_divide", _halves_set)), found_by=48),
     Mutant("a split without halving", fault=_patched(patch.object(splitting, "_divide", _not_halved))),
     Mutant("a split of what was not seen", split_over_a_shard),
     Mutant(
@@ -306,13 +306,17 @@ MUTANTS: tuple[Mutant, ...] = (
         "give-back of an unconfirmed write",
         fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
     ),
-    Mutant("unknown taken for absent", fault=_patched(patch.object(CommitRun, "_has_to_read", lambda _: False))),
+    Mutant(
+        "unknown taken for absent",
+        fault=_patched(patch.object(CommitRun, "_has_to_read", lambda _: False)),
+        found_by=16,
+    ),
     Mutant(
         "give-back dropped",
         fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
-    Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
+    Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home)), found_by=12),
     Mutant(
         "ttl without debt",
         fault=_patched(
@@ -325,13 +329,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(plans, "expires_at", _expiry_of_shards(plans.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
-    Mutant("a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not))),
+    Mutant(
+        "a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not)), found_by=13
+    ),
     Mutant(
         "a retry of an ADD whose answer was lost",
         fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
-    Mutant("a local rejection kept for ever", fault=_refusals_kept),
-    *(Mutant(name, fault=_patched(made)) for name, made in OVERRIDE_FAULTS.items()),
+    Mutant("a local rejection kept for ever", fault=_refusals_kept, found_by=7),
+    *(Mutant(name, fault=_patched(made), found_by=FINDERS.get(name, 1)) for name, made in OVERRIDE_FAULTS.items()),
     Mutant("a told bucket that mints twice", fault=_patched(patch.object(telling, "reanchored", _minting_twice))),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
@@ -341,6 +347,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "refusals counted again after a lost answer",
         fault=_patched(patch.object(drawing, "NotApplied", StoreError)),
+        found_by=144,
     ),
     Mutant(
         "refusals by a parent that nobody counts",
@@ -350,17 +357,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "own refusals counted for an ancestor's",
         fault=_patched(patch.object(counting, "_by_others", _of_who_is_short)),
     ),
-    Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
+    Mutant(
+        "a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt)), found_by=18
+    ),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
     Mutant(
         "an enforced limit beside a shadow limit that refuses nobody",
         fault=_patched(patch.object(Config, "__getattribute__", all_in_shadow)),
     ),
-    Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing))),
+    Mutant(
+        "a shadow limit of one shard",
+        fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing)),
+        found_by=258,
+    ),
     Mutant("what was only counted, given back", fault=_patched(patch.object(Claim, "not_taken", property(nothing)))),
     Mutant(
         "what shadow limits would have refused, counted for who was refused",
         fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),
+        found_by=18,
     ),
     Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
     Mutant(
@@ -368,7 +382,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(refused, "acquire_in_line", in_line_for_longer(waiting.acquire_in_line))),
         found_by=19,
     ),
-    Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up)), found_by=16),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up)), found_by=18),
     Mutant(
         "a line that nobody looks at",
         fault=_patched(patch.object(WaitingLine, "blocker", lambda *_: None)),
@@ -423,7 +437,11 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *(Mutant(name, fault=fault, found_by=seed, scenario="mixed") for name, (fault, seed) in KIND_FAULTS.items()),
     *(Mutant(name, fault=fault, found_by=seed, scenario="outages") for name, (fault, seed) in OUTAGE_FAULTS.items()),
-    Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
+    Mutant(
+        "a date that is believed at once",
+        fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1)),
+        found_by=14,
+    ),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )
 

@@ -51,3 +51,13 @@ OVERRIDE_FAULTS: Final[Mapping[str, Any]] = {
     ),
     "an override in the place of the own limits": patch.object(stored, "read_limits", lambda _: ()),
 }
+
+# Seeds of histories that find a fault, where the first one does not
+FINDERS = {
+    "an override that never ends": 8,
+    "an override that nobody heeds": 13,
+    "an override on all resources that nobody heeds": 13,
+    "an override that the cache outlives": 30,
+    "an override in the place of the own limits": 51,
+    "an override that goes with a change of the limits beneath it": 550,
+}

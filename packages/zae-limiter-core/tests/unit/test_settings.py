@@ -70,6 +70,26 @@ def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.Monke
         Options()
 
 
+def test_the_environment_says_how_long_audit_events_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZAEL_AUDIT_RETENTION_DAYS", raising=False)
+    assert Options().audit_days == 90
+    for told, days in (("", 90), ("0", 0), ("400", 400)):
+        monkeypatch.setenv("ZAEL_AUDIT_RETENTION_DAYS", told)
+        assert Options().audit_days == days
+    assert Options(audit_retention_days=7).audit_days == 7
+    assert BuilderBase().audit_retention_days(0)._options.audit_days == 0
+
+
+@pytest.mark.parametrize("told", ["-1", "1.5", "ninety", "\u0661", "\u00b2", "100000", " 90"])
+def test_a_bad_audit_retention_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+    monkeypatch.setenv("ZAEL_AUDIT_RETENTION_DAYS", told)
+    with pytest.raises(
+        ValidationError, match=r"ZAEL_AUDIT_RETENTION_DAYS .*must be a whole number of days, 0 to 99999"
+    ):
+        Options()
+    assert Options(audit_retention_days=1).audit_days == 1
+
+
 def test_a_bad_transport_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_TRANSPORT", "carrier pigeon")
     with pytest.raises(ValidationError, match=r"ZAEL_TRANSPORT 'carrier pigeon'.*http, sdk"):

@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import yaml
-from attrs import astuple, field, frozen
+from attrs import astuple, evolve, field, frozen
 from attrs.validators import instance_of
 
 from .checks import enforce
 from .delegation import alias_of
+from .entity_problems import find_entity_problems
 from .manifest import MANIFEST, LimitsManifest
 from .metadata import Metadata
 from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
-from .value_checks import read_flag, read_integer, read_json_map, read_percents, read_seconds
+from .value_checks import Finding, read_flag, read_integer, read_json_map, read_percents, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -44,7 +45,9 @@ class StackProperties:
         """Parse properties; numbers and booleans may be text. Raises `ManifestError` with every mistake."""
         enforce(_PROPERTIES, raw, name)
         known = {key: value for key, value in raw.items() if key in _MANIFEST.members}
-        manifest = LimitsManifest.from_dict(_translate(_MANIFEST, known, _snake), name)
+        plain = _translate(_MANIFEST, known, _snake)
+        enforce(_PROPERTIES, raw, name, map(_in_properties, find_entity_problems(plain)))
+        manifest = LimitsManifest.from_dict(plain, name)
         ignored = tuple(name for name in _IGNORED if name in raw)
         return cls(manifest, take_over=read_flag(_FLAG, raw.get(_TAKE_OVER)) or False, ignored=ignored)
 
@@ -88,6 +91,15 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(_ImportValue, lambda dumper, value: dumper.represent_scalar("!ImportValue", str(value)))
+
+
+def _in_properties(found: Finding) -> Finding:
+    """Return a problem of an entity with the path of its property."""
+    section, entity, *rest = found.path
+    return evolve(
+        found,
+        path=(_pascal(str(section)), entity, *(_pascal(each) if isinstance(each, str) else each for each in rest)),
+    )
 
 
 def _as_text(metadata: Mapping[str, Any]) -> Mapping[str, Any] | str:

@@ -24,11 +24,12 @@ from .declarations import (
     SystemDecl,
 )
 from .entity_problems import find_entity_problems
-from .merging import merge, without_shared_parts
+from .merging import has_plans_alone, merge, without_shared_parts
 from .naming import NameKind
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
 from .source import Reading, read_source
+from .value_checks import ALREADY_CHECKED
 
 _UNNAMED: Final = "<manifest>"
 _NOTHING_MANAGED: Final = ManagedSet()
@@ -177,6 +178,8 @@ def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
 def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
     """Return the manifests in files, as name and text, one for each namespace; raises `ManifestError` with all
     mistakes.
+
+    A file that has `plans` alone needs no `namespace` if another one has it: its plans are in each of the manifests.
     """
     return tuple(CONVERTER.structure(value, LimitsManifest) for value in _read_all(sources))
 
@@ -187,7 +190,10 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Mapping[str, A
     read = []
     for name, text in sources:
         source = read_source(text, name, reading)
-        for finding in find_problems(MANIFEST, without_shared_parts(source.value)):
+        value = without_shared_parts(source.value)
+        if has_plans_alone(value):
+            value["namespace"] = ALREADY_CHECKED  # that of another file, which `merge` looks for
+        for finding in find_problems(MANIFEST, value):
             source.note(finding)
         read.append(source)
     documents = merge(read)

@@ -178,3 +178,50 @@ def test_properties_of_older_templates_are_accepted_and_named() -> None:
     assert said.ignored == ("TableName", "NamespaceId")
     assert said == StackProperties.from_dict({"Namespace": "tenant-alpha"})
     assert said.to_dict() == {"Namespace": "tenant-alpha"}
+
+
+PLANS = """
+namespace: a
+plans:
+  gold-2:
+    resources:
+      _default_: {limits: {rpm: 600/min}, on_refused: {wait: 2}}
+      gpt-4: {limits: {rpm: {capacity: 60, burst: 90, shadow: true}}}
+entities:
+  acme: {plan: gold-2}
+  tiny: {plan: gold-2, resources: {gpt-4: {limits: {rpm: 5/min}}}}
+"""
+
+
+def test_plans_go_through_a_template_and_come_back() -> None:
+    manifest = load(PLANS)
+    text = render_template(StackProperties(manifest), "prod")
+    properties = yaml.safe_load(text.replace("!ImportValue", ""))["Resources"]["TenantLimits"]["Properties"]
+    assert properties["Plans"] == {
+        "gold-2": {
+            "Resources": {
+                "_default_": {"Limits": {"rpm": {"Capacity": 600}}, "OnRefused": {"Wait": 2}},
+                "gpt-4": {"Limits": {"rpm": {"Capacity": 60, "Burst": 90, "Shadow": True}}},
+            }
+        }
+    }
+    assert properties["Entities"]["acme"] == {"Plan": "gold-2"}
+    assert StackProperties.from_dict(as_cloudformation_hands_over(properties)).manifest == manifest
+
+
+@pytest.mark.parametrize(
+    ("entities", "path", "message"),
+    [
+        ({"acme": {"Plan": "gold"}}, "Entities.acme.Plan", '"gold" is no plan of this manifest, did you mean `golf`?'),
+        ({"acme": {"Parents": ["b"]}}, "Entities.acme.Parents[0]", '"b" is no entity of this manifest'),
+    ],
+)
+def test_what_an_entity_names_is_told_with_the_path_of_its_property(
+    entities: dict[str, Any], path: str, message: str
+) -> None:
+    plans = {"golf": {"Resources": {"r": {"Limits": {"rpm": {"Capacity": "1"}}}}}}
+    with pytest.raises(ManifestError) as caught:
+        StackProperties.from_dict({"Namespace": "a", "Plans": plans, "Entities": entities})
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    assert problem.message.startswith(message)

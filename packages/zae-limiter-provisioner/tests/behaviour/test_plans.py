@@ -2,7 +2,8 @@
 
 import pytest
 
-from support.provisioner.provisions import NAMESPACE, World, rpm
+from support.provisioner.provisions import NAMESPACE, World, manifest, rpm
+from support.provisioner.stack_sender import Stack
 from zae_limiter_manifest import LimitsManifest, ManifestError, dump, load
 from zae_limiter_manifest.render.as_text import render_plan
 
@@ -129,3 +130,12 @@ def test_mistakes_are_named(text: str, problem: str) -> None:
     with pytest.raises(ManifestError) as found:
         load(f"namespace: n\n{text}\n")
     assert problem in str(found.value)
+
+
+def test_a_stack_creates_plans_changes_them_and_takes_them_away(stack: Stack, world: World) -> None:
+    assert stack.do("Create", declared())["Data"]["Created"] == 6
+    assert world.live() == declared()
+    assert stack.do("Update", declared(200))["Data"]["Updated"] == 1
+    assert world.repository().resolve_limits("acme", "r") == (rpm(200), None, "plan_default")
+    assert stack.do("Delete", declared(200))["Status"] == "SUCCESS"
+    assert (world.live(), world.repository().list_plans()) == (manifest(), {})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine.  [default: a free one]")
-@click.option("--allow-changes", is_flag=True, help="Let the pages lift, block and unblock.")
+@click.option("--allow-changes", is_flag=True, help="Let the pages lift, block, unblock and roll back.")
 @click.option("--listen", metavar="HOST:PORT", help="Answer other machines, too: behind a proxy that says who asks.")
 @click.option("--identity-header", metavar="NAME", help="The proxy's header that names the user; with --listen.")
 @click.option("--public-host", metavar="HOST", help="The host name under which the proxy is known; with --listen.")
@@ -39,7 +39,7 @@ def console(
     every: float,
     rows: int,
 ) -> None:
-    """Show a namespace in a browser: what is left, who is refused and by whom, why, usage as charts, changes.
+    """Show a namespace in a browser: what is left, who is refused and by whom, why, usage as charts, cost, changes.
 
     It answers this machine alone, and prints the address, which lets one browser in, once. It changes nothing unless
     --allow-changes is given. For a team, --listen, --identity-header and --public-host put it behind a proxy that
@@ -50,6 +50,7 @@ def console(
 
         from ..console.access import Access
         from ..console.app import Console, application
+        from ..console.applies import Applies
         from ..console.pages import Pages
     except ImportError as error:
         raise CommandError(
@@ -67,7 +68,8 @@ def console(
             repository, Reader(repository, resource, rows), Health(connection), every=every, options=given_options()
         )
         access = Access(identity_header)
-        app = application(Console(pages, access, namespace, allow_changes, every), hosts)
+        applies = Applies(connection, namespace)
+        app = application(Console(pages, applies, access, namespace, allow_changes, every), hosts)
         if listen is None:
             click.echo(f"Open http://127.0.0.1:{bound.getsockname()[1]}/enter?token={access.token}")
             click.echo("It lets one browser in, once. Ctrl-C ends the console.")

@@ -1,6 +1,7 @@
 """`zae-limiter block`, `unblock` and `lift`: changes of an entity's limits for a time, which hold at once."""
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -11,8 +12,9 @@ from ..confirmation import confirm
 from ..data.parsing import limits_option
 from ..data.places import place_in_plan, places_of, plan_of
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
+from ..data.windows import gains_at_once
 from ..errors import CommandError
-from ..options import OutputForm, connected, in_namespace, output_option, yes_option
+from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_option
 from ..paging import open_namespace
 from ..principal import principal_option
 from ..times import iso, parse_end, shown
@@ -148,6 +150,7 @@ def lift(
     _show_change(entity_id, [resource], "lifted", told, output, f"has other limits until {shown(end)} (UTC)", **plain)
     if output == "table":
         say_columns([LIMIT_HEAD, *map(limit_cells, lifted.values())])
+    _say_what_comes_later(entity_id, resource, beneath, lifted)
 
 
 def _end(repository: "SyncRepository", until: str) -> datetime:
@@ -231,6 +234,26 @@ def _times(limit: "Limit", factor: float) -> "Limit":
         max(1, round(amount * factor)) for amount in (limit.capacity, limit.burst, limit.refill_amount)
     )
     return replace(limit, capacity=capacity, burst=burst, refill_amount=refill)
+
+
+def _say_what_comes_later(
+    entity_id: str, resource: str, before: "Sequence[Limit]", lifted: "Mapping[str, Limit]"
+) -> None:
+    """Say which limits have no token more now, and the command that gives as many, up to what the bucket holds."""
+    more = {
+        limit.name: min(lifted[limit.name].capacity - limit.capacity, limit.usable_burst)
+        for limit in before
+        if not gains_at_once(lifted[limit.name]) and limit.capacity < lifted[limit.name].capacity
+    }
+    if not more:
+        return
+    words = [word for name, amount in more.items() for word in ("-t", f"{name}:{amount}")]
+    command = ["zae-limiter", "bucket", "credit", "-r", resource, *words, *given_options(), "--", entity_id]
+    click.echo(
+        f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one. A credit does:\n"
+        f"{shlex.join(command)}",
+        err=True,
+    )
 
 
 def _blocks(override: "Override | None") -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="The time from one look to the next.",
 )
+@click.option("--tree/--flat", default=True, show_default=True, help="Show entities below their parents, or not.")
 @click.option("--once", is_flag=True, help="Look twice, print a table, and end. So it is without a terminal, too.")
 @partial(rows_option, default=50, most=ROWS_OF_A_PAGE, noun="buckets")
 @output_option
@@ -39,6 +40,7 @@ def top(
     resource: str | None,
     by: Order,
     every: float,
+    tree: bool,
     once: bool,
     rows: int,
     output: OutputForm,
@@ -47,26 +49,32 @@ def top(
 
     Refusals are those that the aggregator has counted in this hour and the one before. Of more than --rows buckets,
     those with the most refusals and the most use are shown. Keys: `w` why, `l` lift, `b` block, `u` usage, `d` changes,
-    `s` sort, `/` filter, `q` quit; a change asks first, and is audited.
+    `s` sort, `t` tree or flat, `/` filter, `q` quit; a change asks first, and is audited.
     """
     from ..live.plain import plain_row, say_rows
     from ..live.reading import Reader
     from ..live.rows import rows_of
+    from ..live.tree import lines_of
+    from ..terminal import Terminal
 
     with open_namespace(connection, namespace) as repository:
         reader = Reader(repository, resource, rows)
         if not once and output == "table" and sys.stdout.isatty() and sys.stdin.isatty():
             from ..live.health import Health
-            from ..live.screen import TopScreen
+            from ..live.screen import Look, TopScreen
 
-            TopScreen(reader, Health(connection), title=namespace, order=by, every=every, options=given_options()).run()
+            look = Look(order=by, tree=tree)
+            TopScreen(reader, Health(connection), look, title=namespace, every=every, options=given_options()).run()
             return
         before = reader.read()
         sleep(every)
-        found = rows_of(reader.read(), before, by)[:rows]
+        reading = reader.read()
+    found = rows_of(reading, before, by)[:rows]
     if output == "json":
-        say_json({"namespace": namespace, "buckets": [plain_row(row) for row in found]})
+        plain = [plain_row(row, reading.parents.get(row.place.entity_id, ())) for row in found]
+        say_json({"namespace": namespace, "buckets": plain})
     elif found:
-        say_rows(found)
+        parents = reading.parents if tree else {}
+        say_rows(lines_of(found, parents, symbols=Terminal.of_stdout().symbols))
     else:
         click.echo(f"There is no bucket in namespace {namespace}, and no usage in this hour or the one before.")

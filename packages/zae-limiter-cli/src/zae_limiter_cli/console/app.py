@@ -1,12 +1,12 @@
 """The routes of the console. Endpoints are sync: each runs in a thread, as the repository's requests do."""
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf
 from time import monotonic
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from starlette.applications import Starlette
@@ -19,14 +19,20 @@ from starlette.staticfiles import StaticFiles
 
 from zae_limiter import ValidationError, ZAELimiterError
 
-from ..errors import one_line
+from ..errors import CommandError, one_line
 from ..live.rows import ORDERS, Place
-from ..live.running import CHANGES, command_of, run
+from ..live.running import CHANGES, SECONDS, command_of, run
 from .access import COOKIE, HEADERS, Access, same_origin
+from .applies import Applies
+from .bills import BYS, By, read_bill
 from .pages import SPANS, Pages, Span
 
 WIDTH: Final = 100  # columns of a command's output
 DAY: Final = 24  # hours
+MOST_TENANTS: Final = 100  # on the page; the file has all
+LONGEST_APPLY: Final = 900  # seconds
+MOST_APPLIES: Final = 20
+CHANGES_NOTHING: Final = "This console changes nothing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,7 @@ class Console:
     """The pages, and who may see and change what."""
 
     pages: Pages
+    applies: Applies
     access: Access
     namespace: str
     allow_changes: bool
@@ -60,23 +67,64 @@ class Console:
 
     def changes(self, request: Request) -> Response:
         """Show who changed what."""
-        return self._page("changes.html", request, changes=self.pages.changes(DAY))
+        try:
+            applies, problem = self.applies.list_last()[:MOST_APPLIES], ""
+        except CommandError as error:  # who may read the table may not ask the planner
+            applies, problem = (), str(error)
+        return self._page("changes.html", request, changes=self.pages.changes(DAY), applies=applies, problem=problem)
+
+    def cost(self, request: Request) -> Response:
+        """Show what the limiter costs by tenant."""
+        by, month = _by(request), request.query_params.get("month", "")
+        bill = read_bill(self.pages.options, by, month, WIDTH)
+        return self._page("cost.html", request, bill=bill, by=by, bys=BYS, month=month, most=MOST_TENANTS)
+
+    def cost_csv(self, request: Request) -> Response:
+        """Return what the limiter costs by tenant as a file, all tenants."""
+        bill = read_bill(self.pages.options, _by(request), request.query_params.get("month", ""), WIDTH)
+        if bill.problem:
+            return self._page("denied.html", request, status=400, reason=bill.problem)
+        headers = {"Content-Disposition": f'attachment; filename="cost-{bill.month}.csv"'}
+        return Response(bill.csv(), media_type="text/csv", headers=headers)
+
+    def plan_back(self, request: Request) -> Response:
+        """Show what a rollback would change, and ask."""
+        if not self.allow_changes:
+            return self._page("denied.html", request, status=403, reason=CHANGES_NOTHING)
+        back = self.applies.plan_back(_serial(request.query_params))
+        return self._page("rollback.html", request, back=back)
+
+    async def roll_back(self, request: Request) -> Response:
+        """Run the command that rolls back, bound to the plan that was shown; its deletes need their own consent."""
+        from starlette.concurrency import run_in_threadpool
+
+        if (refused := self._refused_change(request)) is not None:
+            return refused
+        form = await _form(request)
+        serial = _serial(form)
+        back = await run_in_threadpool(self.applies.plan_back, serial)
+        if form.get("hash") != back.hash:
+            raise CommandError(f"The plan of a rollback to {serial} is another by now: look at it again.")
+        if back.deleted and form.get("deletes") != "yes":
+            raise CommandError(f"The plan deletes {back.deleted}: allow that on its page, then apply it.")
+        words = ["limits", "rollback", str(serial), f"--expect-hash={back.hash}", "--yes"]
+        words += ["--allow-deletes"] if back.deleted else []
+        words += [*self.pages.options, *self._author(request)]
+        title = f"Rollback to {serial}"
+        return await self._run(request, words, title=title, back="/changes", seconds=LONGEST_APPLY)
 
     async def change(self, request: Request) -> Response:
         """Run a command that changes limits, for a form of this console."""
-        from starlette.concurrency import run_in_threadpool
-
-        if not self.allow_changes or not same_origin(request.headers):
-            return self._page("denied.html", request, status=403, reason="This console changes nothing.")
-        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
+        if (refused := self._refused_change(request)) is not None:
+            return refused
+        form = await _form(request)
         what = str(form.get("what"))
         if what not in CHANGES:
             raise ValidationError("what", what, f"must be one of {', '.join(sorted(CHANGES))}")
-        author = [] if self.access.identity_header is None else ["--principal", str(self._user(request))]
-        words = command_of(what, _place(form), [*self.pages.options, *author])
-        output = await run_in_threadpool(run, words, WIDTH)
-        command = shlex.join(["zae-limiter", *words])
-        return self._page("output.html", request, command=command, output=output, place=_place(form))
+        place = _place(form)
+        words = command_of(what, place, [*self.pages.options, *self._author(request)])
+        back = f"/bucket?{urlencode({'entity': place.entity_id, 'resource': place.resource})}"
+        return await self._run(request, words, title=f"{place.entity_id} on {place.resource}", back=back)
 
     def enter(self, request: Request) -> Response:
         """Let the browser in that brings the token."""
@@ -101,10 +149,31 @@ class Console:
             try:
                 found: Response | Awaitable[Response] = await run_in_threadpool(endpoint, request)
                 return found if isinstance(found, Response) else await found
+            except CommandError as error:
+                return self._page("denied.html", request, status=400, reason=str(error))
             except ZAELimiterError as error:
                 return self._page("denied.html", request, status=_status(error), reason=one_line(str(error)))
 
         return answer
+
+    def _refused_change(self, request: Request) -> Response | None:
+        """Return the answer to a change that this console does not make, or that a page of another site asks for."""
+        if self.allow_changes and same_origin(request.headers):
+            return None
+        return self._page("denied.html", request, status=403, reason=CHANGES_NOTHING)
+
+    def _author(self, request: Request) -> list[str]:
+        """Return the option that names the author of a change; without a proxy it is the caller's identity."""
+        return [] if self.access.identity_header is None else [f"--principal={self._user(request)}"]
+
+    async def _run(
+        self, request: Request, words: list[str], *, title: str, back: str, seconds: int = SECONDS
+    ) -> Response:
+        from starlette.concurrency import run_in_threadpool
+
+        output = await run_in_threadpool(run, words, WIDTH, seconds)
+        command = shlex.join(["zae-limiter", *words])
+        return self._page("output.html", request, command=command, output=output, title=title, back=back)
 
     def _rows(self, request: Request) -> dict[str, Any]:
         order = request.query_params.get("by", "refused")
@@ -142,6 +211,10 @@ def application(console: Console, hosts: Sequence[str]) -> Starlette:
         Route("/bucket", guarded(console.bucket)),
         Route("/usage", guarded(console.usage)),
         Route("/changes", guarded(console.changes)),
+        Route("/cost", guarded(console.cost)),
+        Route("/cost.csv", guarded(console.cost_csv)),
+        Route("/rollback", guarded(console.plan_back)),
+        Route("/rollback", guarded(console.roll_back), methods=["POST"]),
         Route("/change", guarded(console.change), methods=["POST"]),
         Route("/enter", console.enter),
         Mount("/static", StaticFiles(packages=[("zae_limiter_cli.console", "static")])),
@@ -168,6 +241,22 @@ def _place(values: Any) -> Place:
     return Place(
         check_identifier("entity", values.get("entity", "")), check_resource("resource", values.get("resource", ""))
     )
+
+
+async def _form(request: Request) -> dict[str, str]:
+    return dict(parse_qsl((await request.body()).decode(errors="replace")))
+
+
+def _serial(values: Mapping[str, str]) -> int:
+    given = values.get("serial", "")
+    if not (given.isascii() and given.isdigit() and int(given[:10]) > 0 and len(given) <= 10):
+        raise ValidationError("serial", given, "must be the serial of an apply, a whole number of 1 or more")
+    return int(given)
+
+
+def _by(request: Request) -> By:
+    given = request.query_params.get("by", BYS[0])
+    return next((each for each in BYS if each == given), BYS[0])
 
 
 def _span(request: Request) -> Span:

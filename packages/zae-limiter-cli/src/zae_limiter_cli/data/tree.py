@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from ..paging import every_row
 
@@ -75,14 +75,26 @@ def _node(entity: "Entity", children_of: Callable[[str], Iterable["Entity"]], no
     return found
 
 
-def walk(roots: Sequence[Node], *, symbols: bool) -> Iterator[tuple[str, Node]]:
+class HasBelow(Protocol):
+    """What a tree is made of."""
+
+    @property
+    def below(self) -> tuple[Self, ...]:
+        """Those below it, in order."""
+        ...
+
+
+Branch = TypeVar("Branch", bound=HasBelow)
+
+
+def walk(roots: Sequence[Branch], *, symbols: bool) -> Iterator[tuple[str, Branch]]:
     """Yield each node, the parents first, with the lines that lead to it. ``symbols``: draw more than ASCII."""
     for root in roots:
         yield "", root
         yield from _below(root, "", DRAWN if symbols else IN_ASCII)
 
 
-def _below(node: Node, lead: str, lines: Lines) -> Iterator[tuple[str, Node]]:
+def _below(node: Branch, lead: str, lines: Lines) -> Iterator[tuple[str, Branch]]:
     for child in node.below:
         last = child is node.below[-1]
         yield lead + (lines.last if last else lines.branch), child

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..data.windows import gains_at_once
 from .report import Report
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _views(report: Report) -> Iterator[_Step]:
 
 def _comes_at_once(limit: "LimitExplanation") -> bool:
     """Return whether a larger limit would give no token before the next window, if there is one; a credit does."""
-    return limit.limit.kind != "token_bucket" and (limit.requested or 1) <= limit.limit.usable_burst
+    return not gains_at_once(limit.limit) and (limit.requested or 1) <= limit.limit.usable_burst
 
 
 def _factor(limit: "LimitExplanation") -> int:

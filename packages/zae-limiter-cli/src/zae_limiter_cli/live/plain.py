@@ -1,21 +1,22 @@
 """Print the rows of `top` once, as a table or as plain values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..columns import say_columns
 from .rows import Row, cells, heads
 
 
-def say_rows(rows: Sequence[Row]) -> None:
-    """Print a row for each bucket."""
-    say_columns([heads(wide=True), *(cells(row, wide=True, symbols=False) for row in rows)])
+def say_rows(lines: Iterable[tuple[str, Row]]) -> None:
+    """Print a row for each bucket, behind what leads to it."""
+    say_columns([heads(wide=True), *(cells(row, lead, wide=True, symbols=False) for lead, row in lines)])
 
 
-def plain_row(row: Row) -> dict[str, Any]:
+def plain_row(row: Row, parent_ids: Sequence[str]) -> dict[str, Any]:
     """Return every field of a row, as plain values."""
     return {
         "entity_id": row.place.entity_id,
+        "parent_ids": [*parent_ids],
         "resource": row.place.resource,
         "limit": row.limit or None,
         "available": row.available if row.limit else None,

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from ..data.windows import gains_at_once
+
 if TYPE_CHECKING:
     from zae_limiter import Bucket, EntityUsage
     from zae_limiter.values.buckets import BucketLimit
@@ -28,13 +30,17 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, read at ``usage_ms``, and buckets."""
+    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, read at ``usage_ms``, and buckets.
+
+    ``parents``: those of the entities that have some, by id.
+    """
 
     at_ms: int
     since_ms: int
     usage_ms: int
     usage: Mapping[Place, "EntityUsage"] = field(hash=False)
     buckets: Mapping[Place, "Bucket"] = field(hash=False)
+    parents: Mapping[str, Sequence[str]] = field(hash=False, default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Row:
     refused in this hour and the one before; ``refused_per_minute``: those in a minute. A rate is ``None`` before a
     second reading, and that of refusals in the first half minute of an hour.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
+    ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
 
     place: Place
@@ -56,6 +63,7 @@ class Row:
     refused: int
     refused_per_minute: float | None
     blocked_by: str
+    credit: int = 0
 
     @property
     def state(self) -> State:
@@ -77,6 +85,11 @@ class Recent:
     def add(self, reading: Reading) -> None:
         """Keep a new reading."""
         self._readings.append(reading)
+
+    @property
+    def parents(self) -> Mapping[str, Sequence[str]]:
+        """The parents of entities, of the last reading."""
+        return self._readings[-1].parents
 
     def rows(self, order: Order, only: str, most: int) -> list[Row]:
         """Return the first rows of the last reading, with the rates since the oldest."""
@@ -115,11 +128,16 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         refused=usage.total_refused if usage else 0,
         refused_per_minute=_refused_per_minute(place, reading, before),
         blocked_by=_blocked_by(usage),
+        credit=_credit(tightest) if tightest else 0,
     )
 
 
 def _left(limit: "BucketLimit") -> float:
     return limit.available / limit.limit.burst if limit.limit.burst else 0.0
+
+
+def _credit(limit: "BucketLimit") -> int:
+    return 0 if gains_at_once(limit.limit) or limit.available >= limit.limit.usable_burst else limit.limit.capacity
 
 
 def _used_per_minute(
@@ -163,15 +181,16 @@ def rate(per_minute: float | None) -> str:
     return f"{per_minute:,.0f}" if per_minute >= 10 or per_minute == int(per_minute) else f"{per_minute:.1f}"
 
 
-def cells(row: Row, *, wide: bool, symbols: bool = True) -> Sequence[str]:
-    """Return the cells of a row below ``heads``."""
+def cells(row: Row, lead: str = "", *, wide: bool, symbols: bool = True) -> Sequence[str]:
+    """Return the cells of a row below ``heads``; ``lead`` is what leads to it in a tree."""
     left = f"{row.available:,}" if row.limit else "-"
     short = bar(row.left, 8 if wide else 4, symbols=symbols)
     refused = f"{row.refused:,}"
     if not wide:
-        return row.place.entity_id, row.place.resource, f"{short} {left}", refused, row.blocked_by or "-"
+        return f"{lead}{row.place.entity_id}", row.place.resource, f"{short} {left}", refused, row.blocked_by or "-"
     return (
-        *row.place,
+        f"{lead}{row.place.entity_id}",
+        row.place.resource,
         row.limit or "-",
         f"{short} {left}",
         rate(row.per_minute),

@@ -8,11 +8,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from .rows import Place
-
-What = Literal["why", "usage", "changes", "lift", "block", "unblock"]
+from .rows import Place, Row
 
 SECONDS: Final = 60
 CHANGES: Final[frozenset[str]] = frozenset(("lift", "block", "unblock"))
@@ -47,7 +45,26 @@ def command_of(what: str, place: Place, options: Sequence[str]) -> list[str]:
     return [*words, "-r", place.resource, *more, *options, "--", place.entity_id]
 
 
-def run(words: Sequence[str], width: int) -> str:
+def change_of(what: str, row: Row, options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return what to know before a change of a row, in sentences, and the words of the command.
+
+    To lift a limit of which a larger capacity gives no token now is to credit it.
+    """
+    words, told = command_of(what, row.place, options), list[str]()
+    if what != "lift":
+        return told, words
+    if row.blocked_by:
+        told.append(f"Most refusals of {row.place.entity_id} come from {row.blocked_by}, which this does not change.")
+    if row.credit:
+        told.append(
+            f"A larger limit gives no token of {row.limit} before the next window, if there is one. This credit does."
+        )
+        tokens = f"{row.limit}:{row.credit}"
+        words = ["bucket", "credit", "-r", row.place.resource, "-t", tokens, *options, "--", row.place.entity_id]
+    return told, words
+
+
+def run(words: Sequence[str], width: int, seconds: int = SECONDS) -> str:
     """Return what a command prints, errors too."""
     program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", *words]
     environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
@@ -56,11 +73,11 @@ def run(words: Sequence[str], width: int) -> str:
             program,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
             env=environment,
             check=False,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {SECONDS} s"
+        return f"no answer within {seconds} s"
     return (done.stdout + done.stderr).rstrip()

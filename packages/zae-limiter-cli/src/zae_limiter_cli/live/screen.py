@@ -5,6 +5,7 @@ A key runs the command of `zae-limiter` that does it, and shows the command (``r
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -20,8 +21,9 @@ from zae_limiter_manifest.problems import printable
 from ..errors import one_line
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Place, Reading, Recent, Row, State, cells, heads
-from .running import CHANGES, command_of, run
+from .rows import ORDERS, Order, Reading, Recent, Row, State, cells, heads
+from .running import CHANGES, change_of, command_of, run
+from .tree import lines_of
 
 WIDE: Final = 100  # columns
 STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
@@ -35,13 +37,14 @@ class Ask(ModalScreen[bool]):
         Binding("n,escape", "answer(False)", "no"),
     ]
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, told: Sequence[str]) -> None:
         super().__init__()
-        self._command = command
+        self._command, self._told = command, told
 
     def compose(self) -> ComposeResult:
-        """Show the command."""
-        yield VerticalScroll(Static(Text(f"Run this command? y/n\n\n{self._command}"), id="asked"), id="box")
+        """Show what to know, and the command."""
+        text = "\n\n".join(map(printable, [*self._told, "Run this command? y/n", self._command]))
+        yield VerticalScroll(Static(Text(text), id="asked"), id="box")
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 - Textual calls it by position
         """Close with the answer."""
@@ -75,6 +78,15 @@ class Output(ModalScreen[None]):
         self.query_one("#output", Static).update(Text(text))
 
 
+@dataclass(slots=True)
+class Look:
+    """What is shown of the rows, and how: keys change it."""
+
+    order: Order
+    tree: bool = True
+    only: str = ""
+
+
 class TopScreen(App[None]):
     """The table of a namespace, read again every some seconds by a thread."""
 
@@ -93,6 +105,7 @@ class TopScreen(App[None]):
         Binding("u", "look('usage')", "usage"),
         Binding("d", "look('changes')", "changes"),
         Binding("s", "sort", "sort"),
+        Binding("t", "tree", "tree"),
         Binding("slash", "filter", "filter"),
         Binding("p", "pause", "pause"),
         Binding("q", "quit", "quit"),
@@ -100,16 +113,16 @@ class TopScreen(App[None]):
     ]
 
     def __init__(
-        self, reader: Reader, health: Health, *, title: str, order: Order, every: float, options: Sequence[str]
+        self, reader: Reader, health: Health, look: Look, *, title: str, every: float, options: Sequence[str]
     ) -> None:
         super().__init__()
-        self._reader, self._health = reader, health
-        self._name, self._order, self._every, self._options = title, order, every, options
+        self._reader, self._health, self._look = reader, health, look
+        self._name, self._every, self._options = title, every, options
         self._recent = Recent(every)
-        self._only = ""
         self._problem = ""
         self._paused = False
-        self._shown: list[Row] = []
+        self._rows: list[Row] = []
+        self._shown: list[Row] = []  # a line each: in a tree, a row is below each of its parents
 
     def compose(self) -> ComposeResult:
         """Lay out: health, table, filter, state, keys."""
@@ -155,47 +168,49 @@ class TopScreen(App[None]):
             return
         table = self.query_one("#rows", DataTable)
         wide = self.size.width >= WIDE
-        chosen = self._chosen()
-        self._shown = self._recent.rows(self._order, self._only, self._reader.most)
+        before = [row.place for row in self._shown[: table.cursor_row + 1]]
+        self._rows = self._recent.rows(self._look.order, self._look.only, self._reader.most)
+        lines = [*lines_of(self._rows, self._recent.parents if self._look.tree else {}, symbols=True)]
+        self._shown = [row for _, row in lines]
         table.clear(columns=True)
         table.add_columns(*heads(wide=wide))
-        for row in self._shown:
-            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in cells(row, wide=wide)))
-        places = [row.place for row in self._shown]
-        if chosen in places:
-            table.move_cursor(row=places.index(chosen), scroll=False)
+        for lead, row in lines:
+            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in cells(row, lead, wide=wide)))
+        if before and (again := [at for at, row in enumerate(self._shown) if row.place == before[-1]]):
+            nth = before.count(before[-1])  # of the lines of this place, the cursor stays on the same
+            table.move_cursor(row=again[min(nth, len(again)) - 1], scroll=False)
         self.query_one("#state", Static).update(Text(printable(self._state())))
 
     def _state(self) -> str:
-        refused = sum(row.refused_per_minute or 0 for row in self._shown)
-        parts = [f"{len(self._shown)} buckets by {self._order}", f"{refused:,.0f} refused a minute"]
+        refused = sum(row.refused_per_minute or 0 for row in self._rows)
+        parts = [f"{len(self._rows)} buckets by {self._look.order}", f"{refused:,.0f} refused a minute"]
         if (change := self._reader.change) is not None:
             parts.append(f"last change {change.at[11:16]} {change.entity_id} by {change.principal or 'nobody known'}")
-        if self._only:
-            parts.append(f"only {self._only!r}")
+        if self._look.only:
+            parts.append(f"only {self._look.only!r}")
         if self._paused:
             parts.append("paused")
         return "  ".join(parts)
 
-    def _chosen(self) -> Place | None:
+    def _chosen(self) -> Row | None:
         row = self.query_one("#rows", DataTable).cursor_row
-        return self._shown[row].place if 0 <= row < len(self._shown) else None
+        return self._shown[row] if 0 <= row < len(self._shown) else None
 
     def action_look(self, what: str) -> None:
         """Run the command of a key for the row under the cursor; ask before a change."""
-        place = self._chosen()
-        if place is None:
+        row = self._chosen()
+        if row is None:
             return
-        words = command_of(what, place, self._options)
         if what not in CHANGES:
-            self.push_screen(Output(words))
+            self.push_screen(Output(command_of(what, row.place, self._options)))
             return
+        told, words = change_of(what, row, self._options)
 
         def answered(yes: bool | None) -> None:  # noqa: FBT001 - as above
             if yes:
                 self.push_screen(Output(words))
 
-        self.push_screen(Ask(shlex.join(["zae-limiter", *words])), answered)
+        self.push_screen(Ask(shlex.join(["zae-limiter", *words]), told), answered)
 
     def on_data_table_row_selected(self) -> None:
         """Show why, for the row that was entered or clicked."""
@@ -203,7 +218,12 @@ class TopScreen(App[None]):
 
     def action_sort(self) -> None:
         """Order by the next column."""
-        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._look.order = ORDERS[(ORDERS.index(self._look.order) + 1) % len(ORDERS)]
+        self._show()
+
+    def action_tree(self) -> None:
+        """Show entities below their parents, or by the order alone."""
+        self._look.tree = not self._look.tree
         self._show()
 
     def action_pause(self) -> None:
@@ -219,12 +239,12 @@ class TopScreen(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show what has this part."""
-        self._only = event.value
+        self._look.only = event.value
         self._show()
 
     def on_input_submitted(self) -> None:
         """Go back to the table."""
-        self.query_one("#filter", Input).display = bool(self._only)
+        self.query_one("#filter", Input).display = bool(self._look.only)
         self.query_one("#rows", DataTable).focus()
 
     def action_no_filter(self) -> None:

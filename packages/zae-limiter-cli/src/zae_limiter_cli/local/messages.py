@@ -36,6 +36,7 @@ In a shell, for the AWS CLI and every SDK too:
 
   eval "$(zae-limiter local env{named})"
   zae-limiter status
+  zae-limiter console --allow-changes   # the same in a browser, by the extra `console`
   zae-limiter local logs --follow
 
 In Python, async or not:

@@ -30,6 +30,7 @@ class Running:
     plane: str
     ready_seconds: float
     credentials: Credentials
+    audit_retention_days: int | None = None
 
 
 class StateDir:

@@ -27,11 +27,12 @@ class UpRequest:
     port: int | None = None
     data_plane: Choice = "auto"
     data: Path | None = None
+    audit_retention_days: int | None = None
 
 
 def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     """Run a local stack until a signal comes; call ``ready`` once it is up. Raises ``CommandError``."""
-    begun = time.monotonic()
+    begun, days = time.monotonic(), request.audit_retention_days
     _check_extra()
     request = replace(request, data=_writable(request.data))
     engine = choose(request.data_plane, name=request.name, data=request.data)
@@ -40,7 +41,7 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     credentials, log = Credentials.random(), state_dir.logs / "local.log"
     with _until_a_signal(), _logging_to(log), _stack(request, state_dir, engine, credentials) as url:
         seconds = round(time.monotonic() - begun, 1)
-        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds, credentials)
+        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds, credentials, days)
         state_dir.write(running)
         ready(running)
         _wait()
@@ -108,18 +109,19 @@ def _stack(request: UpRequest, state_dir: StateDir, engine: Engine, credentials:
     """Deploy the stack, and yield its endpoint once it is complete."""
     forget_the_users_aws(credentials)
     with serving(engine, state_dir.directory, credentials, port=request.port, data=request.data) as aws:
-        _deploy(aws.connection(request.name))
+        _deploy(aws.connection(request.name), request.audit_retention_days)
         aws.pump.start()
         yield aws.url
 
 
-def _deploy(connection: Connection) -> None:
+def _deploy(connection: Connection, audit_retention_days: int | None) -> None:
     """Deploy the stack as `deploy` does, and add what moto leaves out of it."""
     from zae_limiter.maintenance import TTL
 
     from ..stack.deploy import DeployRequest, deploy
 
-    deploy(connection, DeployRequest(), lambda _: None)
+    chosen = {"audit_retention_days": audit_retention_days}
+    deploy(connection, DeployRequest(chosen), lambda _: None)
     connection.client("dynamodb").update_time_to_live(
         TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL}
     )

@@ -39,6 +39,8 @@ def variables(running: Running, environment: Mapping[str, str] = os.environ) -> 
         "AWS_USE_FIPS_ENDPOINT": "false",
         "AWS_USE_DUALSTACK_ENDPOINT": "false",
     }
+    if running.audit_retention_days is not None:
+        found["ZAEL_AUDIT_RETENTION_DAYS"] = str(running.audit_retention_days)
     if any(environment.get(name) for name in _PROXIES):
         past = _past_proxies(str(urlsplit(running.endpoint_url).hostname), environment)
         found.update(dict.fromkeys(_PAST_PROXIES, past))

@@ -83,6 +83,9 @@ class StackOptions:
     )
     usage_hourly_days: int = _choice(90, "Retention of hourly usage, days; 0 for ever.", least=0, most=36_500)
     usage_daily_days: int = _choice(730, "Retention of daily usage, days; 0 for ever.", least=0, most=36_500)
+    audit_retention_days: int = _choice(
+        90, "Days that the provisioner's audit events stay in the table; 0 for ever.", least=0, most=36_500
+    )
     alert_bus_arn: str = _choice(
         "",
         "EventBridge bus for crossed thresholds of limits; without, none is told.",

@@ -1,5 +1,6 @@
 """The console: who comes in, what they see, and that it changes nothing unless it may."""
 
+import json
 import re
 import socket
 import subprocess
@@ -9,21 +10,25 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from botocore.exceptions import ClientError
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.connection import Connection
+from zae_limiter_cli.console import bills
 from zae_limiter_cli.console.access import Access, same_origin
 from zae_limiter_cli.console.app import Console, application
+from zae_limiter_cli.console.applies import Applies
 from zae_limiter_cli.console.pages import Pages
+from zae_limiter_cli.limits.provisioner import Planner
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.main import main
 
 HOST = "http://127.0.0.1"
 HOSTILE = "<script>alert(1)</script>"
-PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes")
+PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes", "/cost")
 
 
 @pytest.fixture
@@ -49,7 +54,8 @@ def console_of(repository: SyncRepository, path: Path, *, allow: bool = False, a
     url = f"sqlite:///{path / 'limits.db'}"
     health = Health(Connection.of_store(url, source="--store"))
     pages = Pages(repository, Reader(repository, None, 50), health, every=1.0, options=["--store", url])
-    return Console(pages, access or Access(), "default", allow, 1.0)
+    applies = Applies(Connection.of_store(url, source="--store"), "default")
+    return Console(pages, applies, access or Access(), "default", allow, 1.0)
 
 
 def browser(console: Console, *, enter: bool = True) -> TestClient:
@@ -150,6 +156,11 @@ def test_bad_names_and_outages_are_pages(repository: SyncRepository, tmp_path: P
     assert client.get("/changes").status_code == 503
 
 
+def test_browsers_are_asked_to_send_the_origin_to_this_host_alone(repository: SyncRepository, tmp_path: Path) -> None:
+    headers = browser(console_of(repository, tmp_path)).get("/").headers
+    assert headers["referrer-policy"] == "same-origin"  # `no-referrer` would make the origin of our own forms `null`
+
+
 def test_a_change_needs_an_origin_that_is_this_host() -> None:
     assert same_origin({"origin": "http://127.0.0.1:80", "host": "127.0.0.1:80"})
     assert not same_origin({"host": "127.0.0.1:80"})
@@ -187,3 +198,131 @@ def test_the_command_prints_an_address_that_lets_one_browser_in(repository: Sync
                 assert answer.status == 200
         finally:
             process.terminate()
+
+
+def applied(tmp_path: Path) -> None:
+    """Two applies of a manifest: one of 500, then one of 600 and another resource."""
+    for number, more in ((500, ""), (600, "  gpt-5: {limits: {rpm: 7/min}}\n")):
+        file = tmp_path / "default.yaml"
+        file.write_text(f"namespace: default\nresources:\n  gpt-x: {{limits: {{rpm: {number}/min}}}}\n{more}")
+        words = ["limits", "--store", f"sqlite:///{tmp_path / 'limits.db'}", "apply", "--yes", "-f", str(file)]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, done.output
+
+
+def test_a_rollback_shows_its_plan_and_applies_that_and_no_other(repository: SyncRepository, tmp_path: Path) -> None:
+    applied(tmp_path)
+    client = browser(console_of(repository, tmp_path, allow=True))
+    changes = client.get("/changes").text
+    assert changes.index('href="/rollback?serial=4"') < changes.index('href="/rollback?serial=2"')
+    page = client.get("/rollback?serial=2").text
+    assert "600 -&gt; 500" in page
+    assert "Delete the 1 that the plan deletes" in page
+    (shown,) = re.findall(r'name="hash" value="(sha256:\w+)"', page)
+    asked = {"serial": "2", "hash": shown, "deletes": "yes"}  # as the form sends it
+    assert client.post("/rollback", data=asked).status_code == 403  # no page of this host asks
+    other = client.post("/rollback", data={**asked, "hash": f"sha256:{'0' * 64}"}, headers={"origin": HOST})
+    without = client.post("/rollback", data={"serial": "2", "hash": shown}, headers={"origin": HOST})
+    assert (other.status_code, without.status_code) == (400, 400)
+    assert "is another by now" in other.text
+    assert "The plan deletes 1: allow that" in without.text
+    assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
+    done = client.post("/rollback", data=asked, headers={"origin": HOST})
+    assert "Applied: 0 created, 1 updated, 1 deleted." in done.text
+    assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 500)]
+    assert "rollback to 2" in client.get("/changes").text
+    assert "rollback to 2" in str(repository.get_audit_events("$RESOURCE:gpt-x").events[0].principal)
+    assert "<form" not in client.get("/rollback?serial=6").text  # nothing is left to change
+
+
+def test_a_console_that_changes_nothing_rolls_nothing_back(repository: SyncRepository, tmp_path: Path) -> None:
+    applied(tmp_path)
+    client = browser(console_of(repository, tmp_path))
+    assert "/rollback" not in client.get("/changes").text
+    assert client.get("/rollback?serial=2").status_code == 403
+    assert client.post("/rollback", data={"serial": "2"}, headers={"origin": HOST}).status_code == 403
+    assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
+
+
+@pytest.mark.parametrize("serial", ["", "0", "-1", "x", "1; rm", "99999999999", "٣", "1.0", "7"])
+def test_what_is_no_serial_of_an_apply_is_refused(repository: SyncRepository, tmp_path: Path, serial: str) -> None:
+    client = browser(console_of(repository, tmp_path, allow=True))
+    assert client.get("/rollback", params={"serial": serial}).status_code == 400
+    answer = client.post("/rollback", data={"serial": serial, "hash": "--yes"}, headers={"origin": HOST})
+    assert answer.status_code == 400
+
+
+def test_an_apply_of_its_targets_alone_has_no_rollback(repository: SyncRepository, tmp_path: Path) -> None:
+    applied(tmp_path)
+    words = ["limits", "--store", f"sqlite:///{tmp_path / 'limits.db'}", "apply", "--yes", "--target", "gpt-x"]
+    file = tmp_path / "default.yaml"
+    file.write_text(file.read_text().replace("600", "700"))
+    done = CliRunner().invoke(main, [*words, "-f", str(file)])
+    assert done.exit_code == 0, done.output
+    client = browser(console_of(repository, tmp_path, allow=True))
+    assert 'href="/rollback?serial=6"' not in client.get("/changes").text
+    answer = client.get("/rollback?serial=6")
+    assert answer.status_code == 400
+    assert "was for its targets alone" in answer.text
+
+
+def test_the_changes_stay_and_say_why_if_the_planner_does_not_answer(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object) -> object:
+        denied = {"Code": "AccessDeniedException", "Message": "not authorized to invoke the planner"}
+        raise ClientError({"Error": denied}, "Invoke")
+
+    applied(tmp_path)
+    monkeypatch.setattr(Planner, "ask", ask)
+    client = browser(console_of(repository, tmp_path, allow=True))
+    changes = client.get("/changes")
+    assert changes.status_code == 200
+    assert "not authorized to invoke the planner" in changes.text
+    assert "gpt-x" in changes.text
+    assert client.get("/rollback?serial=2").status_code == 400
+
+
+COSTS = {
+    "month": "2026-11",
+    "tenants": [
+        {"tenant": "acme", "admitted": 1200, "refused": 3, "decision_writes": 1200.0, "usage_writes": 4.4}
+        | {"limit_reads": 5.0, "usd": 0.00151},
+        {"tenant": "=HYPERLINK(1)", "admitted": 1, "refused": 0, "decision_writes": 1.0, "usage_writes": 2.0}
+        | {"limit_reads": 5.0, "usd": 0.0},
+    ],
+    "total": {"admitted": 1201, "refused": 3, "decision_writes": 1201.0, "usage_writes": 6.4}
+    | {"limit_reads": 10.0, "usd": 0.00151},
+    "prices": {"of": "us-east-1", "as_of": "2026-11"},
+}
+
+
+def test_the_cost_of_each_tenant_is_a_page_and_a_file(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(words: list[str], _: int) -> str:
+        asked.append(words)
+        return json.dumps(COSTS)
+
+    monkeypatch.setattr(bills, "run", run)
+    client = browser(console_of(repository, tmp_path))
+    page = client.get("/cost?by=entity&month=2026-11").text
+    assert asked[0][:5] == ["usage", "cost", "--by", "entity", "--month=2026-11"]
+    row = page[page.index(">acme<") : page.index("</tr>", page.index(">acme<"))]
+    assert re.findall(r'class="number">([^<]+)<', row) == ["1,200", "3", "1,204", "5", "0.0015"]
+    assert ">total<" in page
+    file = client.get("/cost.csv?by=nobody&month=--yes")
+    assert asked[1][:5] == ["usage", "cost", "--by", "parent", "--month=--yes"]
+    assert file.headers["content-disposition"] == 'attachment; filename="cost-2026-11.csv"'
+    head, acme, formula = file.text.splitlines()
+    assert head == "month,tenant,admitted,refused,write_units,read_units,usd"
+    assert acme == "2026-11,acme,1200,3,1204,5,0.00151"
+    assert formula == "2026-11,'=HYPERLINK(1),1,0,3,5,0.0"
+
+
+def test_what_costs_nothing_says_so(repository: SyncRepository, tmp_path: Path) -> None:
+    client = browser(console_of(repository, tmp_path))
+    assert "a file costs nothing by the request" in client.get("/cost").text
+    assert client.get("/cost.csv").status_code == 400

@@ -1,6 +1,8 @@
 """`zae-limiter top`: printed once, and on a screen that a pilot types at."""
 
 import json
+import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.live.rows import Place
 from zae_limiter_cli.live.running import command_of
-from zae_limiter_cli.live.screen import Ask, Output, TopScreen
+from zae_limiter_cli.live.screen import Ask, Look, Output, TopScreen
 from zae_limiter_cli.main import main
 
 
@@ -49,6 +51,7 @@ def test_without_a_terminal_it_ends_and_json_has_every_field(used: Table) -> Non
     [row] = json.loads(run("-r", "gpt-4", "-o", "json").stdout)["buckets"]
     assert row == {
         "entity_id": "key-1",
+        "parent_ids": [],
         "resource": "gpt-4",
         "limit": None,
         "available": None,
@@ -90,7 +93,7 @@ def file(tmp_path: Path) -> Path:
 def top_of(path: Path, repository: SyncRepository) -> TopScreen:
     options = ["--store", f"sqlite:///{path}"]
     reader, health = Reader(repository, None, 50), Health(Connection.of_store(options[1], source="--store"))
-    return TopScreen(reader, health, title="default", order="full", every=1.0, options=options)
+    return TopScreen(reader, health, Look(order="full"), title="default", every=1.0, options=options)
 
 
 def texts(top: TopScreen) -> list[list[str]]:
@@ -111,7 +114,7 @@ async def test_a_screen_follows_the_namespace_and_its_keys_run_commands(file: Pa
         top = top_of(file, repository)
         async with top.run_test(size=(120, 30)) as pilot:
             await until(pilot, lambda: len(texts(top)) == 2)
-            assert [row[0] for row in texts(top)] == ["acme", "key-[b]1"]
+            assert [row[0] for row in texts(top)] == ["acme", "└─ key-[b]1"]
             await pilot.press("down", "w")
             await until(pilot, lambda: "refused by acme/rpm" in _output(top))
             assert "zae-limiter why -r gpt-4 --store" in str(top.screen.query_one("#command", Static).render())
@@ -141,6 +144,76 @@ async def test_a_change_asks_first(file: Path, answer: str, lifted: bool) -> Non
         assert (override is not None) is lifted
 
 
+def test_children_are_below_their_parents_when_it_is_printed(file: Path) -> None:
+    def entities(*args: str) -> list[str]:
+        words = ["top", "--store", f"sqlite:///{file}", "--by", "entity", "--every", "1", *args]
+        done = CliRunner(env={"COLUMNS": "60"}).invoke(main, words)
+        assert (done.exit_code, done.stderr) == (0, "")
+        return [line.split("gpt-4")[0].rstrip() for line in done.stdout.splitlines() if "gpt-4" in line]
+
+    with SyncRepository.sqlite(file) as repository:
+        repository.create_entity("zeta")
+        repository.create_entity("both", parent_ids=["zeta", "acme"])
+        for entity_id in ("both", "zeta"):
+            with SyncRateLimiter(repository).acquire(entity_id, "gpt-4", {"rpm": 1}):
+                pass
+    assert entities() == ["acme", "├─ both", "└─ key-[b]1", "zeta", "└─ both"]
+    assert entities("--flat") == ["acme", "both", "key-[b]1", "zeta"]
+
+
+def test_in_json_a_row_has_its_parents(file: Path) -> None:
+    words = ["top", "--store", f"sqlite:///{file}", "--every", "1", "-o", "json"]
+    rows = json.loads(CliRunner().invoke(main, words).stdout)["buckets"]
+    assert {row["entity_id"]: row["parent_ids"] for row in rows} == {"acme": [], "key-[b]1": ["acme"]}
+
+
+async def test_a_key_shows_the_tree_or_the_order_alone_and_the_cursor_stays(file: Path) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        repository.create_entity("zeta", parent_id="acme")
+        with SyncRateLimiter(repository).acquire("zeta", "gpt-4", {"rpm": 1}):
+            pass
+        top = top_of(file, repository)
+        async with top.run_test(size=(60, 20)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 3)
+            assert [row[0] for row in texts(top)] == ["acme", "├─ key-[b]1", "└─ zeta"]
+            await pilot.press("down", "down", "t")
+            assert [row[0] for row in texts(top)] == ["acme", "key-[b]1", "zeta"]
+            await pilot.press("t", "slash", *"zet", "enter")  # without its parent it stands at the top
+            await until(pilot, lambda: [row[0] for row in texts(top)] == ["zeta"])
+
+
+async def test_a_row_below_two_parents_keeps_the_cursor_below_the_second(file: Path) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        repository.create_entity("beta")
+        repository.create_entity("both", parent_ids=["acme", "beta"])
+        with SyncRateLimiter(repository).acquire("beta", "gpt-4", {"rpm": 60}):
+            pass
+        with SyncRateLimiter(repository).acquire("both", "gpt-4", {"rpm": 1}):
+            pass
+        top = top_of(file, repository)
+        async with top.run_test(size=(60, 20)) as pilot:
+            await until(pilot, lambda: [row[0].split(" ")[-1] for row in texts(top)].count("both") == 2)
+            at = max(place for place, row in enumerate(texts(top)) if row[0].endswith("both"))
+            await pilot.press(*["down"] * at, "p", "p")  # each shows all rows again
+            assert top.query_one("#rows", DataTable).cursor_row == at
+            assert "4 buckets" in str(top.query_one("#state", Static).render())
+
+
+def test_who_is_whose_parent_is_read_twice_a_minute(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        reader, asked = Reader(repository, None, 50), list[list[str]]()
+        read = repository.get_entity_records
+
+        def counted(ids: Sequence[str]) -> Any:
+            asked.append([*ids])
+            return read(ids)
+
+        monkeypatch.setattr(repository, "get_entity_records", counted)
+        readings = [reader.read() for _ in range(3)]
+    assert asked == [["acme", "key-[b]1"]]
+    assert [reading.parents["key-[b]1"] for reading in readings] == [("acme",)] * 3
+
+
 async def test_an_outage_leaves_the_rows_and_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SyncRepository.sqlite(file) as repository:
         top = top_of(file, repository)
@@ -151,9 +224,59 @@ async def test_an_outage_leaves_the_rows_and_says_so(file: Path, monkeypatch: py
             assert len(texts(top)) == 2
 
 
-def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "SECONDS", 0.01)
-    assert running.run(["version"], 80) == "no answer within 0.01 s"
+def test_a_command_that_does_not_end_is_given_up() -> None:
+    assert running.run(["version"], 80, seconds=0) == "no answer within 0 s"
+
+
+@pytest.fixture
+def quota(tmp_path: Path) -> Path:
+    """A daily quota that is used up."""
+    path = tmp_path / "quota.db"
+    with SyncRepository.sqlite(path) as repository:
+        repository.set_limits("--key", [Limit.custom("rpd", 10, kind="calendar", window="day")], "gpt-4")
+        with SyncRateLimiter(repository).acquire("--key", "gpt-4", {"rpd": 10}):
+            pass
+    return path
+
+
+@pytest.mark.parametrize("width", [60, 120])
+async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(quota: Path, width: int) -> None:
+    with SyncRepository.sqlite(quota) as repository:
+        top = top_of(quota, repository)
+        async with top.run_test(size=(width, 30)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 1)
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(top.screen, Ask))
+            asked = str(top.screen.query_one("#asked", Static).render())
+            assert asked.startswith("A larger limit gives no token of rpd before the next window, if there is one.")
+            assert "zae-limiter bucket credit -r gpt-4 -t rpd:10 --store" in asked
+            await pilot.press("y")
+            await until(pilot, lambda: "10" in _output(top))
+        bucket = repository.get_bucket("--key", "gpt-4")
+        assert bucket is not None
+        assert bucket.available == {"rpd": 10}
+        assert repository.get_override("--key", "gpt-4") is None
+        events = repository.get_audit_events("--key", limit=1).events
+        assert [each.action for each in events] == ["bucket_credited"]
+
+
+@pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:20"]])
+def test_a_lift_that_raises_no_quota_names_no_credit(quota: Path, other: list[str]) -> None:
+    words = ["-r", "gpt-4", "--store", f"sqlite:///{quota}", "--", "--key"]
+    done = CliRunner().invoke(main, ["lift", *other, *words])
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_a_lift_of_a_quota_says_which_credit_gives_its_tokens_now(quota: Path) -> None:
+    words = ["--store", f"sqlite:///{quota}"]
+    done = CliRunner().invoke(main, ["lift", "-r", "gpt-4", "--by", "3", *words, "--", "--key"])
+    told, command = done.stderr.splitlines()
+    assert (done.exit_code, told.split(" before ")[0]) == (0, "A larger limit gives no token of rpd")
+    assert CliRunner().invoke(main, shlex.split(command)[1:]).exit_code == 0
+    with SyncRepository.sqlite(quota) as repository:
+        bucket = repository.get_bucket("--key", "gpt-4")
+        assert bucket is not None
+        assert bucket.available == {"rpd": 10}
 
 
 @pytest.mark.parametrize("what", ["why", "lift", "block", "usage", "changes"])

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter
+from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 KEY, TEAM = Limit.per_minute("rpm", 25), Limit.per_day("rpm", 30)
@@ -140,6 +140,18 @@ def test_an_amount_above_the_burst_never_passes_and_the_lift_makes_it_pass(table
     assert "--by 3" in lift
     paste(lift)
     assert document(*asked)["passes"]
+
+
+def test_slots_get_a_larger_limit_and_no_credit(table: Table) -> None:
+    table.repository.set_limits("key-1", [Limit.custom("calls", 1, kind="concurrent")], "gpt-4")
+    with SyncRateLimiter(table.repository).acquire("key-1", "gpt-4", {"calls": 1}):
+        asked = ("key-1", "-r", "gpt-4", "-c", "calls:1")
+        lift = steps(*asked)[0]
+        assert lift.startswith("zae-limiter lift key-1 -r gpt-4 --by 2")
+        paste(lift)
+        another = SyncRepository.over(table.store, Options(stack="my-app"))
+        with another, SyncRateLimiter(another).acquire("key-1", "gpt-4", {"calls": 1}) as lease:
+            assert lease.consumed == {"calls": 1}
 
 
 @pytest.mark.parametrize("limit", [Limit.per_month("usd", 30), Limit.total("usd", 30)])

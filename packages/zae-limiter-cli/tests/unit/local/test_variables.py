@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 
 import boto3
 import pytest
@@ -42,6 +43,13 @@ def test_a_shell_that_evaluates_the_lines_has_the_variables(form: Form) -> None:
     assert {*unwanted(USERS)}.isdisjoint(found)
     assert (found["AWS_ACCESS_KEY_ID"], found["AWS_SECRET_ACCESS_KEY"]) == ("KEY", "secret")
     assert [name for name in found if name.startswith("AWS_ENDPOINT_URL")] == ["AWS_ENDPOINT_URL"]
+
+
+def test_programs_keep_audit_events_as_long_as_the_stack_does() -> None:
+    assert "ZAEL_AUDIT_RETENTION_DAYS" not in variables(RUNNING, {})
+    for days in (0, 400):
+        found = variables(replace(RUNNING, audit_retention_days=days), {})
+        assert found["ZAEL_AUDIT_RETENTION_DAYS"] == str(days)
 
 
 def test_the_sdk_goes_to_the_local_stack_whatever_the_user_had_set(monkeypatch: pytest.MonkeyPatch) -> None:

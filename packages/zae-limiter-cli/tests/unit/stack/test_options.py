@@ -51,6 +51,7 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
         ("recovery_days", 36, "--recovery-days 36: must be 1 to 35"),
         ("archive_lock", "on", "--archive-lock 'on': must be one of off, governance, compliance"),
         ("response_host", "http://localhost", "--response-host 'http://localhost': must be a host, or host:port"),
+        ("audit_retention_days", -1, "--audit-retention-days -1: must be 0 to 36500"),
         ("usage_daily_days", 1, "--usage-daily-days 1: must be 0 for ever, or at least 2"),
     ],
 )

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 
 Template = Mapping[str, Any]
 
+AUDIT_RETENTION = "ZAEL_AUDIT_RETENTION_DAYS"
+
 BUCKET = {"Fn::GetAtt": ["ArchiveBucket", "Arn"]}
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -213,11 +215,20 @@ def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stac
     (bucket,) = resources(template, "S3::Bucket").values()
     assert all(bucket["PublicAccessBlockConfiguration"].values())
     assert "AES256" in list(inside(bucket["BucketEncryption"]))
-    glacier, _ = bucket["LifecycleConfiguration"]["Rules"]
-    assert glacier["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert rule["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
     assert bucket["LifecycleConfiguration"]["TransitionDefaultMinimumObjectSize"] == "varies_by_storage_class"
     (kept,) = resources(plain("my-app", StackOptions()), "S3::Bucket").values()
-    assert len(kept["LifecycleConfiguration"]["Rules"]) == 1
+    (rule,) = kept["LifecycleConfiguration"]["Rules"]
+    assert rule == {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+
+
+def test_audit_events_of_the_provisioner_live_as_long_as_was_chosen() -> None:
+    for days in (0, 400):
+        functions = resources(plain("my-app", StackOptions(audit_retention_days=days)), "Lambda::Function")
+        told = {name: each["Environment"]["Variables"].get(AUDIT_RETENTION) for name, each in functions.items()}
+        # The planner and the aggregator write no audit events.
+        assert told == {"LimitsProvisionerFunction": days, "AggregatorFunction": None, "LimitsPlannerFunction": None}
 
 
 def test_the_archive_keeps_what_is_overwritten_and_locks_it_where_that_is_asked_for() -> None:
@@ -341,7 +352,10 @@ switches = {
         *("point_in_time_recovery", "deletion_protection"),
     )
 }
-numbers = {"aggregator_concurrency": st.integers(0, 2), "archive_glacier_days": st.integers(0, 2)}
+numbers = {
+    "aggregator_concurrency": st.integers(0, 2),
+    "archive_glacier_days": st.integers(0, 2),
+}
 texts = {
     "archive_lock": st.sampled_from(["off", "governance", "compliance"]),
     "response_host": st.sampled_from(["", "localhost:4566"]),

@@ -1,7 +1,11 @@
 """OpenTelemetry's exporter for Prometheus, over the observer."""
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from support.core.events import RPM, acquire_event, lease_event, refusal
 from zae_limiter.observers.otel import OpenTelemetryObserver
+
+DASHBOARD = Path(__file__).resolve().parents[5] / "examples/grafana/zae-limiter.json"
 
 
 @pytest.fixture
@@ -51,3 +57,39 @@ def test_no_name_adds_a_label_or_a_line(provider: MeterProvider) -> None:
     assert [each.labels["zae_limiter_resource"] for each in samples] == names
     assert [each.labels["zae_limiter_entity_id"] for each in samples] == names
     assert {len(each.labels) for each in samples} == {len(samples[0].labels)}
+
+
+def test_the_grafana_dashboard_asks_for_all_that_prometheus_gets_and_for_nothing_else(provider: MeterProvider) -> None:
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    variables = [each["query"]["query"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
+    exprs = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    labels_of = told_by(provider)
+    words = {word for expr in [*variables, *exprs] for word in re.findall(r"\bzae_limiter_\w+", expr)}
+    labels = {label for those in labels_of.values() for label in those}
+    assert words <= labels_of.keys() | labels
+    shown = words & labels_of.keys()
+    histograms = {name.removesuffix("_bucket") for name in labels_of if name.endswith("_bucket")}
+    assert shown == {name for name in labels_of if name.endswith(("_total", "_bucket"))}
+    assert len(histograms) == 3
+    for expr in exprs:
+        names, asked = words_of(expr, shown), words_of(expr, labels)
+        assert names, expr
+        assert all(asked <= labels_of[name] for name in names), expr
+
+
+def words_of(expr: str, known: set[str]) -> set[str]:
+    return set(re.findall(r"\bzae_limiter_\w+", expr)) & known
+
+
+def told_by(provider: MeterProvider) -> Mapping[str, set[str]]:
+    """All names that the observer gives to Prometheus, each with its labels."""
+    observer = OpenTelemetryObserver(meter_provider=provider)
+    shadowed: dict[str, Any] = {"shadowed": refusal(RPM).violations}
+    for event in (acquire_event(seconds=0.02, waited=0.01, write_units=1.0, **shadowed), refusal(RPM), lease_event()):
+        observer(event)
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(generate_latest(REGISTRY).decode()):
+        for sample in family.samples:
+            if sample.name.startswith("zae_limiter_") and not sample.name.endswith("_created"):
+                found.setdefault(sample.name, set()).update(sample.labels)
+    return found

@@ -21,6 +21,7 @@ from zae_limiter_manifest import (
     WeightsDecl,
     fingerprint,
 )
+from zae_limiter_manifest.declarations import PlanDecl
 from zae_limiter_manifest.metadata import Metadata
 
 DESIGN = (Path(__file__).parents[5] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
@@ -126,9 +127,24 @@ metadata = st.builds(
 )
 
 
+plans = st.just(dict[str, PlanDecl]()) | st.dictionaries(
+    st.sampled_from(["free", "gold", "on", "a.b-C_1"]),
+    st.builds(
+        PlanDecl,
+        st.dictionaries(
+            st.sampled_from(["_default_", *RESOURCES]),
+            st.builds(ResourceDecl, limit_maps, policies),
+            min_size=1,
+            max_size=2,
+        ),
+    ),
+    max_size=2,
+)
+
+
 @st.composite
-def trees(draw: st.DrawFn) -> dict[str, EntityDecl]:
-    """Entities with limits, with places in a tree, or with both."""
+def trees(draw: st.DrawFn, plans: tuple[str, ...] = ()) -> dict[str, EntityDecl]:
+    """Entities with limits, with places in a tree, with one of the plans, or with several of these."""
     ids = draw(st.lists(st.sampled_from(ENTITIES), unique=True, max_size=4))
     places = {
         each: draw(st.lists(st.sampled_from(ids[:number]), unique=True)) if number else []
@@ -145,16 +161,20 @@ def trees(draw: st.DrawFn) -> dict[str, EntityDecl]:
             cascade=draw(st.booleans()) if parents else said,
             name=draw(st.none() | texts),
             metadata=draw(metadata),
+            plan=draw(st.sampled_from([None, *plans])),
         )
     return found
 
 
-manifests = st.builds(
-    LimitsManifest,
-    namespaces,
-    system=st.none() | systems,
-    resources=st.dictionaries(st.sampled_from(RESOURCES), resources, max_size=3),
-    entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3) | trees(),
+manifests = plans.flatmap(
+    lambda plans: st.builds(
+        LimitsManifest,
+        namespaces,
+        system=st.none() | systems,
+        resources=st.dictionaries(st.sampled_from(RESOURCES), resources, max_size=3),
+        plans=st.just(plans),
+        entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3) | trees(tuple(plans)),
+    )
 )
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...errors import CommandError
 from ...now import now_option
 from ...options import DocumentForm, connected, in_namespace, quiet_option, yes_option
 from ...principal import principal_option
@@ -20,7 +19,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from zae_limiter_manifest import Answer, ApplyEntry, LimitsManifest, Request
+    from zae_limiter_manifest import Answer, ApplyEntry, Request
 
     from ...connection import Connection
 
@@ -60,12 +59,13 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
 )
 def show(*, connection: "Connection", namespace: str, serial: int, out: Path | None) -> None:
     """Print the manifest that the apply SERIAL of `limits history` was for."""
-    from zae_limiter_manifest import dump
+    from zae_limiter_manifest import Request, dump
     from zae_limiter_manifest.problems import printable
 
+    from ...limits.kept import kept_of
     from ...results import write_file
 
-    entry, manifest = _kept(connection, namespace, serial)
+    entry, manifest = kept_of(namespace, _ask(connection, Request("show", namespace, serial=serial)))
     text = f"# {printable(' · '.join(_row(entry)[:4]))}\n{dump(manifest)}"
     if out is None:
         click.echo(text, nl=False)
@@ -107,14 +107,13 @@ def rollback(
 
     If somebody applies between the plan and the apply, nothing is changed: look again, then repeat the command.
     """
+    from zae_limiter_manifest import Request
+
+    from ...limits.kept import whole_of
     from ...limits.provisioner import Provisioner
     from ...limits.rollout import Rollout
 
-    entry, manifest = _kept(connection, namespace, serial)
-    if entry.targets:
-        only = ", ".join(entry.targets)
-        way_out = f"choose another serial, or apply a part of `limits show {serial}` with --target"
-        raise CommandError(f"{namespace}: the apply {serial} was for its targets alone ({only}): {way_out}")
+    _, manifest = whole_of(namespace, _ask(connection, Request("show", namespace, serial=serial)))
     rollout = Rollout(
         Provisioner(connection, reporter(quiet=quiet)),
         form,
@@ -135,15 +134,6 @@ def rollback(
     )
     if not rollout.of_manifests([manifest]):
         raise click.exceptions.Exit(1)
-
-
-def _kept(connection: "Connection", namespace: str, serial: int) -> "tuple[ApplyEntry, LimitsManifest]":
-    from zae_limiter_manifest import Request
-
-    answer = _ask(connection, Request("show", namespace, serial=serial))
-    if not answer.history or answer.manifest is None:
-        raise CommandError(f"{namespace}: the answer contains no apply")
-    return answer.history[0], answer.manifest
 
 
 def _ask(connection: "Connection", request: "Request") -> "Answer":

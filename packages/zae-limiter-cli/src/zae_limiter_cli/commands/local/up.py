@@ -32,8 +32,22 @@ if TYPE_CHECKING:
     show_default=True,
     help="Engine that holds the items; auto takes the fastest one installed.",
 )
+@click.option(
+    "--audit-retention-days",
+    type=click.IntRange(0, 36_500),
+    show_default="90",
+    help="Days that audit events stay in the table; 0 for ever.",
+)
 @debug_option
-def up(name: str, port: int | None, data_plane: "Choice", *, detach: bool, data: Path | None) -> None:
+def up(
+    name: str,
+    port: int | None,
+    data_plane: "Choice",
+    audit_retention_days: int | None,
+    *,
+    detach: bool,
+    data: Path | None,
+) -> None:
     """Start a local stack in a few seconds: the stack that `deploy` creates, on this machine.
 
     It runs until Ctrl-C, with --detach until `zae-limiter local down`. Then all of it is gone, except for the items
@@ -53,12 +67,18 @@ def up(name: str, port: int | None, data_plane: "Choice", *, detach: bool, data:
         click.echo(messages.ready(running, detached=detach))
 
     if detach:
-        options = {"--name": name, "--port": port, "--data-plane": data_plane, "--data": data}
+        options = {
+            "--name": name,
+            "--port": port,
+            "--data-plane": data_plane,
+            "--data": data,
+            "--audit-retention-days": audit_retention_days,
+        }
         given = [[option, str(value)] for option, value in options.items() if value is not None]
         ready(detached.start(state_dir, [word for words in given for word in words]))
         return
 
-    run(UpRequest(name, port, data_plane, data), ready)
+    run(UpRequest(name, port, data_plane, data, audit_retention_days), ready)
     click.echo(f"{name} is down")
     sys.stdout.flush()
     os._exit(0)  # to free moto's objects one by one takes Python seconds

@@ -16,19 +16,19 @@ def archive() -> Resources:
         {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": ref("KmsKeyArn")},
         {"SSEAlgorithm": "AES256"},
     )
-    to_glacier = {
-        "Id": "glacier",
+    # One rule for all events, because a template cannot leave an item of a list out.
+    lifecycle = {
         "Status": "Enabled",
-        "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}],
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+        "Transitions": when("HasGlacier", [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}]),
     }
-    clean_up = {"Id": "unfinished", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
     mode = when("HasCompliance", "COMPLIANCE", "GOVERNANCE")
     retention = {"DefaultRetention": {"Mode": mode, "Days": ref("ArchiveLockDays")}}
     bucket = {
         "BucketEncryption": {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": encryption}]},
         "LifecycleConfiguration": {
             "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",  # else events are too small to move
-            "Rules": when("HasGlacier", [to_glacier, clean_up], [clean_up]),
+            "Rules": [lifecycle],
         },
         "VersioningConfiguration": {"Status": "Enabled"},  # what was overwritten is still there
         "ObjectLockEnabled": when("HasLock", True),
