@@ -30,7 +30,7 @@ PLACES: Mapping[str, Place] = {
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
 LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
-    ("_LIMIT", "_SLOTS", "_FIRST_USE", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "'[0-9._]+m'"), "whole"
+    ("_LIMIT", "_SLOTS", "_FIRST_USE", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
 )
 SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
     ("_NAME", "_TIMES", "_LIKE_TIMES", "_DATES", "_LIKE_DATES", "_LIKE_DAYS", "_ZONE"), "whole"
@@ -61,6 +61,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/values/windows.py": {"_ZONE": "whole"},
     "zae_limiter_manifest/cloudformation.py": {"_CAPITAL": "anywhere", "_STACK_NAME": "whole"},
     "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole", "_UNPRINTABLE": "anywhere"},
+    "zae_limiter_manifest/delegation.py": {"_WRITTEN": "anywhere"},
     "zae_limiter_manifest/limit_text.py": LIMIT_TEXT,
     "zae_limiter_manifest/schedule_text.py": SCHEDULE_TEXT,
     "zae_limiter_manifest/naming.py": {

@@ -29,10 +29,11 @@ class _Entry(NamedTuple):
     at: int
 
 
-def order(text: str, name: str) -> str:
+def order(text: str | bytes, name: str) -> str:
     """Return a manifest's text with its entries in order; equal values, and all of its lines but blank ones.
 
-    Raises `ManifestError` for a text that is no YAML, and for one whose aliases would stand above their anchors.
+    Raises `ManifestError` for a text that is no YAML or not in UTF-8, and for one whose aliases would stand above their
+    anchors.
     """
     source = read_source(text, name)
     if source.problems:

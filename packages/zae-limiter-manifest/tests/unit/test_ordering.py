@@ -147,3 +147,9 @@ def test_any_text_keeps_its_values_and_its_lines(seed: int) -> None:
     assert yaml.safe_load(once) == yaml.safe_load(text)
     assert sorted(filter(str.strip, once.splitlines())) == sorted(filter(str.strip, text.splitlines()))
     assert order(once, "f") == once
+
+
+def test_bytes_are_ordered_as_their_text_is_and_a_mistake_in_them_has_its_place() -> None:
+    assert order(b"\xef\xbb\xbflimits: {}\r\nnamespace: \xc3\xa4\r\n", "a.yaml") == "namespace: ä\r\nlimits: {}\r\n"
+    with pytest.raises(ManifestError, match=r"a\.yaml:2:4: .*not UTF-8 text: the byte 0xff"):
+        order(b"a: 1\nb: \xff\n", "a.yaml")

@@ -57,5 +57,5 @@ def test_fmt_writes_nothing_while_a_file_has_a_mistake(stack: Stack) -> None:
     (directory / "tenants" / "c.yaml").write_text("a: [\n")
     assert "tenants/c.yaml:" in stack.error("fmt", "-f", str(directory))
     (directory / "tenants" / "c.yaml").write_bytes(b"a: \xff\n")
-    assert "c.yaml: not UTF-8 text: the byte 0xff" in stack.error("fmt", "-f", str(directory))
+    assert "c.yaml:1:4: (document): not UTF-8 text: the byte 0xff" in stack.error("fmt", "-f", str(directory))
     assert (directory / "a.yaml").read_text() == FIRST

@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from ...connection import Connection
-from ...errors import CommandError
 from ...options import connected
 from .options import files_option
 
@@ -25,22 +24,15 @@ def fmt(*, connection: "Connection", files: tuple[str, ...], check: bool) -> Non
     from ...limits.files import STANDARD_INPUT, read_files
     from ...results import write_file
 
-    texts = [(name, _text(name, content)) for name, content in read_files(files)]
-    ordered = [(name, text, order(text, name)) for name, text in texts]  # all of them, before the first is written
+    # all of them, before the first is written
+    ordered = [(name, content, order(content, name)) for name, content in read_files(files)]
     if files == (STANDARD_INPUT,) and not check:
         click.echo(ordered[0][2], nl=False)
         return
-    changed = [(name, after) for name, before, after in ordered if before != after]
+    changed = [(name, after) for name, before, after in ordered if before != after.encode()]
     for name, after in changed:
         if not check:
             write_file(Path(name), after, mode=Path(name).stat().st_mode & 0o777)
         click.echo(name)
     if check and changed:
         raise click.exceptions.Exit(2)
-
-
-def _text(name: str, content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CommandError(f"{name}: not UTF-8 text: the byte 0x{content[error.start]:02x}") from error

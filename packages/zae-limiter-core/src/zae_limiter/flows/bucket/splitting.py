@@ -50,7 +50,7 @@ def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int
 
 def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
     """Split a shard that is written too often. After a failure, the next window that shows it tries again."""
-    if cached.state is None or cached.state.shard_count >= MAX_SHARDS or cached.state.slots:
+    if cached.state is None or cached.state.shard_count >= MAX_SHARDS or _stays_whole(cached.state):
         return
     try:
         yield from _split_in_order(namespace_state, cached, cached.state.shard_count)
@@ -117,10 +117,8 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
     home, state = states.get(0), states.get(cached.id.shard)
     if home is None or state is None or state.shard_count >= MAX_SHARDS or among not in {None, state.shard_count}:
         return 0
-    if home.slots:  # each acquire of a slot writes to shard 0: more shards would not relieve it
+    if _stays_whole(home):
         return 0
-    if any(limit.kind == "first_use" for limit in home.limits):
-        return 0  # each shard would begin windows of its own, so that two of them overlap
     written: set[int] = set()
     if state.id.shard and home.shard_count <= state.shard_count:
         written.update((yield from _split(namespace_state, home)))
@@ -129,6 +127,15 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
     written.update((yield from _split(namespace_state, state)))
     yield from _read_ancestry(namespace_state, cached, written)
     return len(written)
+
+
+def _stays_whole(state: BucketState) -> bool:
+    """Return whether a limit of the bucket forbids more shards.
+
+    Each acquire of a slot writes to shard 0, so that more shards would not relieve it. Of a first use, each shard would
+    begin windows of its own, so that two of them overlap.
+    """
+    return bool(state.slots) or any(limit.kind == "first_use" for limit in state.limits)
 
 
 def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collection[int]]:
