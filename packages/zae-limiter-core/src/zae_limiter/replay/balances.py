@@ -53,12 +53,9 @@ class Balance:
             left = self.ceiling
         self._base = left - self._now
 
-    def look_as_it_was(self, at_ms: int) -> int:
-        """Return the headroom by the values that the last take went by: a correction goes by them, too."""
-        return self.look(at_ms)
-
     def correct(self, at_ms: int, change: int) -> None:
-        """Take what the end of a lease takes beside its amounts, even into debt, or give it back."""
+        """Take what the end of a lease takes beside its amounts, even into debt, or give it back; it looks first."""
+        self.look(at_ms)
         self.take(at_ms, change)
 
 
@@ -86,6 +83,7 @@ class WindowBalance(Balance):
 
     def correct(self, at_ms: int, change: int) -> None:
         """Take or give back: that begins no window, but of a bucket that had none."""
+        self.look(at_ms)
         if self._begun_ms is None:
             self.take(at_ms, change)
         else:
@@ -125,10 +123,6 @@ class ScheduledBalance(WindowBalance):
             self._base = min(tokens + over.minted, over.ceiling) - self._minted(at_ms)
         return super().look(at_ms)
 
-    def look_as_it_was(self, at_ms: int) -> int:
-        """Return the headroom by the values that the last take went by: a correction goes by them, too."""
-        return super().look(at_ms)
-
     def take(self, at_ms: int, cost: int) -> None:
         """Take an amount, even into debt; a negative one comes back, up to the ceiling."""
         if self._rule.kind == "first_use":
@@ -138,7 +132,11 @@ class ScheduledBalance(WindowBalance):
         self._anchor_ms = at_ms
 
     def correct(self, at_ms: int, change: int) -> None:
-        """Take or give back, by the values that the last take went by."""
+        """Take or give back; what comes back behind a boundary goes over it with what was left before."""
+        if change < 0 and at_ms >= self._end_ms:
+            self._base -= change
+            return
+        self.look(at_ms)
         if self._rule.kind == "first_use":
             super().correct(at_ms, change)
         else:

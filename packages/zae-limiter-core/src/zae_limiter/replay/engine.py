@@ -114,9 +114,9 @@ class _Held:
         self.slots: dict[Balance, int] = {}
         self.missed: dict[Balance, int] = {}
 
-    def without_counted(self, balance: Balance, change: int, free: int) -> int:
+    def without_counted(self, balance: Balance, change: int, at_ms: int) -> int:
         """Return the part of a correction that changes the balance of a shadow limit; the rest is only counted."""
-        if balance in self.missed or (change > 0 and balance.name not in self.told and free <= 0):
+        if balance in self.missed or (change > 0 and balance.name not in self.told and balance.look(at_ms) <= 0):
             return change - max(change, -self.missed.get(balance, 0))
         return change
 
@@ -186,9 +186,8 @@ class Replay:
                     bucket.open(at_ms)
                     bucket.is_open = True
                 if change and bucket.is_open:
-                    free = balance.look_as_it_was(at_ms)
                     if balance.shadow:
-                        change = held.without_counted(balance, change, free)
+                        change = held.without_counted(balance, change, at_ms)
                     balance.correct(at_ms, change)
 
     def _lacking(

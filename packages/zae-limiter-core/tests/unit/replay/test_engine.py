@@ -47,14 +47,14 @@ def limit(random: Random, name: str, *, alone: bool) -> Limit:
 class World:
     """A limiter in memory, and a replay of what it is asked."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, everywhere: bool = False) -> None:
         self.clock = ManualClock(BEGIN_MS)
         self.repository = SyncRepository.in_memory(clock=self.clock, config_cache_ttl=86_400)
         self.events: list[Event] = []
         self.limiter = SyncRateLimiter(self.repository, observers=[self.events.append])
         self.limits = {
             entity: tuple(
-                limit(random, name, alone=entity == "lone")
+                limit(random, name, alone=everywhere or entity == "lone")
                 for name in sorted(random.sample(NAMES, random.randint(1, 3)))
             )
             for entity in PARENTS
@@ -109,9 +109,9 @@ class World:
         self.replay.end(self.clock.now_ms(), name, event.consumed)
 
 
-def run(seed: int, steps: int = 60) -> World:
+def run(seed: int, steps: int = 60, *, everywhere: bool = False) -> World:
     random = Random(seed)
-    world, owners = World(random), dict[str, str]()
+    world, owners = World(random, everywhere=everywhere), dict[str, str]()
     for step in range(steps):
         world.clock.advance(ms=random.choice((0, 0, 1, 7, 400, 2000, 9000, 61_000)))
         if world.leases and random.random() < 0.3:
@@ -139,3 +139,8 @@ def run(seed: int, steps: int = 60) -> World:
 @pytest.mark.parametrize("seed", range(40))
 def test_every_verdict_is_that_of_a_limiter(seed: int) -> None:
     run(seed)
+
+
+@pytest.mark.parametrize("seed", [116, 422, 662, 794, 1126, 1281])
+def test_a_correction_behind_a_boundary_counts_as_in_a_limiter(seed: int) -> None:
+    run(seed, everywhere=True)
