@@ -232,7 +232,7 @@ def test_a_stack_has_the_tree_in_its_own_spelling() -> None:
     found = StackProperties.from_dict(properties).manifest.entities["key-1"]
     assert found.record == RecordDecl(("globex", "acme"), cascade=True)
     properties["Entities"]["key-1"] = {"Parent": "nobody"}
-    with pytest.raises(ManifestError, match=r'entities.key-1.parent: "nobody" is no entity of this manifest'):
+    with pytest.raises(ManifestError, match=r'Entities.key-1.Parent: "nobody" is no entity of this manifest'):
         StackProperties.from_dict(properties)
 
 
