@@ -179,6 +179,16 @@ async def test_more_or_fewer_slots_leave_holders_theirs(world: World) -> None:
     assert await free_slots(limiter) == 3
 
 
+@pytest.mark.parametrize(("slots", "free"), [(5, 3), (1, -1)])
+async def test_more_or_fewer_slots_are_told_before_anybody_takes_one(world: World, slots: int, free: int) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", {"parallel": 2}):
+        await limiter.set_resource_defaults("r", [Limit.concurrent("parallel", slots, expires=60)])
+        found = await limiter.explain("e", "r", {"parallel": 1})
+        (told,) = found.buckets[0].limits
+        assert (told.refuses, told.available) == (free < 1, free)
+
+
 async def test_a_total_becomes_slots_and_slots_become_a_rate(world: World) -> None:
     limiter = await opened(world, [Limit.total("parallel", 4)])
     await take(limiter, "e", "r", parallel=3)

@@ -157,5 +157,7 @@ def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[P
 
 def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
     part = state.part(limit, now_ms)
-    ruled = part.shard_limit.moved(now_ms, limit)
-    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, now_ms)))
+    ruled, balance = part.shard_limit.moved(now_ms, limit), refill_bucket(*part, now_ms)
+    if limit.has_slots and part.shard_limit.limit.has_slots:  # holders keep theirs, so the change is free or lacking
+        balance += ruled.ceiling_milli - part.shard_limit.ceiling_milli
+    return Part(ruled, min(ruled.ceiling_milli, balance))
