@@ -36,7 +36,7 @@ def test_no_history_breaks_the_invariant() -> None:
 
 @pytest.mark.slow
 def test_no_history_that_holds_tokens_ahead_breaks_the_invariant() -> None:
-    wrong = [problem for _, found in tried(1, 100, {"scenario": "ahead"}) for _, problem in found]
+    wrong = [problem for _, found in tried(1, 60, {"scenario": "ahead"}) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
@@ -160,7 +160,7 @@ def test_histories_that_hold_tokens_ahead_are_worth_something() -> None:
         taken += sum(bool(each.taken) for each in drawn)
         back += sum(bool(each.back) for each in drawn)
         paid += sum(bool(each.paid) for each in drawn)
-    assert min(served, given, taken) > 50, (served, given, taken)
+    assert min(served, given, taken) > 100, (served, given, taken)
     assert min(back, paid) > 5, (back, paid)
 
 
