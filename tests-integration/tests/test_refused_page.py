@@ -54,7 +54,7 @@ def told(repository: SyncRepository) -> dict[str, Any]:
 
 def check(document: dict[str, Any]) -> None:
     own, parent = document["buckets"]
-    assert document["binding"] == {"entity_id": "acme-corp", "limit_name": "rpm"}
+    assert document["binding"] == {"entity_id": "acme-corp", "resource": "gpt-4", "limit_name": "rpm"}
     assert 90 < document["wait_seconds"] <= 122
     assert (own["entity_id"], own["source"], own["limits"]["rpm"]["refuses"]) == ("key-1", "resource", False)
     assert own["refused_by"] == [{"entity_id": "acme-corp", "limit_name": "rpm", "refused": 5}]

@@ -228,7 +228,11 @@ def test_audit_events_of_the_provisioner_live_as_long_as_was_chosen() -> None:
         functions = resources(plain("my-app", StackOptions(audit_retention_days=days)), "Lambda::Function")
         told = {name: each["Environment"]["Variables"].get(AUDIT_RETENTION) for name, each in functions.items()}
         # The planner and the aggregator write no audit events.
-        assert told == {"LimitsProvisionerFunction": days, "AggregatorFunction": None, "LimitsPlannerFunction": None}
+        assert told == {
+            "LimitsProvisionerFunction": str(days),
+            "AggregatorFunction": None,
+            "LimitsPlannerFunction": None,
+        }
 
 
 def test_the_archive_keeps_what_is_overwritten_and_locks_it_where_that_is_asked_for() -> None:

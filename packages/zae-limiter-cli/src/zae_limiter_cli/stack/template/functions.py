@@ -76,7 +76,7 @@ def provisioner() -> Resources:
     """Return the provisioner, with its role and log group."""
     environment = {
         "ZAEL_STACK": ref("AWS::StackName"),
-        "ZAEL_AUDIT_RETENTION_DAYS": ref("AuditRetentionDays"),
+        "ZAEL_AUDIT_RETENTION_DAYS": text("${AuditRetentionDays}"),
         "ZAEL_RESPONSE_HOST": when("HasResponseHost", ref("ResponseHost")),
     }
     return {
