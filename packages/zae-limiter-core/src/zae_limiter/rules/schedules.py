@@ -8,7 +8,8 @@ conditional update as over one, whatever others have taken meanwhile.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from ..values.limits import Limit
@@ -72,10 +73,12 @@ def _through(
         return NEVER
     wait = first(parts)
     for number in range(MOST_PIECES):
-        if number == _SOON and cost_milli > timetable.highest_ceiling(now_ms, MOST_PIECES):
-            return NEVER
-        if number >= _SOON and all(tokens == shard_limit.ceiling_milli for shard_limit, tokens in parts):
-            return (at_ms - now_ms) / 1000 + _wait_of_full(declared, tuple(parts), cost_milli, at_ms)
+        if number >= _SOON:
+            from_full = partial(_wait_of_full, declared, tuple(map(_filled, parts)), cost_milli, at_ms)
+            if all(tokens == shard_limit.ceiling_milli for shard_limit, tokens in parts):
+                return (at_ms - now_ms) / 1000 + from_full()
+            if number == _SOON and from_full() == NEVER:  # a bucket that is not full reaches no more
+                return NEVER
         end_ms = timetable.at(at_ms).end_ms
         if at_ms + wait * 1000 < end_ms or end_ms >= FOREVER_MS:
             return (at_ms - now_ms) / 1000 + wait
@@ -83,6 +86,14 @@ def _through(
         at_ms = end_ms
         wait = calculate_wait(parts, cost_milli, at_ms)
     return NEVER
+
+
+def _filled(part: Part) -> Part:
+    """Return a full limit on a shard, the same one whoever asks: only windows of the first use know their begin."""
+    shard_limit = part.shard_limit
+    if shard_limit.limit.kind != "first_use":
+        shard_limit = replace(shard_limit, begun_ms=None)
+    return Part(shard_limit, shard_limit.ceiling_milli)
 
 
 def _wait_of_full(declared: Limit, parts: tuple[Part, ...], cost_milli: int, at_ms: int) -> float:

@@ -30,7 +30,6 @@ KINDS: Final = ("token_bucket", "calendar", "first_use")  # of the limits that m
 SEPARATOR: Final = "; "
 _MOST_EDGES: Final = 64  # at which nothing changes, until a piece is cut there
 _DAYS_AROUND: Final = 16
-_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +157,13 @@ class Piece(NamedTuple):
 class Timetable:
     """The pieces of a limit with a schedule. ``variants``: all the values that it ever has, as a bucket has them."""
 
-    __slots__ = ("_highest", "_limits", "_schedule", "_seen", "variants")
+    __slots__ = ("_limits", "_schedule", "_seen", "variants")
 
     def __init__(self, limit: "Limit") -> None:
         self._schedule = limit.schedule
         self._limits = (*(entry.of(limit).rule for entry in limit.schedule), replace(limit, schedule=()).rule)
         self.variants = frozenset(self._limits)
         self._seen = Piece(self._limits[-1], 0, 0, None)
-        self._highest = 0, 0
 
     def at(self, t_ms: int) -> Piece:
         """Return the piece that holds an instant."""
@@ -177,21 +175,6 @@ class Timetable:
         piece = Piece(self._limits[place], self._begin(t_ms, place), self._end(t_ms, place), entry)
         self._seen = piece  # at once, because threads share it
         return piece
-
-    def highest_ceiling(self, t_ms: int, pieces: int) -> int:
-        """Return the highest ceiling, in millitokens, of the values that hold in so many pieces from an instant on; it
-        is computed once a day.
-        """
-        until_ms, ceiling = self._highest
-        if not until_ms - _DAY_MS <= t_ms < until_ms:
-            at_ms, ceiling = t_ms, 0
-            for _ in range(pieces):
-                piece = self.at(at_ms)
-                at_ms, ceiling = piece.end_ms, max(ceiling, piece.limit.ceiling_milli)
-                if at_ms >= NEVER_MS:
-                    break
-            self._highest = t_ms + _DAY_MS, ceiling
-        return ceiling
 
     def _begin(self, t_ms: int, place: int) -> int:
         for _ in range(_MOST_EDGES):
