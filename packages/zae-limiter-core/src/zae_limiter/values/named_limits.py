@@ -1,7 +1,7 @@
 """The constructors of ``Limit`` by the name of a period: ``per_minute``, ``per_month``, ``quota`` and the others."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..exceptions import ValidationError
 from .slots import check_expires
@@ -79,10 +79,6 @@ class NamedLimits:
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        if window is None:
-            return cls.custom(
-                name, capacity, burst=burst, refill_period=60, shadow=shadow, weights=weights, alert=alert, ahead=ahead
-            )
         return cls.custom(
             name,
             capacity,
@@ -91,8 +87,7 @@ class NamedLimits:
             weights=weights,
             alert=alert,
             ahead=ahead,
-            kind=CALENDAR,
-            window="minute",
+            **_period(window, "minute"),
         )
 
     @classmethod
@@ -111,17 +106,6 @@ class NamedLimits:
     ) -> "Limit":
         """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
         burst = burst_of(name, capacity, burst, carry_over, window)
-        if window is None:
-            return cls.custom(
-                name,
-                capacity,
-                burst=burst,
-                refill_period=3600,
-                shadow=shadow,
-                weights=weights,
-                alert=alert,
-                ahead=ahead,
-            )
         return cls.custom(
             name,
             capacity,
@@ -130,8 +114,7 @@ class NamedLimits:
             weights=weights,
             alert=alert,
             ahead=ahead,
-            kind=CALENDAR,
-            window="hour",
+            **_period(window, "hour"),
         )
 
     @classmethod
@@ -153,16 +136,6 @@ class NamedLimits:
         burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
             refuse_zone(name, timezone)
-            return cls.custom(
-                name,
-                capacity,
-                burst=burst,
-                refill_period=SECONDS["day"],
-                shadow=shadow,
-                weights=weights,
-                alert=alert,
-                ahead=ahead,
-            )
         return cls.custom(
             name,
             capacity,
@@ -171,9 +144,7 @@ class NamedLimits:
             weights=weights,
             alert=alert,
             ahead=ahead,
-            kind=CALENDAR,
-            window="day",
-            timezone=timezone,
+            **_period(window, "day", timezone=timezone),
         )
 
     @classmethod
@@ -199,17 +170,6 @@ class NamedLimits:
         burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
             refuse_zone(name, timezone)
-            return cls.custom(
-                name,
-                capacity,
-                burst=burst,
-                refill_period=SECONDS["week"],
-                shadow=shadow,
-                weights=weights,
-                alert=alert,
-                ahead=ahead,
-                starts_on=starts_on,
-            )
         return cls.custom(
             name,
             capacity,
@@ -218,10 +178,8 @@ class NamedLimits:
             weights=weights,
             alert=alert,
             ahead=ahead,
-            kind=CALENDAR,
-            window="week",
-            timezone=timezone,
             starts_on=starts_on,
+            **_period(window, "week", timezone=timezone),
         )
 
     @classmethod
@@ -332,3 +290,8 @@ class NamedLimits:
         """
         check_expires(name, expires)
         return cls.custom(name, capacity, shadow=shadow, kind="concurrent", expires=expires)
+
+
+def _period(window: str | None, unit: str, **calendar: str) -> dict[str, Any]:
+    """Return the fields of a limit whose tokens come evenly over a unit, or all at once with each one of a calendar."""
+    return {"refill_period": SECONDS[unit]} if window is None else {"kind": CALENDAR, "window": unit, **calendar}
