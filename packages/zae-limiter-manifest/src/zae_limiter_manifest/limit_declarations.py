@@ -214,6 +214,12 @@ class LimitDecl:
         return {name: plain[name] for name in LIMIT_FIELDS if name in plain}
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The fields by name, with plain weights: what core's `Limit` takes beside the name."""
+        found = {name: getattr(self, name) for name in LIMIT_FIELDS}
+        return found | {"weights": self.weights.by_kind() if self.weights else {}}
+
+    @property
     def usable_burst(self) -> int:
         """The most tokens that a bucket holds: `burst`, less what comes within `ahead` seconds, rounded up."""
         if not self.ahead or not self.capacity:

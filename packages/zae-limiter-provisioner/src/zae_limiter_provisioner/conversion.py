@@ -57,7 +57,7 @@ def live_record(record: StoredEntity) -> LiveItem:
 
 def to_stored_config(decl: SystemDecl | ResourceDecl) -> StoredConfig:
     """Return the config to store for a declaration, with its fingerprint."""
-    limits = tuple(_limit(name, each) for name, each in decl.limits.items())
+    limits = tuple(Limit(name, **each.values) for name, each in decl.limits.items())
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
     cascade: Cascading | None = None if decl.cascade is None else "on" if decl.cascade else "off"
     switches = Switches(disabled=decl.disabled, bypass=decl.bypass, cascade=cascade, reason=decl.reason)
@@ -107,11 +107,6 @@ def _fields(kind: Kind, addresses: Iterable[Address]) -> Mapping[str, Any]:
         f"{kind}_entities": {entity: tuple(own) for entity, own in names.entities.items()},
         f"{kind}_records": tuple(names.records),
     }
-
-
-def _limit(name: str, decl: LimitDecl) -> Limit:
-    found = {each: getattr(decl, each) for each in LIMIT_FIELDS}
-    return Limit(name, **found | {"weights": decl.weights.by_kind() if decl.weights else {}})
 
 
 def _decl(limit: Limit) -> LimitDecl:

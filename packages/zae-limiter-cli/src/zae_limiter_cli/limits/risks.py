@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
 from zae_limiter_manifest.cuts import DAY, LENGTHS, largest_cut
+from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
 from ..connection import Connection
 from ..paging import open_namespace
@@ -51,7 +52,7 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
         or change.after is None
         or isinstance(change.after, RecordDecl)
         or address.plan is not None
-        or address.resource in (None, "_default_")
+        or address.resource in (None, DEFAULT_RESOURCE)
     ):
         return None  # usage is kept by entity and by resource
     limit = change.after.limits[cut.limit]

@@ -5,14 +5,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
-from zae_limiter_manifest.limit_declarations import LIMIT_FIELDS
+from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 from zae_limiter_manifest.switches import SwitchesDecl
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
     from zae_limiter.maintenance import BucketLimits
 
-DEFAULT = "_default_"
 PLAN_LEVELS = ("plan", "plan_default")
 
 Levels = Sequence[tuple[str, Address | None]]
@@ -85,7 +84,7 @@ class LimitsAfter:
 
     def _read(self, level: str, entity_id: str, resource: str) -> tuple["Limit", ...]:
         """Read a level that is weaker than the one that holds now: the plan takes that one away."""
-        repository, on = self._repository, DEFAULT if level.endswith("_default") else resource
+        repository, on = self._repository, DEFAULT_RESOURCE if level.endswith("_default") else resource
         if level == "system":
             return tuple(repository.get_system_defaults()[0])
         if level == "resource":
@@ -106,7 +105,7 @@ class LimitsAfter:
             if change is not None:
                 value = _switches_of(change).get(name)
             elif holds:
-                value = {"on": True, "off": False}.get(live.value, live.value)
+                value = _plain(live.value)
             else:
                 value = self._read_switch(name, address) if passed and address is not None else None
             if value is not None:
@@ -114,8 +113,7 @@ class LimitsAfter:
         return None
 
     def _read_switch(self, name: str, address: Address) -> object:
-        value = getattr(self._repository.get_switches(address.entity, address.resource), name)
-        return {"on": True, "off": False}.get(value, value)
+        return _plain(getattr(self._repository.get_switches(address.entity, address.resource), name))
 
     def _above(self, entity_id: str, resource: str) -> tuple[str, ...]:
         record = self._record(entity_id)
@@ -137,15 +135,20 @@ class LimitsAfter:
         return found
 
 
+def _plain(value: object) -> object:
+    """Return the value of a stored switch as the manifest has it."""
+    return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
+
+
 def _levels(entity_id: str, resource: str, plan: str | None = None) -> Levels:
     """Return the levels that may have limits, the strongest first, as core names them; without a plan, those of one
     have no address. A plan has no switches.
     """
     return (
         ("entity", Address(resource, entity_id)),
-        ("entity_default", Address(DEFAULT, entity_id)),
+        ("entity_default", Address(DEFAULT_RESOURCE, entity_id)),
         ("plan", None if plan is None else Address.of_plan(plan, resource)),
-        ("plan_default", None if plan is None else Address.of_plan(plan, DEFAULT)),
+        ("plan_default", None if plan is None else Address.of_plan(plan, DEFAULT_RESOURCE)),
         ("resource", Address(resource)),
         ("system", Address()),
     )
@@ -187,8 +190,7 @@ def limit_of(name: str, decl: LimitDecl) -> "Limit":
     """Return a declared limit as core has it."""
     from zae_limiter import Limit
 
-    found = {each: getattr(decl, each) for each in LIMIT_FIELDS}
-    return Limit(name, **found | {"weights": decl.weights.by_kind() if decl.weights else {}})
+    return Limit(name, **decl.values)
 
 
 def differs(before: "BucketLimits", after: "BucketLimits") -> set[str]:

@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from zae_limiter_manifest import Change, Plan, RecordDecl
+from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
 from ...columns import counted
 from ...errors import CommandError
 from ...paging import every_row
 from ...times import shown
-from .after import DEFAULT, LimitsAfter, changes_parents, changes_plan, differs, limit_of, plan_after
+from .after import LimitsAfter, changes_parents, changes_plan, differs, limit_of, plan_after
 from .verdicts import Finding, Replayed, rule_text
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _subjects(repository: "SyncRepository", plan: Plan) -> set[Subject]:
 def _subjects_of(repository: "SyncRepository", change: Change) -> Iterator[Subject]:
     """Yield whose use a change may decide otherwise; an entity that gets another plan is one on all resources."""
     address = change.address
-    resource = None if address.resource == DEFAULT else address.resource
+    resource = None if address.resource == DEFAULT_RESOURCE else address.resource
     if address.plan is not None:
         for entity_id in repository.list_entities_of_plan(address.plan):
             yield entity_id, resource
