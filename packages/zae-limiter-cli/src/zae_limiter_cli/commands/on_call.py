@@ -10,7 +10,7 @@ import click
 from ..columns import counted, say_columns, say_json
 from ..confirmation import confirm
 from ..data.parsing import limits_option
-from ..data.places import place_in_plan, places_of, plan_of
+from ..data.places import ALL_RESOURCES, place_in_plan, places_of, plan_of
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
 from ..errors import CommandError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LONGEST: Final = timedelta(days=365)
-ALL: Final = "_default_"
 
 
 def _until_option(default: str, shown_as: str) -> Callable[[Function], Function]:
@@ -91,7 +90,7 @@ def unblock(
 ) -> None:
     """End what `block` began: its own limits hold again. Its buckets begin empty; `bucket reset` fills one."""
     with open_namespace(connection, namespace) as repository:
-        places = [resource] if resource else [*_own_places(repository, entity_id), ALL]
+        places = [resource] if resource else [*_own_places(repository, entity_id), ALL_RESOURCES]
         ended = [place for place in places if _blocks(repository.get_override(entity_id, place))]
         if not ended:
             on = f" on {resource}" if resource else ""
@@ -187,7 +186,7 @@ def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None)
     else:
         own = _own_places(repository, entity_id)
         names = {place: {limit.name for limit in limits} for place, limits in own.items()}
-        names[ALL] = _all_names(repository, entity_id)
+        names[ALL_RESOURCES] = _all_names(repository, entity_id)
     if not any(names.values()):
         raise CommandError(f"no level has limits for {entity_id}: there is nothing to block, and nothing was changed")
     return {place: [Limit.per_minute(name, 0) for name in sorted(found)] for place, found in names.items() if found}
@@ -195,7 +194,7 @@ def _blocked(repository: "SyncRepository", entity_id: str, resource: str | None)
 
 def _own_places(repository: "SyncRepository", entity_id: str) -> "dict[str, list[Limit]]":
     """Return the resources on which the entity has limits of its own or an override, with these limits."""
-    resources = [each for each in repository.list_resources_with_entity_configs() if each != ALL]
+    resources = [each for each in repository.list_resources_with_entity_configs() if each != ALL_RESOURCES]
     places: list[ConfigPlace] = [(entity_id, resource) for resource in resources]
     found = repository.get_configs(places)
     configs = {resource: found[place] for resource, place in zip(resources, places, strict=True) if place in found}
@@ -209,7 +208,11 @@ def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
     """Return the limits that calls of the entity may consume, on any resource."""
     resources, plan = repository.list_resources_with_defaults(), plan_of(repository, entity_id)
     of_plan = [] if plan is None else repository.list_plans().get(plan, [])
-    places: list[ConfigPlace] = [(None, None), (entity_id, ALL), *((None, resource) for resource in resources)]
+    places: list[ConfigPlace] = [
+        (None, None),
+        (entity_id, ALL_RESOURCES),
+        *((None, resource) for resource in resources),
+    ]
     places += [place_in_plan(plan, resource) for resource in of_plan if plan is not None]
     stored = {limit.name for config in repository.get_configs(places).values() for limit in config.limits}
     return stored | {each.limit.name for bucket in repository.get_buckets(entity_id) for each in bucket.limits}
@@ -267,5 +270,5 @@ def _show_change(
     if output == "json":
         say_json({"entity_id": entity_id, "resources": [*places], "action": action, **more, "live_buckets": told})
         return
-    on = "all resources" if ALL in places else ", ".join(places)
+    on = "all resources" if ALL_RESOURCES in places else ", ".join(places)
     click.echo(f"{entity_id} {message} on {on}: {counted(told, 'live bucket')} {'was' if told == 1 else 'were'} told.")

@@ -1,11 +1,14 @@
 """The places of the levels of limits and of switches."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
+
+ALL_RESOURCES: Final = "_default_"
+"""The resource of limits that hold on all resources without their own."""
 
 
 def plan_of(repository: "SyncRepository", entity_id: str) -> str | None:
@@ -23,14 +26,12 @@ def place_in_plan(plan: str, resource: str) -> "ConfigPlace":
 
 def places_of(entity_id: str, resource: str, plan: str | None = None) -> dict["ConfigSource", "ConfigPlace"]:
     """Return the place of each level, in the order in which they win; those of a plan for an entity that has one."""
-    from zae_limiter.values.naming import DEFAULT_RESOURCE
-
     of_plan: dict[ConfigSource, ConfigPlace] = {}
     if plan is not None:
-        of_plan = {"plan": place_in_plan(plan, resource), "plan_default": place_in_plan(plan, DEFAULT_RESOURCE)}
+        of_plan = {"plan": place_in_plan(plan, resource), "plan_default": place_in_plan(plan, ALL_RESOURCES)}
     return {
         "entity": (entity_id, resource),
-        "entity_default": (entity_id, DEFAULT_RESOURCE),
+        "entity_default": (entity_id, ALL_RESOURCES),
         **of_plan,
         "resource": (None, resource),
         "system": (None, None),

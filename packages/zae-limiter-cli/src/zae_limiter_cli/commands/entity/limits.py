@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
-from ...data.places import places_of
+from ...data.places import ALL_RESOURCES, places_of
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-ALL_RESOURCES: Final = "_default_"
 
 
 def _place(function: Function) -> Function:
@@ -79,11 +77,10 @@ def set_limits(
 
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
     """Warn of the limits that an override lacks: calls that consume them fail while it holds."""
-    from zae_limiter.values.naming import DEFAULT_RESOURCE
     from zae_limiter.values.resolution import Level, winner
 
     places = places_of(entity_id, resource)
-    if resource == DEFAULT_RESOURCE:
+    if resource == ALL_RESOURCES:
         del places["entity"], places["resource"]  # each resource has others
     found = repository.get_configs([*places.values()])
     won = winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])

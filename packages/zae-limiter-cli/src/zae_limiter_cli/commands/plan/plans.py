@@ -7,6 +7,7 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
+from ...data.places import ALL_RESOURCES
 from ...data.refusals import on_refused_option
 from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_done
 from ...errors import CommandError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 resource_option = click.option(
-    "--resource", "-r", default="_default_", metavar="NAME", help="The resource.  [default: all resources]"
+    "--resource", "-r", default=ALL_RESOURCES, metavar="NAME", help="The resource.  [default: all resources]"
 )
 
 
@@ -134,10 +135,10 @@ def _show(repository: "SyncRepository", plan: str, output: OutputForm) -> None:
 
 def _limits_of(repository: "SyncRepository", plan: str) -> "dict[str, list[Limit]]":
     """Return the limits of a plan by resource, those on all resources first."""
-    on_all = {"_default_": repository.get_plan_limits(plan)}
+    on_all = {ALL_RESOURCES: repository.get_plan_limits(plan)}
     others = {each: repository.get_plan_limits(plan, each) for each in repository.list_plans().get(plan, ())}
     return {resource: limits for resource, limits in (on_all | others).items() if limits}
 
 
 def _shown(resource: str) -> str:
-    return "all resources" if resource == "_default_" else resource
+    return "all resources" if resource == ALL_RESOURCES else resource

@@ -7,7 +7,7 @@ import click
 
 from ...columns import counted, say_columns, say_json
 from ...confirmation import confirm
-from ...data.places import places_of
+from ...data.places import ALL_RESOURCES, places_of
 from ...data.showing import word
 from ...data.switches import plain_resolved, plain_switches, sentences, values_of
 from ...errors import CommandError
@@ -76,7 +76,7 @@ def set_switches(
             confirm(f"Disable {whom} in namespace {namespace}?")
         live, told = None, None
         if entity_id is not None:
-            on = resource or "_default_"
+            on = resource or ALL_RESOURCES
             live = repository.set_switches(entity_id, on, **fields, reason=reason, principal=principal)
         elif resource is not None:
             repository.set_resource_switches(resource, **fields, reason=reason, principal=principal)
