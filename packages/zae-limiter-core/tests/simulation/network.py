@@ -195,7 +195,7 @@ class Link:
             application.sender = self
             if application.drawn is not None:
                 self.blocks.wrote(application, sending.sent_us)
-        return self._partly(operation, value), None
+        return self._partly(operation, self._oracle.images.answer(operation, value)), None
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:
         """A read of several items may leave some unread."""

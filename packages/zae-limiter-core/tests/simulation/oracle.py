@@ -24,6 +24,7 @@ from .bucket_items import (
     net_of,
     only_anchored,
 )
+from .images import Images
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
@@ -50,6 +51,7 @@ class Oracle:
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
+        self._states: dict[str, tuple[Item, dict[str, LimitState]]] = {}  # of the item seen last, by key
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
@@ -62,6 +64,7 @@ class Oracle:
         self.shadowed: Counter[str] = Counter()
         self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
+        self.images = Images(table)
         self.slots = SlotBook(kernel, skew_ms)
         self._batches: Mapping[str, Batch] = NOTHING
         self.served: list[Served] = []
@@ -281,7 +284,7 @@ class Oracle:
         after = self.look(key)
         if after is None:
             raise Violation("a write of a bucket left no item")
-        check_readable(after)
+        check_readable(self.images.of(after))
         if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
             raise Violation("a write did not count itself once")
         counts = counts_of(after)
@@ -357,7 +360,13 @@ class Oracle:
         return sum(state.ceiling for state in states), sum(max(0, -balance) for balance in others)
 
     def _state(self, item: Item, name: str) -> LimitState:
-        return limit_state_of(item, name, self.times.get((item["resource"], name), ()))
+        """The state of a limit in an item. The table never changes an item, so of the last one it is known already."""
+        seen, states = self._states.get(item["PK"], (None, {}))
+        if seen is not item:
+            self._states[item["PK"]] = item, (states := {})
+        if name not in states:
+            states[name] = limit_state_of(item, name, self.times.get((item["resource"], name), ()))
+        return states[name]
 
     def _instant(self, before: Item | None, after: Item, decided_ms: int) -> int:
         """When the write counts: as decided, or, where it moves the anchor, at the new one."""
