@@ -102,9 +102,10 @@ def test_a_crowd_on_many_shards_gets_what_is_minted_at_a_bounded_cost() -> None:
 def crowd(*, taken: int, writes: int) -> Crowd:
     """One caller that slept from the beginning, and writes that took so much each, a second after the other."""
     plan = planned(Random(49), {"scenario": "shards", "network": "healthy"})
-    waits = Waits(Kernel())
+    kernel = Kernel()
+    waits = Waits(kernel)
     waits.begin(AcquireRequest("child-a", "gpt", {"rpm": 2_000}, max_wait=30.0))
-    waits.sleep(0)
+    waits.sleep(0, kernel.pause(0))
     waits.admit()
 
     def write(second: int) -> Application:

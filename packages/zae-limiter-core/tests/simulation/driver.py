@@ -196,8 +196,11 @@ class Driver:
         duration_us = round(step.seconds * 1e6)
         if account.waits is None:
             raise Violation("somebody waits for tokens who does not acquire")
-        account.waits.sleep(duration_us)
-        return self._kernel.pause(duration_us)
+        woken = self._kernel.pause(duration_us)
+        if step.sleeper is not None:
+            step.sleeper.waker = woken
+        account.waits.sleep(duration_us, woken)
+        return woken
 
     def _pause(self, step: Sleep) -> Future:
         return self._kernel.pause(round(step.seconds * 1e6 * self._rng.uniform(0.5, 1.0)))

@@ -245,13 +245,20 @@ class Oracle:
         self._note_anchor(key.pk, before, after)
         if before is not None:
             _check_dropped(before, after, instant)
-            if only_anchored(before, after):
+            if only_anchored(before, after) and not self._shifts(before, after):
                 _check_nothing_lost(before, after, instant)
         changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
         moved = before is not None and before["rf"] != after["rf"]
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
         write.dropped = limits_of(before) - limits_of(after)
         return write
+
+    def _shifts(self, before: Item, after: Item) -> bool:
+        """Whether a schedule changed values between the anchors. Then a write bounds what is there by each ceiling, even
+        if the values are the same again: what overflowed is forgotten.
+        """
+        schedules = (self.times.get((after["resource"], name), ()) for name in limits_of(after))
+        return any(before["rf"] < since_ms <= after["rf"] for times in schedules for since_ms, _ in times)
 
     def _note_anchor(self, pk: str, before: Item | None, after: Item) -> None:
         if before is None:

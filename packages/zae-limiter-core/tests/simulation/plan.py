@@ -412,7 +412,7 @@ def _all_kinds(rng: Random) -> Plan:
         of_parent=(),
         draws=(draws := rng.choice((0.0, 0.3, 0.8))),
         resources=RESOURCES[:2] if draws else RESOURCES[:1],
-        waiting=0.0,
+        waiting=rng.choice((0.0, 0.0, 0.5)),
         splits=min(plan.splits, 1),
         moves=rng.choice((0, 0, 0, 0, 2)),
         expiries=min(plan.expiries, 2),

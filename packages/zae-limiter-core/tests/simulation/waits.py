@@ -9,19 +9,23 @@ from itertools import combinations
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.values.refusal import RateLimitExceeded
 
-from .kernel import Kernel, Violation
+from .kernel import Future, Kernel, Violation
 
 A_BIT_MS = 5  # of rounding
 
 
 class Waits:
-    """The sleeps of one caller from its request to the answer; times are the true ones, in microseconds."""
+    """The sleeps of one caller from its request to the answer; times are the true ones, in microseconds.
+
+    ``woken``: how often somebody ended a sleep.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self.request: AcquireRequest | None = None
         self.begun_us = 0
         self.slept_us = 0
+        self.woken = 0
         self.asleep_us: int | None = None
         self.ended_us: int | None = None
         self.admitted = False
@@ -30,13 +34,20 @@ class Waits:
         """The caller asks."""
         self.request, self.begun_us = request, self._kernel.now_us
 
-    def sleep(self, duration_us: int) -> None:
-        """The caller sleeps. Raises ``Violation`` where that is for longer than its budget."""
+    def sleep(self, duration_us: int, woken: Future) -> None:
+        """The caller sleeps, or is woken sooner. Raises ``Violation`` where that is for longer than its budget."""
         assert self.request is not None, "only who asks waits"
-        self.asleep_us = self._kernel.now_us if self.asleep_us is None else self.asleep_us
-        self.slept_us += duration_us
-        if self.slept_us > self.request.max_wait * 1e6 + 1000 * A_BIT_MS:
-            raise Violation(f"a caller sleeps {self.slept_us / 1e6} s, it was to wait {self.request.max_wait} s")
+        now_us = self._kernel.now_us
+        self.asleep_us = now_us if self.asleep_us is None else self.asleep_us
+        if self.slept_us + duration_us > self.request.max_wait * 1e6 + 1000 * A_BIT_MS:
+            longest_us = self.slept_us + duration_us
+            raise Violation(f"a caller sleeps {longest_us / 1e6} s, it was to wait {self.request.max_wait} s")
+        woken.when_done(lambda: self._wakes(now_us, duration_us))
+
+    def _wakes(self, since_us: int, duration_us: int) -> None:
+        slept_us = self._kernel.now_us - since_us
+        self.slept_us += slept_us
+        self.woken += slept_us < duration_us
 
     def end(self) -> None:
         """The caller has its answer, or wants none any more."""
