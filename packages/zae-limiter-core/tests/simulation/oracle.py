@@ -396,6 +396,7 @@ class Oracle:
         if before is None or name not in limits_of(before):
             if balance + net != state.initial:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
+            _check_times(name, state)
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = self._state(before, name)
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
@@ -435,6 +436,13 @@ class Oracle:
         floor = change.state.part.rate() * write.drawn.life_ms
         if self._lossless and there - write.checked_of(name) < floor - 2:
             raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
+
+
+def _check_times(name: str, state: LimitState) -> None:
+    """Raises ``Violation`` where a limit begins with other values than its schedule has at the anchor."""
+    now = next((rule for since_ms, rule in reversed(state.rule.times) if since_ms <= state.anchor_ms), state.rule)
+    if now != state.rule._replace(times=now.times):
+        raise Violation(f"{name} is new at {state.anchor_ms} with {state.rule}, and its schedule has {now}")
 
 
 def _check_dropped(before: Item, after: Item, instant: int) -> None:

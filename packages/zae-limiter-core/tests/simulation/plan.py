@@ -289,7 +289,7 @@ def _held_ahead(rng: Random) -> Plan:
     kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _expiring))
     plan, aheads = kind(rng), rng.choice((0.6, 1.0, 1.0))
     splits = plan.splits or (plan.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
-    callers = rng.choice((60, 150, 300) if not splits or rng.random() < 0.05 else (60, 100))  # shards cost time here
+    callers = rng.choice((30, 40, 40, 150) if not splits or rng.random() < 0.05 else (30, 60))  # most find as much
     names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
     limits = [tuple(_held_limit(rng, name, aheads) for name in names) for _ in range(4)]
     return replace(
