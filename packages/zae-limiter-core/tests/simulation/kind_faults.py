@@ -4,7 +4,7 @@ Lives here: the faults, and the seeds of ``mixed`` that have found them. Never: 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,24 +12,27 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
-from zae_limiter.flows.acquire import acquire, disabling, refused
+from zae_limiter.flows.acquire import acquire, create_path, disabling, refused
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket import write_plans
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process import config_cache, queueing
+from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.records import switches
 from zae_limiter.flows.steps import Flow
 from zae_limiter.rules.schedules import Carried, carry
 from zae_limiter.values import resolution, schedules
-from zae_limiter.values.resolution import Config
+from zae_limiter.values.resolution import Config, Level
 from zae_limiter.values.schedules import Timetable
-from zae_limiter.values.switches import ResolvedSwitches
+from zae_limiter.values.switches import NO_SWITCHES, ResolvedSwitches
 from zae_limiter.values.token_usage import TokenUsage
 from zae_limiter.values.weights import LIKE, Weights
 
 from .slot_faults import SLOT_FAULTS
 
-CONFIG_AT, OVERFLOW = Config.at, refused._overflow
+CONFIG_AT, OVERFLOW, PUT = Config.at, refused._overflow, create_path._put
+LEVELS, RESOLVE_SWITCHES = ConfigItems.levels, config_cache.resolve_switches
 
 
 def _minted_twice(*args: Any) -> Carried:
@@ -52,6 +55,23 @@ def _by_the_last_rule(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
 
 def _a_minute_late(self: Config, now_ms: int) -> Config:
     return CONFIG_AT(self, now_ms - 20_000)
+
+
+def _by_the_claim(*args: Any) -> Any:
+    """A cold path's bucket begins with the values of the claim, which a boundary may lie behind."""
+    with patch.object(Config, "at", lambda self, _: self):
+        return PUT(*args)
+
+
+def _without_those_of_all(self: ConfigItems, now_ms: int) -> list[Level]:
+    """Switches of a resource and of the system have no reader."""
+    found = LEVELS(self, now_ms)
+    return [*found[:-2], *(level._replace(switches=NO_SWITCHES) for level in found[-2:])]
+
+
+def _weakest_first(levels: Iterable[Any]) -> ResolvedSwitches | None:
+    """The word of the system holds before that of the entity."""
+    return RESOLVE_SWITCHES([*levels][::-1])
 
 
 def _told_nobody(*_: Any) -> Flow[int]:
@@ -142,6 +162,10 @@ KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     "the time before a boundary by the rule behind it": (_of((write_plans, "carry", _by_the_last_rule)), 8),
     "a schedule that is late": (_of((Config, "at", _a_minute_late)), 8),
     "a schedule that nobody heeds": (_of((Timetable, "_place", lambda self, _: len(self._schedule))), 8),
+    "a cold path by the values before a boundary": (_of((create_path, "_put", _by_the_claim)), 1),
+    "a switch of all entities that nobody heeds": (_of((ConfigItems, "levels", _without_those_of_all)), 1),
+    "a switch of the system before the entity's": (_of((config_cache, "resolve_switches", _weakest_first)), 1),
+    "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 1),
     "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 30),
     "a disabled entity that is admitted": (
         _of((acquire, "refuse_if_disabled", lambda *_: None), (disabling, "is_disabled", lambda *_: False)),

@@ -89,6 +89,11 @@ class Link:
         self.away = False
         self.blocks = Blocks(kernel, machine is None)
 
+    @property
+    def longest_us(self) -> int:
+        """The longest that an answered request takes, both ways."""
+        return 1000 * self._network.longest_ms
+
     def clock(self) -> int:
         """The time as the process knows it; epoch milliseconds."""
         if self._machine is not None:
