@@ -254,8 +254,8 @@ class Oracle:
         return write
 
     def _shifts(self, before: Item, after: Item) -> bool:
-        """Whether a schedule changed values between the anchors. Then a write bounds what is there by each ceiling, even
-        if the values are the same again: what overflowed is forgotten.
+        """Whether a schedule changed values between the anchors. Then a write bounds what is there by each ceiling,
+        even if the values are the same again: what overflowed is forgotten.
         """
         schedules = (self.times.get((after["resource"], name), ()) for name in limits_of(after))
         return any(before["rf"] < since_ms <= after["rf"] for times in schedules for since_ms, _ in times)
@@ -396,7 +396,7 @@ class Oracle:
         if before is None or name not in limits_of(before):
             if balance + net != state.initial:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
-            _check_times(name, state)
+            check_times(name, state)
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = self._state(before, name)
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
@@ -438,7 +438,7 @@ class Oracle:
             raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
 
 
-def _check_times(name: str, state: LimitState) -> None:
+def check_times(name: str, state: LimitState) -> None:
     """Raises ``Violation`` where a limit begins with other values than its schedule has at the anchor."""
     now = next((rule for since_ms, rule in reversed(state.rule.times) if since_ms <= state.anchor_ms), state.rule)
     if now != state.rule._replace(times=now.times):

@@ -446,7 +446,8 @@ def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
     elif has_slots:
         plan = replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
     if first is None and rng.random() < 0.4:
-        plan = replace(_undisturbed(plan), switches=rng.choice((1, 3, 6)), splits=0, expiries=0)
+        settings = replace(plan.settings, config_ttl_ms=rng.choice((0, 0, 2_000, 60_000)))  # or a wide one comes late
+        plan = replace(_undisturbed(plan), switches=rng.choice((1, 3, 6)), splits=0, expiries=0, settings=settings)
     return _held_by(plan)
 
 

@@ -92,7 +92,7 @@ class Bell:
     def sleeps(self, woken: Future, waits: Waits, *, for_slots: bool) -> None:
         """A caller sleeps, and a slot that comes back may wake it, or not."""
         self._asleep[woken] = waits, for_slots
-        woken.when_done(lambda: self._asleep.pop(woken))
+        woken.when_done(lambda: self._asleep.__delitem__(woken))
 
     def rings(self, bucket: str, within_us: int) -> None:
         """Slots came back to a bucket. Raises ``Violation`` later on where callers sleep, all of them for slots of this

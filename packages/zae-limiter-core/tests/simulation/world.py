@@ -396,7 +396,8 @@ class World:
     def _switch(self) -> None:
         """Somebody closes buckets, opens them, or says whether parents are drawn on; or takes it back: of one level."""
         rng = self.rng
-        place = rng.choice(levels(*self._some_bucket()))
+        own, *wider = levels(*self._some_bucket())
+        place = rng.choice((own, own, own, *wider))
         process = rng.choice(self.processes)
         name, values = rng.choice(SWITCHES)
         fields = {name: rng.choice(values)}
