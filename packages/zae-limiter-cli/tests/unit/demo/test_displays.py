@@ -3,7 +3,6 @@ import math
 
 import pytest
 
-from zae_limiter import Limit
 from zae_limiter.engines.meter import Meter
 from zae_limiter_cli.demo.events import CallBoard, Event
 from zae_limiter_cli.demo.line_display import LineDisplay
