@@ -56,7 +56,7 @@ class Pages:
             if not self._recent or now - self._read_at >= self._every:
                 self._recent.add(self._reader.read())
                 self._read_at = now
-            return [_shown(row) for row in self._recent.rows(order, only, self._reader.most)]
+            return [_shown(row) for row in self._recent.rows(order, only, self._reader.most, tree=False)]
 
     def health(self) -> str:
         """Return the line of the stack's parts."""

@@ -169,8 +169,9 @@ class TopScreen(App[None]):
         table = self.query_one("#rows", DataTable)
         wide = self.size.width >= WIDE
         before = [row.place for row in self._shown[: table.cursor_row + 1]]
-        self._rows = self._recent.rows(self._look.order, self._look.only, self._reader.most)
-        lines = [*lines_of(self._rows, self._recent.parents if self._look.tree else {}, symbols=True)]
+        look = self._look
+        self._rows = self._recent.rows(look.order, look.only, self._reader.most, tree=look.tree)
+        lines = [*lines_of(self._rows, self._recent.parents if look.tree else {}, symbols=True)]
         self._shown = [row for _, row in lines]
         table.clear(columns=True)
         table.add_columns(*heads(wide=wide))
@@ -184,6 +185,8 @@ class TopScreen(App[None]):
     def _state(self) -> str:
         refused = sum(row.refused_per_minute or 0 for row in self._rows)
         parts = [f"{len(self._rows)} buckets by {self._look.order}", f"{refused:,.0f} refused a minute"]
+        if not self._reader.complete:
+            parts.append(f"usage of {self._reader.known:,} so far")
         if (change := self._reader.change) is not None:
             parts.append(f"last change {change.at[11:16]} {change.entity_id} by {change.principal or 'nobody known'}")
         if self._look.only:
