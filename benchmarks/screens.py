@@ -1,0 +1,196 @@
+"""`top` and the console over 50,000 entities while 200 calls a second are refused: their frames, and their reads.
+
+Lives here: `top` in a terminal of its own, whose keys are pressed, the console's pages, one after the other. Never:
+what is stored (screens_store).
+
+A frame of `top` is the time from new rows, or a key, to the painted screen. Each screen has an interpreter of its own:
+``python -m benchmarks.screens top|console --place PLACE --result FILE``.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any
+
+from .emulator import dynoxide
+from .measure import percentile
+from .report import NotHere, Row
+from .screens_store import RESOURCE, Counting, call_in_another_process, fill, store_at
+
+SECONDS = 60.0
+EVERY = 2.0  # seconds between two looks, as the commands have it
+MOST = 50  # rows, as the commands have it
+COLUMNS, LINES = 120, 40
+FRAME_MS, READS = 100.0, 5.0
+PAGES = {
+    "the rows again": "/rows",
+    "the rows as a tree": "/rows?shape=tree",
+    "why, with charts": f"/bucket?entity=key-00001&resource={RESOURCE}",
+    "usage": "/usage",
+    "changes": "/changes",
+}
+
+
+def measure() -> list[Row]:
+    """The figures of both screens, on a table and on a file."""
+    rows = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        places = {"a file": str(folder / "limits.db")}
+        try:
+            places = {"a table": dynoxide(stack), **places}
+        except NotHere as reason:
+            print(f"no table: {reason}")
+        for name, place in places.items():
+            fill(place)
+            with call_in_another_process(place):
+                for screen, rows_of in SCREENS.items():
+                    rows += rows_of(name, _shown(screen, place, folder / "result.json"))
+    return rows
+
+
+def _shown(screen: str, place: str, result: Path) -> Any:
+    """What a screen's process measured, in a terminal that is read all the time."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    command = [sys.executable, "-m", "benchmarks.screens", screen, "--place", place, "--result", str(result)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, env={**os.environ, "TERM": "xterm-256color"})
+    os.close(theirs)
+    Thread(target=_drain, args=(ours,), daemon=True).start()
+    while process.poll() is None:
+        time.sleep(1.0)
+        if screen == "top":
+            os.write(ours, b"s")  # the next order: every row is another
+    os.close(ours)
+    if process.returncode:
+        raise RuntimeError(f"{screen} ended with {process.returncode}")
+    return json.loads(result.read_text())
+
+
+def _drain(terminal: int) -> None:
+    try:
+        while os.read(terminal, 65536):
+            pass
+    except OSError:  # closed
+        return
+
+
+def _of_top(name: str, found: Mapping[str, Any]) -> list[Row]:
+    frames = found["frames_ms"]
+    return [
+        Row(f"`top` on {name}: frames", len(frames)),
+        Row(f"`top` on {name}: a frame, median", median(frames), "ms"),
+        Row(f"`top` on {name}: a frame, p95", percentile(frames, 95), "ms", at_most=FRAME_MS),
+        *([] if name == "a file" else [_reads("`top`", name, found)]),
+        Row(f"`top` on {name}: places whose usage was read", found["known"]),
+    ]
+
+
+def _of_console(name: str, found: Mapping[str, Any]) -> list[Row]:
+    rows = [
+        Row(f"console on {name}: {page}, p95", percentile(times, 95), "ms", at_most=FRAME_MS)
+        for page, times in found["pages_ms"].items()
+    ]
+    return rows if name == "a file" else [*rows, _reads("console", name, found)]
+
+
+def _reads(screen: str, name: str, found: Mapping[str, Any]) -> Row:
+    return Row(f"{screen} on {name}: reads a second, worst 10 s", found["reads"], at_most=READS)
+
+
+SCREENS: Mapping[str, Callable[[str, Any], list[Row]]] = {"top": _of_top, "console": _of_console}
+
+
+@contextmanager
+def _reader(place: str) -> Iterator[tuple[Any, Any, Counting]]:
+    """A repository, the reader of the screens, and the store that counts."""
+    from zae_limiter import Options, SyncRepository
+    from zae_limiter_cli.live.reading import Reader
+
+    store = Counting(store_at(place))
+    with SyncRepository.over(store, Options()) as repository:
+        store.begin()
+        yield repository, Reader(repository, None, MOST, EVERY), store
+
+
+class _Well:
+    """The health of a stack that there is none of."""
+
+    def line(self) -> str:
+        return "nothing is looked at"
+
+
+def _top(place: str) -> dict[str, Any]:
+    from zae_limiter_cli.live.screen import Look, TopScreen
+
+    frames: list[float] = []
+
+    class Timed(TopScreen):
+        def on_mount(self) -> None:
+            super().on_mount()
+            self.set_timer(SECONDS, self.exit)
+
+        def _show(self) -> None:
+            begun = time.perf_counter()
+            super()._show()
+            self.call_after_refresh(lambda: frames.append(1000 * (time.perf_counter() - begun)))
+
+    with _reader(place) as (_, reader, store):
+        health: Any = _Well()
+        Timed(reader, health, Look(order="refused"), title="default", every=EVERY, options=[]).run()
+        return {"frames_ms": frames[1:], "reads": store.worst(), "known": reader.known}
+
+
+def _console(place: str) -> dict[str, Any]:
+    from starlette.testclient import TestClient
+
+    from zae_limiter_cli.console.access import Access
+    from zae_limiter_cli.console.app import Console, application
+    from zae_limiter_cli.console.pages import Pages
+
+    times: dict[str, list[float]] = {page: [] for page in PAGES}
+    applies: Any = _NoApplies()
+    health: Any = _Well()
+    with _reader(place) as (repository, reader, store):
+        pages = Pages(repository, reader, health, every=EVERY, options=[])
+        console = Console(pages, applies, Access(), "default", allow_changes=False, every=EVERY)
+        client = TestClient(application(console, ["testserver"]))
+        client.get(f"/enter?token={console.access.token}")
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            for page, address in PAGES.items():
+                begun = time.perf_counter()
+                if client.get(address).status_code != 200:
+                    raise RuntimeError(f"{address} is no page")
+                times[page].append(1000 * (time.perf_counter() - begun))
+                time.sleep(EVERY)
+        return {"pages_ms": times, "reads": store.worst()}
+
+
+class _NoApplies:
+    """The applies of a namespace without a manifest."""
+
+    def list_last(self) -> tuple[()]:
+        return ()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("screen", choices=SCREENS)
+    parser.add_argument("--place", required=True)
+    parser.add_argument("--result", required=True, type=Path)
+    given = parser.parse_args()
+    given.result.write_text(json.dumps({"top": _top, "console": _console}[given.screen](given.place)))
