@@ -111,7 +111,7 @@ def fill(place: str) -> None:
     items = map(Put, _items())
     writes = [BatchWrite(puts) for puts in iter(lambda: tuple(islice(items, AT_ONCE)), ())]
     with ThreadPoolExecutor(4 if place.startswith("http") else 1) as pool:
-        if any(answer for answer in pool.map(store.perform, writes)):
+        if any(answer.writes for answer in pool.map(store.perform, writes)):
             raise RuntimeError("the store left something unwritten")
     store.close()
 
