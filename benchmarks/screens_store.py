@@ -1,4 +1,4 @@
-"""A namespace of 50,000 entities with usage in this hour, in a table or a file, and callers that are refused there.
+"""A namespace of 50,000 entities with usage in this hour, in a file, and callers that are refused there.
 
 Lives here: what is stored, a store that counts what it is asked, the callers. Never: a screen.
 
@@ -12,32 +12,27 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from itertools import islice
-from pathlib import Path
 from select import select
 from typing import Any
 
-import boto3
-
 from support.core.snapshots import usage_item
 from zae_limiter import Limit, Options, RateLimitExceeded, Refuser, SyncRateLimiter, SyncRepository, UsageSnapshot
-from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.values import BatchGet, BatchWrite, Get, Item, Operation, Put, Query, Scan
-from zae_limiter.schema.table import create_table_request
 from zae_limiter.stores import Capabilities, SyncStore
 
 ENTITIES, TEAM = 50_000, 100  # keys, and keys of a team
 REFUSED = 200  # keys of the first teams, which are refused
 REFUSALS_PER_SECOND = 200
-TABLE, REGION, RESOURCE = "zae-limiter-screens", "us-east-1", "gpt-4"
+RESOURCE = "gpt-4"
+ANSWER_SECONDS = 0.004
 PERIOD = 10.0  # seconds over which reads are counted
-AT_ONCE = 25  # that a table writes
+AT_ONCE = 25  # that a request writes
 
 
 class Kind(Enum):
@@ -64,10 +59,10 @@ class Kind(Enum):
 
 
 class Counting(SyncStore):
-    """A store that keeps the instants of the reads that it is asked for."""
+    """A store over a file that is as far away as a table, and keeps the instants of the reads that it is asked for."""
 
-    def __init__(self, store: SyncStore) -> None:
-        self._store = store
+    def __init__(self, place: str) -> None:
+        self._store = SyncSQLiteStore(place)
         self._reads: list[float] = []
 
     def begin(self) -> None:
@@ -88,31 +83,18 @@ class Counting(SyncStore):
     def perform(self, operation: Operation[Any]) -> Any:
         if isinstance(operation, BatchGet | Get | Query | Scan):
             self._reads.append(time.monotonic())
+            time.sleep(ANSWER_SECONDS)
         return self._store.perform(operation)
 
     def close(self) -> None:
         self._store.close()
 
 
-def store_at(place: str) -> SyncStore:
-    """A store over a file, or over the table behind an endpoint."""
-    if place.startswith("http"):
-        return SyncDynamoDBStore(TABLE, endpoint_url=place, region=REGION, read_timeout=30)
-    return SyncSQLiteStore(Path(place))
-
-
 def fill(place: str) -> None:
-    """Have the store hold the namespace."""
-    if place.startswith("http"):
-        client = boto3.client("dynamodb", endpoint_url=place, region_name=REGION)
-        client.create_table(**create_table_request(TABLE))
-        client.close()
-    store = store_at(place)
-    items = map(Put, _items())
-    writes = [BatchWrite(puts) for puts in iter(lambda: tuple(islice(items, AT_ONCE)), ())]
-    with ThreadPoolExecutor(4 if place.startswith("http") else 1) as pool:
-        if any(answer.writes for answer in pool.map(store.perform, writes)):
-            raise RuntimeError("the store left something unwritten")
+    """Have a file hold the namespace."""
+    store, items = SyncSQLiteStore(place), map(Put, _items())
+    for puts in iter(lambda: tuple(islice(items, AT_ONCE)), ()):
+        store.perform(BatchWrite(puts))
     store.close()
 
 
@@ -169,7 +151,7 @@ def call_in_another_process(place: str) -> Iterator[None]:
 def call(place: str) -> Counter[str]:
     """Call for the refused keys, so many times a second, until the input ends."""
     answers: Counter[str] = Counter()
-    with SyncRepository.over(store_at(place), Options()) as repository:
+    with SyncRepository.sqlite(place) as repository:
         limiter, begun = SyncRateLimiter(repository), time.monotonic()
         while not select([sys.stdin], [], [], 0)[0]:
             for _ in range(int((time.monotonic() - begun) * REFUSALS_PER_SECOND) - sum(answers.values())):

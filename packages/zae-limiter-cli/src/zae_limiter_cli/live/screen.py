@@ -19,13 +19,15 @@ from textual.widgets import DataTable, Footer, Input, Static
 from zae_limiter_manifest.problems import printable
 
 from ..errors import one_line
+from .fitting import fitted
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Reading, Recent, Row, State, cells, heads
+from .rows import ORDERS, Order, Reading, Recent, Row, State, heads
 from .running import CHANGES, change_of, command_of, run
 from .tree import lines_of
 
 WIDE: Final = 100  # columns
+SCROLL_BAR: Final = 2  # columns
 STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
 
 
@@ -99,6 +101,7 @@ class TopScreen(App[None]):
     Ask, Output { align: center middle; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
         Binding("w,enter", "look('why')", "why"),
         Binding("l", "look('lift')", "lift"),
         Binding("b", "look('block')", "block"),
@@ -108,7 +111,6 @@ class TopScreen(App[None]):
         Binding("t", "tree", "tree"),
         Binding("slash", "filter", "filter"),
         Binding("p", "pause", "pause"),
-        Binding("q", "quit", "quit"),
         Binding("escape", "no_filter", show=False),
     ]
 
@@ -175,8 +177,8 @@ class TopScreen(App[None]):
         self._shown = [row for _, row in lines]
         table.clear(columns=True)
         table.add_columns(*heads(wide=wide))
-        for lead, row in lines:
-            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in cells(row, lead, wide=wide)))
+        for row, line in zip(self._shown, fitted(lines, wide=wide, width=self.size.width - SCROLL_BAR), strict=True):
+            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in line))
         if before and (again := [at for at, row in enumerate(self._shown) if row.place == before[-1]]):
             nth = before.count(before[-1])  # of the lines of this place, the cursor stays on the same
             table.move_cursor(row=again[min(nth, len(again)) - 1], scroll=False)
