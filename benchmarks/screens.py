@@ -3,7 +3,8 @@
 Lives here: `top` in a terminal of its own, whose keys are pressed, the console's pages, one after the other. Never:
 what is stored (screens_store).
 
-The store is a file that answers each request after 4 ms, as a table would: the requests are the same. A frame of `top` is the time from new rows, or a key, to the painted screen. Each screen has an interpreter of its own:
+The store is a file that answers each request after 4 ms, as a table would: the requests are the same. A frame of `top`
+is the time from new rows, or a key, to the painted screen. Each screen has an interpreter of its own:
 ``python -m benchmarks.screens top|console --place PLACE --result FILE``.
 """
 
