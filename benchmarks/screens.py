@@ -48,11 +48,12 @@ def measure() -> list[Row]:
     """The figures of both screens."""
     with TemporaryDirectory() as folder:
         place = str(Path(folder, "limits.db"))
-        fill(place)
+        counted = fill(place)
         with call_in_another_process(place):
             top = _shown("top", place, Path(folder, "top.json"))
             console = _shown("console", place, Path(folder, "console.json"))
-    return [*_of_top(top), *_of_console(console)]
+    first = Row("a file counts the use of 50,000 buckets, once", counted, "s")
+    return [*_of_top(top), *_of_console(console), first]
 
 
 def _shown(screen: str, place: str, result: Path) -> Any:
@@ -60,7 +61,8 @@ def _shown(screen: str, place: str, result: Path) -> Any:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     command = [sys.executable, "-m", "benchmarks.screens", screen, "--place", place, "--result", str(result)]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, env={**os.environ, "TERM": "xterm-256color"})
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     Thread(target=_drain, args=(ours,), daemon=True).start()
     while process.poll() is None:
@@ -82,10 +84,10 @@ def _drain(terminal: int) -> None:
 
 
 def _of_top(found: Mapping[str, Any]) -> list[Row]:
-    frames = found["frames_ms"]
+    passed, cpu = zip(*found["frames_ms"], strict=True)
     return [
-        Row(f"`top`: a frame, median of {len(frames)}", median(frames), "ms"),
-        Row("`top`: a frame, p95", percentile(frames, 95), "ms", at_most=FRAME_MS),
+        Row(f"`top`: a frame, median of {len(passed)}", median(passed), "ms", at_most=FRAME_MS),
+        Row("`top`: CPU of its thread for a frame, p99", percentile(cpu, 99), "ms", at_most=FRAME_MS),
         Row("`top`: reads a second, in the worst 10 s", found["reads"], at_most=READS),
         Row(f"`top`: entities whose usage was read in {SECONDS:.0f} s", found["known"]),
     ]
@@ -93,7 +95,7 @@ def _of_top(found: Mapping[str, Any]) -> list[Row]:
 
 def _of_console(found: Mapping[str, Any]) -> list[Row]:
     rows = [
-        Row(f"console: {page}, p95", percentile(times, 95), "ms", at_most=FRAME_MS)
+        Row(f"console: {page}, median", median(times), "ms", at_most=FRAME_MS)
         for page, times in found["pages_ms"].items()
     ]
     return [*rows, Row("console: reads a second, in the worst 10 s", found["reads"], at_most=READS)]
@@ -121,7 +123,7 @@ class _Well:
 def _top(place: str) -> dict[str, Any]:
     from zae_limiter_cli.live.screen import Look, TopScreen
 
-    frames: list[float] = []
+    frames: list[tuple[float, float]] = []
 
     class Timed(TopScreen):
         def on_mount(self) -> None:
@@ -129,14 +131,18 @@ def _top(place: str) -> dict[str, Any]:
             self.set_timer(SECONDS, self.exit)
 
         def _show(self) -> None:
-            begun = time.perf_counter()
+            begun, cpu = time.perf_counter(), time.thread_time()
             super()._show()
-            self.call_after_refresh(lambda: frames.append(1000 * (time.perf_counter() - begun)))
+            self.call_after_refresh(lambda: self._painted(begun, cpu))
+
+        def _painted(self, begun: float, cpu: float) -> None:
+            if self._shown:
+                frames.append((1000 * (time.perf_counter() - begun), 1000 * (time.thread_time() - cpu)))
 
     with _reader(place) as (_, reader, store):
         health: Any = _Well()
         Timed(reader, health, Look(order="refused"), title="default", every=EVERY, options=[]).run()
-        return {"frames_ms": frames[1:], "reads": store.worst(), "known": reader.known}
+        return {"frames_ms": frames, "reads": store.worst(), "known": reader.known}
 
 
 def _console(place: str) -> dict[str, Any]:

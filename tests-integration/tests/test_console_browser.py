@@ -150,12 +150,12 @@ def test_a_part_of_the_tree_is_folded_by_the_keyboard_and_stays_so_when_rows_com
         "[...document.querySelectorAll('.tree a')].filter(e => e.checkVisibility()).map(e => e.textContent).join(' ')"
     )
     fold = 'document.querySelector(`[data-fold="0 gpt-4"]`)'
-    assert page.says(shown).startswith("acme 0 1 2 3 4")
+    assert "acme 0 1 2 3 4" in page.says(shown)
     assert ("button", "Entities below 0 on gpt-4") in page.accessible()
     page.says(f"{fold}.focus()")
     page.press("Enter")
     assert page.says(f"{fold}.ariaExpanded") == "false"
-    assert page.says(shown).startswith("acme 0 tenant")
+    assert page.says(shown).endswith("acme 0")
     page.says(f"{fold}.blur(); window.before = {fold}")
     for _ in range(100):
         if page.says(f"{fold} !== window.before"):  # the rows came again
@@ -163,9 +163,9 @@ def test_a_part_of_the_tree_is_folded_by_the_keyboard_and_stays_so_when_rows_com
         time.sleep(0.1)
     else:
         raise AssertionError("the rows never came again")
-    assert page.says(shown).startswith("acme 0 tenant")
+    assert page.says(shown).endswith("acme 0")
     page.says(f"{fold}.click()")
-    assert page.says(shown).startswith("acme 0 1 2")
+    assert "acme 0 1 2" in page.says(shown)
 
 
 def test_a_rollback_by_the_keyboard_asks_and_is_applied(page: Page, address: str, store: str) -> None:

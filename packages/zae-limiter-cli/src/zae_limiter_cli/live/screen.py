@@ -122,7 +122,7 @@ class TopScreen(App[None]):
         self._name, self._every, self._options = title, every, options
         self._recent = Recent(every)
         self._problem = ""
-        self._paused = False
+        self._paused = self._reads = False
         self._rows: list[Row] = []
         self._shown: list[Row] = []  # a line each: in a tree, a row is below each of its parents
 
@@ -136,7 +136,7 @@ class TopScreen(App[None]):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        self._read()
+        self._begin_to_read()
         self.set_interval(self._every, self._read_again)
 
     def on_resize(self) -> None:
@@ -144,8 +144,12 @@ class TopScreen(App[None]):
         self._show()
 
     def _read_again(self) -> None:
-        if not self._paused:
-            self._read()
+        if not self._paused and not self._reads:  # a slow store is not asked again before it answers
+            self._begin_to_read()
+
+    def _begin_to_read(self) -> None:
+        self._reads = True
+        self._read()
 
     @work(thread=True, exclusive=True, group="read")
     def _read(self) -> None:
@@ -159,7 +163,7 @@ class TopScreen(App[None]):
         self.call_from_thread(self._take, reading, problem, line)
 
     def _take(self, reading: Reading | None, problem: str, health: str) -> None:
-        self._problem = problem
+        self._reads, self._problem = False, problem
         if reading is not None:
             self._recent.add(reading)
         self.query_one("#health", Static).update(Text(printable(f"{self._name}: {problem or health}"), style="bold"))
