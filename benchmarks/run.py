@@ -31,7 +31,6 @@ NAMES = (
     "waiting",
     "outage",
     "declarative",
-    "screens",
     "import_time",
     "help_time",
     "local_up",
