@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
+from ...operations.errors import ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
 from ...operations.values import Item, Page, Query, Update
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT
@@ -56,7 +56,7 @@ def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flo
 
 
 def tell_many(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flow[Told]:
-    """Tell as ``tell_own`` does, for a caller that may read the index of the whole namespace.
+    """Tell as ``tell_own`` does, for the provisioner, which may read the index of the whole namespace.
 
     While a namespace has few live buckets, one page of that index has them all, and no entity costs a query.
     """
@@ -110,16 +110,25 @@ def _by_entity(entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId
 
 
 def _by_namespace(entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId]]:
-    """Return the buckets of entities by the index of all live buckets; if these are many, by the entities."""
-    if len(entity_ids) >= LEAST_OF_MANY:
-        ns = rows.namespace_id
-        every = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns), limit=FEW_BUCKETS)
+    """Return the buckets of entities by the index of all live buckets; by the entities, if there are many buckets, or
+    if the caller may not read that index.
+    """
+    every = (yield from _few_buckets(rows)) if len(entity_ids) >= LEAST_OF_MANY else None
+    if every is None:
+        return (yield from _by_entity(entity_ids, rows))
+    wanted = set(entity_ids)
+    return [bucket.other(0) for bucket in every if bucket.entity_id in wanted]
+
+
+def _few_buckets(rows: IndexRows) -> Flow[list[BucketId] | None]:
+    """Return all live buckets of a namespace; ``None`` if they do not fit on a page, or may not be read."""
+    ns = rows.namespace_id
+    every = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns), limit=FEW_BUCKETS)
+    try:
         page: Page = yield from with_retries(every)
-        if page.next is None:
-            wanted = set(entity_ids)
-            found = rows.read(page.items, bucket_of_row)
-            return [bucket.other(0) for bucket in found if bucket.entity_id in wanted]
-    return (yield from _by_entity(entity_ids, rows))
+    except Denied:
+        return None
+    return rows.read(page.items, bucket_of_row) if page.next is None else None
 
 
 def _tell(
