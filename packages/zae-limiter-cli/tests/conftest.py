@@ -28,7 +28,8 @@ def pytest_configure() -> None:
 def moto_server() -> Iterator[str]:
     """The address of moto's server in this process; its Lambdas are not run, which would take Docker.
 
-    Its stacks leave items out of lists, as those of `local up` do. Its tables are asked one request after the other: a transaction copies them, and breaks where they change meanwhile.
+    Its stacks leave items out of lists, as those of `local up` do. Its tables are asked one request after the other: a
+    transaction copies them, and breaks where they change meanwhile.
     """
     from moto.awslambda.models import LambdaBackend
     from moto.cloudformation import parsing

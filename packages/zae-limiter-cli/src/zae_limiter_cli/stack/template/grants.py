@@ -98,7 +98,8 @@ def reading_stream() -> list[Value]:
 
 def telling() -> Value:
     """Return permission to put events of our source, and of no other, on the bus for alerts."""
-    return allow(["events:PutEvents"], ref("AlertBusArn"), {"StringEquals": {"events:source": ALERT_SOURCE}})
+    of_source = {"ForAllValues:StringEquals": {"events:source": ALERT_SOURCE}}  # a request has a list of them
+    return allow(["events:PutEvents"], ref("AlertBusArn"), of_source)
 
 
 def over_tls(service: str, arns: Value) -> Value:
