@@ -26,7 +26,7 @@ def dashboard() -> Resources:
     """Return the dashboard. CloudWatch has three for nothing in each account, and charges for more."""
     body = json.dumps({"widgets": _widgets()}, separators=(",", ":"))
     properties = {"DashboardName": ref("AWS::StackName"), "DashboardBody": text(body)}
-    return {"Dashboard": resource("CloudWatch::Dashboard", properties, condition="HasDashboard")}
+    return {"OverviewDashboard": resource("CloudWatch::Dashboard", properties, condition="HasDashboard")}
 
 
 def _widgets() -> list[dict[str, Any]]:
