@@ -201,12 +201,11 @@ class LimitDecl:
     @property
     def text(self) -> str | None:
         """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit with
-        a calendar window or without refill, with weights or a schedule: it has no such text.
+        weights or a schedule, which has no such text.
         """
-        has_text = self.kind in ("token_bucket", "concurrent") or (self.kind == "first_use" and not self.alert)
-        if not has_text or self.weights is not None or self.schedule:
+        if self.weights is not None or self.schedule:
             return None
-        return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
+        return write_limit(self.values)
 
     def given(self) -> dict[str, Any]:
         """Return the plain values of the fields that differ from their defaults, and the capacity, in their order."""
