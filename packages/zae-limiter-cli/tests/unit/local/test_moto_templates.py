@@ -1,3 +1,5 @@
+from typing import Any
+
 import moto.cloudformation.parsing as moto_parsing
 import pytest
 
@@ -8,4 +10,5 @@ from zae_limiter_cli.stack.template.language import NO_VALUE
 def test_motos_templates_leave_items_out_of_lists_however_deep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moto_parsing, "clean_json", leaving_out(moto_parsing.clean_json))
     part = {"Statement": [{"Action": ["a", NO_VALUE]}, NO_VALUE], "Sid": NO_VALUE}
-    assert moto_parsing.clean_json(part, {"AWS::NoValue": None}) == {"Statement": [{"Action": ["a"]}]}
+    resources: Any = {"AWS::NoValue": None}
+    assert moto_parsing.clean_json(part, resources) == {"Statement": [{"Action": ["a"]}]}
