@@ -1,0 +1,225 @@
+"""Decide the calls of a bucket again, write by write, by other limits.
+
+The problem: the stream of the table has one record for each write of a bucket: what it took of each limit, how many
+calls it admitted, how many were refused since the write before. It has neither the single calls of a write that served
+several, nor the amounts of the refused ones, nor who held a lease. The choice: each bucket is decided alone, because its
+records have all that was asked of it, by its own entity and by those below. The calls of a write are of one size, and
+the refused ones come behind them, of the size of the last admitted ones. So the limits of then give the verdicts of
+then. What leases put back or take at their end counts in the proportion in which the last calls were admitted.
+
+What a bucket had before its first write is unknown: it is decided from a full one and from an empty one, until both have
+come to the same balance. docs/decisions/replay.md has what all this leaves out.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ..schema.trace import TracedWrite
+from ..values.limits import Limit
+from .balances import Balance, balance_of
+
+DISABLED: Final = "(disabled)"
+"""The name in place of a limit's, of a switch that refuses every call; no limit has such a name."""
+
+ANY: Final = ""
+"""The name in place of a limit's, for the calls that any limit refuses."""
+
+LATELY: Final = 64
+"""After so many calls, older ones count half in the proportion that corrections go by."""
+
+COMPARE_EVERY: Final = 8
+"""The number of writes after which a full and an empty begin are compared."""
+
+Plan = Sequence[Balance | None]
+
+
+class BucketLimits(NamedTuple):
+    """The limits that hold for one bucket. ``disabled``: every call is refused; ``bypass``: no limit refuses."""
+
+    entity_id: str
+    resource: str
+    limits: tuple[Limit, ...]
+    disabled: bool = False
+    bypass: bool = False
+
+
+class Judged(NamedTuple):
+    """How many of the ``calls`` were refused ``before``, and would be, ``least`` and ``most``; ``limits`` has the last
+    two for each limit, also for shadow limits, which refuse nobody.
+    """
+
+    calls: int
+    before: int
+    least: int
+    most: int
+    limits: Mapping[str, tuple[int, int]]
+
+
+class Decider:
+    """Decides single calls on one bucket, as a limiter with these limits does; slots are left out.
+
+    ``counted`` has the calls that each limit refuses, and those that ``ANY`` does.
+    """
+
+    __slots__ = ("_admitted", "_asked", "_begins_empty", "_is_open", "_plans", "balances", "counted")
+
+    def __init__(self, found: BucketLimits, *, empty: bool = False) -> None:
+        self.counted: Counter[str] = Counter()
+        self.balances = {
+            limit.name: balance_of(limit, shadow=found.bypass) for limit in found.limits if not limit.has_slots
+        }
+        self._plans: dict[tuple[str, ...], Plan] = {}
+        self._begins_empty, self._is_open = empty, False
+        self._asked = self._admitted = 0
+
+    def begin(self) -> None:
+        """Begin again, as a bucket that is not there yet."""
+        self._begins_empty = self._is_open = False
+
+    def plan(self, names: tuple[str, ...]) -> Plan:
+        """Return the limit of each name, ``None`` for those that the bucket has not."""
+        found = self._plans.get(names)
+        if found is None:
+            found = self._plans[names] = [self.balances.get(name) for name in names]
+        return found
+
+    def call(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
+        """Decide a call for millitokens of each limit of ``plan``, and return the limits that are short.
+
+        The instant is not before those of earlier calls. Nothing of a limit is no call for it.
+        """
+        if not self._is_open:
+            self._open(at_ms)
+        short = [
+            balance
+            for balance, cost in zip(plan, costs, strict=True)
+            if balance is not None and cost > 0 and cost > balance.look(at_ms)
+        ]
+        if short and not all([balance.shadow for balance in short]):
+            return short
+        self._is_open = True
+        for balance, cost in zip(plan, costs, strict=True):
+            if balance is not None and cost > 0 and balance not in short:
+                balance.take(at_ms, cost)
+        return short
+
+    def count(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> bool:
+        """Decide a call, return whether it is admitted, and if it ``counts`` count the limits that are short."""
+        short = self.call(at_ms, plan, costs)
+        if not short:
+            return True
+        is_admitted = all([balance.shadow for balance in short])
+        if counts:
+            self.counted.update(balance.name for balance in short)
+            self.counted[ANY] += not is_admitted
+        return is_admitted
+
+    def admitted(self, at_ms: int, plan: Plan, amounts: Sequence[int], number: int, *, counts: bool) -> None:
+        """Decide calls that were admitted then, of one size; what came back beside them comes back."""
+        for place in range(number):
+            costs = amounts
+            if number > 1:
+                costs = [each * (place + 1) // number - each * place // number for each in amounts]
+            self._admitted += self.count(at_ms, plan, costs, counts=counts)
+            self._asked += 1
+            if self._asked > LATELY:
+                self._asked, self._admitted = self._asked // 2, self._admitted // 2
+        if min(amounts, default=0) < 0:
+            self.correct(at_ms, plan, [min(each, 0) for each in amounts])
+
+    def correct(self, at_ms: int, plan: Plan, changes: Sequence[int]) -> None:
+        """Take what leases took or gave back beside their calls, in the proportion of the calls that are admitted."""
+        if not self._is_open:
+            self._open(at_ms)
+            self._is_open = True
+        for balance, change in zip(plan, changes, strict=True):
+            if balance is not None and change:
+                balance.correct(at_ms, change * self._admitted // self._asked if self._asked else change)
+
+    def state(self) -> list[tuple[int | None, ...]]:
+        """Return what decides of the calls to come."""
+        return [(self._is_open, *balance.state()) for balance in self.balances.values()]
+
+    def _open(self, at_ms: int) -> None:
+        for balance in self.balances.values():
+            balance.open(at_ms)
+            if self._begins_empty:
+                balance.look(at_ms)
+                balance.take(at_ms, balance.ceiling)
+        self._is_open = self._begins_empty
+
+
+class BucketReplay:
+    """Decides the writes of one bucket, in the order of time, and counts those from ``since_ms`` on."""
+
+    __slots__ = ("_before", "_calls", "_deciders", "_disabled", "_gap", "_last", "_since_ms", "_unknown", "_writes")
+
+    def __init__(self, found: BucketLimits, since_ms: int) -> None:
+        self._deciders = [Decider(found), Decider(found, empty=True)]
+        self._gap: Counter[str] = Counter()  # what the second has counted more than the first, while there were two
+        self._since_ms, self._disabled = since_ms, found.disabled
+        self._calls = self._before = self._unknown = self._writes = 0
+        self._last: tuple[tuple[str, ...], Sequence[int]] | None = None
+
+    def write(self, names: tuple[str, ...], write: TracedWrite) -> None:
+        """Decide the calls of a write; its amounts are of the limits ``names``."""
+        _, at_ms, admitted, refused, above, is_new, amounts = write
+        own = refused - above
+        counts = at_ms >= self._since_ms
+        if counts:
+            self._calls += admitted + own
+            self._before += own
+        if self._disabled:
+            return
+        if is_new:
+            self._deciders[0].begin()
+            self._go_on_with_one()
+        for each in self._deciders:
+            if admitted:
+                each.admitted(at_ms, each.plan(names), amounts, admitted, counts=counts)
+            else:
+                each.correct(at_ms, each.plan(names), amounts)
+        if admitted:
+            self._last = (names, amounts if admitted == 1 else [each // admitted for each in amounts])
+        if own:
+            self._refused(at_ms, own, counts=counts)
+        if len(self._deciders) > 1:
+            self._compare()
+
+    def judged(self) -> Judged:
+        """Return what was found."""
+        if self._disabled:
+            every = (self._calls, self._calls)
+            return Judged(self._calls, self._before, *every, {DISABLED: every})
+        self._go_on_with_one()
+        (decider,) = self._deciders
+        found = {}
+        for name in (ANY, *decider.balances):
+            least, most = sorted((decider.counted[name], decider.counted[name] + self._gap[name]))
+            found[name] = (least, most + self._unknown)
+        return Judged(self._calls, self._before, *found.pop(ANY), found)
+
+    def _refused(self, at_ms: int, number: int, *, counts: bool) -> None:
+        """Decide calls that were refused then. Those before the first one that was admitted are of unknown size."""
+        if self._last is None:
+            self._unknown += number if counts else 0
+            return
+        names, costs = self._last
+        for each in self._deciders:
+            plan = each.plan(names)
+            for _ in range(number):
+                each.count(at_ms, plan, costs, counts=counts)
+
+    def _compare(self) -> None:
+        self._writes += 1
+        if not self._writes % COMPARE_EVERY:
+            full, empty = self._deciders
+            if full.state() == empty.state():
+                self._go_on_with_one()
+
+    def _go_on_with_one(self) -> None:
+        if len(self._deciders) > 1:
+            full, empty = self._deciders
+            self._gap = Counter({name: empty.counted[name] - full.counted[name] for name in (ANY, *full.balances)})
+            self._deciders = [full]
