@@ -21,6 +21,7 @@ METRICS: Final[Mapping[str, str]] = {
     "refused": "Count",
     "alerts": "Count",
     "alerts_failed": "Count",
+    "traced": "Count",
 }
 
 

@@ -39,6 +39,7 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
         "refused": 4,
         "alerts": 2,
         "alerts_failed": 1,
+        "traced": 0,
     }
     assert told["stack"] == "demo"
     assert abs(told["_aws"]["Timestamp"] - time.time() * 1000) < 60_000

@@ -81,7 +81,7 @@ from .schema.keys import (
 from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
-from .schema.trace import TracedBucket, TracedWrite, is_traced, read_trace, trace_lines, traced_write
+from .schema.trace import TRACE_PREFIX, TracedBucket, TracedWrite, is_traced, read_trace, trace_lines, traced_write
 from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
 from .sync.driver import SyncDriver
@@ -102,6 +102,7 @@ __all__ = [
     "MIGRATIONS",
     "REFUSED",
     "REGISTRY",
+    "TRACE_PREFIX",
     "TTL",
     "AuditAddress",
     "Bounds",

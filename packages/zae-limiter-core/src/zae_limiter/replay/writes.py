@@ -3,9 +3,10 @@
 The problem: the stream of the table has one record for each write of a bucket: what it took of each limit, how many
 calls it admitted, how many were refused since the write before. It has neither the single calls of a write that served
 several, nor the amounts of the refused ones, nor who held a lease. The choice: each bucket is decided alone, because its
-records have all that was asked of it, by its own entity and by those below. The calls of a write are of one size, and
-the refused ones come behind them, of the size of the last admitted ones. So the limits of then give the verdicts of
-then. What leases put back or take at their end counts in the proportion in which the last calls were admitted.
+records have all that was asked of it, by its own entity and by those below. The calls of a write are of one size. Those
+refused since the write before are of the size of the last admitted ones, and come right behind that write, when the
+bucket had least: so the limits of then refuse them again. What leases put back or take at their end counts in the
+proportion in which the last calls were admitted.
 
 What a bucket had before its first write is unknown: it is decided from a full one and from an empty one, until both have
 come to the same balance. docs/decisions/replay.md has what all this leaves out.
@@ -32,6 +33,7 @@ COMPARE_EVERY: Final = 8
 """The number of writes after which a full and an empty begin are compared."""
 
 Plan = Sequence[Balance | None]
+Size = tuple[tuple[str, ...], Sequence[int]]
 
 
 class BucketLimits(NamedTuple):
@@ -153,14 +155,26 @@ class Decider:
 class BucketReplay:
     """Decides the writes of one bucket, in the order of time, and counts those from ``since_ms`` on."""
 
-    __slots__ = ("_before", "_calls", "_deciders", "_disabled", "_gap", "_last", "_since_ms", "_unknown", "_writes")
+    __slots__ = (
+        "_at_ms",
+        "_before",
+        "_calls",
+        "_deciders",
+        "_disabled",
+        "_gap",
+        "_since_ms",
+        "_size",
+        "_unknown",
+        "_writes",
+    )
 
     def __init__(self, found: BucketLimits, since_ms: int) -> None:
         self._deciders = [Decider(found), Decider(found, empty=True)]
         self._gap: Counter[str] = Counter()  # what the second has counted more than the first, while there were two
         self._since_ms, self._disabled = since_ms, found.disabled
         self._calls = self._before = self._unknown = self._writes = 0
-        self._last: tuple[tuple[str, ...], Sequence[int]] | None = None
+        self._at_ms = 0  # of the last write
+        self._size: Size | None = None  # of the last calls that were admitted
 
     def write(self, names: tuple[str, ...], write: TracedWrite) -> None:
         """Decide the calls of a write; its amounts are of the limits ``names``."""
@@ -172,18 +186,21 @@ class BucketReplay:
             self._before += own
         if self._disabled:
             return
+        size = (names, [each // admitted for each in amounts]) if admitted else self._size
         if is_new:
             self._deciders[0].begin()
             self._go_on_with_one()
+        elif own and self._at_ms:
+            self._refused(self._at_ms, own, self._size or size, counts=counts)
+            own = 0
         for each in self._deciders:
             if admitted:
                 each.admitted(at_ms, each.plan(names), amounts, admitted, counts=counts)
             else:
                 each.correct(at_ms, each.plan(names), amounts)
-        if admitted:
-            self._last = (names, amounts if admitted == 1 else [each // admitted for each in amounts])
         if own:
-            self._refused(at_ms, own, counts=counts)
+            self._refused(at_ms, own, size, counts=counts)
+        self._at_ms, self._size = at_ms, size
         if len(self._deciders) > 1:
             self._compare()
 
@@ -200,12 +217,12 @@ class BucketReplay:
             found[name] = (least, most + self._unknown)
         return Judged(self._calls, self._before, *found.pop(ANY), found)
 
-    def _refused(self, at_ms: int, number: int, *, counts: bool) -> None:
-        """Decide calls that were refused then. Those before the first one that was admitted are of unknown size."""
-        if self._last is None:
+    def _refused(self, at_ms: int, number: int, size: Size | None, *, counts: bool) -> None:
+        """Decide calls that were refused then; of what size is unknown before the first one that was admitted."""
+        if size is None:
             self._unknown += number if counts else 0
             return
-        names, costs = self._last
+        names, costs = size
         for each in self._deciders:
             plan = each.plan(names)
             for _ in range(number):

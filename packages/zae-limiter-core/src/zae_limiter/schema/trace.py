@@ -15,6 +15,9 @@ from ..values.naming import check_identifier, check_resource
 from .attributes import ACQUIRES, REFUSED
 from .changes import Consumption
 
+TRACE_PREFIX: Final = "trace/"
+"""Before the keys of a trace's objects: ``{prefix}{namespace id}/{hour}/{name}.jsonl.gz``, hours like 2026-03-02T08."""
+
 MOST_CALLS: Final = 1_000_000
 """The most calls of one write: no process counts so many before it writes."""
 
@@ -56,16 +59,21 @@ def traced_write(
     mark: str, at_ms: int, used: Consumption, limits: Sequence[str], *, is_new: bool = False
 ) -> TracedWrite:
     """Return what a write to a bucket did, of these limits."""
-    refused = max(0, used.acquires.get(REFUSED, 0))
+    refused = _calls(used.acquires.get(REFUSED, 0))
     return TracedWrite(
         mark,
         at_ms,
-        max(0, used.acquires.get(ACQUIRES, 0)),
+        _calls(used.acquires.get(ACQUIRES, 0)),
         refused,
-        min(refused, sum(used.refused_by.values())),
+        min(refused, _calls(sum(used.refused_by.values()))),
         int(is_new),
         [used.tokens.get(name, 0) * MILLI + used.rests.get(name, 0) for name in limits],
     )
+
+
+def _calls(counted: int) -> int:
+    """Return a number that ``read_trace`` admits: whoever may write a bucket may damage its counts."""
+    return min(max(0, counted), MOST_CALLS)
 
 
 def trace_lines(buckets: Iterable[TracedBucket]) -> str:
