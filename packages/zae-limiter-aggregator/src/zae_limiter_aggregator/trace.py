@@ -7,12 +7,12 @@ comes again for it: whoever reads the trace sees by the usage that an hour is no
 """
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, NamedTuple
 
-from zae_limiter.maintenance import TRACE_PREFIX, BucketId, TracedBucket, is_traced, trace_lines, traced_write
+from zae_limiter.maintenance import TRACE_PREFIX, BucketId, TracePage, is_traced, trace_line, traced_write
 
 from .archive import CHECKSUM, CONTENT_TYPE, PutObject
 from .parallel import Task
@@ -47,8 +47,16 @@ def object_key(page: Page) -> str:
 
 
 def object_body(page: Page) -> bytes:
-    """Return a line for each bucket, compressed; equal pages give equal bytes."""
-    return gzip.compress(trace_lines(_buckets(page.changes)).encode(), mtime=0)
+    """Return the page as a line of JSON, compressed; equal pages give equal bytes."""
+    used = [each.consumption for each in page.changes]
+    limits = tuple(sorted({name for each in used for name in (*each.tokens, *each.rests)}))
+    places: dict[tuple[str, str], int] = {}
+    writes = []
+    for each in page.changes:
+        place = places.setdefault((each.bucket.entity_id, each.bucket.resource), len(places))
+        is_new = _is_new(each.bucket, each.before)
+        writes.append(traced_write(each.at_ms, each.position.mark, place, each.consumption, limits, is_new=is_new))
+    return gzip.compress(trace_line(TracePage(limits, list(places), writes)).encode(), mtime=0)
 
 
 def trace_tasks(put: PutObject, bucket: str, pages: Iterable[Page]) -> list[Task]:
@@ -65,21 +73,6 @@ def _keep(put: PutObject, bucket: str, page: Page) -> int:
         ChecksumAlgorithm=CHECKSUM,
     )
     return len(page.changes)
-
-
-def _buckets(changes: Iterable[BucketChange]) -> Iterator[TracedBucket]:
-    grouped: dict[tuple[str, str], list[BucketChange]] = {}
-    for change in changes:
-        grouped.setdefault((change.bucket.entity_id, change.bucket.resource), []).append(change)
-    for (entity_id, resource), kept in grouped.items():
-        limits = tuple(sorted({name for each in kept for name in (*each.consumption.tokens, *each.consumption.rests)}))
-        writes = [
-            traced_write(
-                each.position.mark, each.at_ms, each.consumption, limits, is_new=_is_new(each.bucket, each.before)
-            )
-            for each in kept
-        ]
-        yield TracedBucket(entity_id, resource, limits, writes)
 
 
 def _is_new(bucket: BucketId, before: object) -> bool:

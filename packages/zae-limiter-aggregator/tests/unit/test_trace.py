@@ -15,8 +15,8 @@ from zae_limiter.maintenance import (
     BucketLimits,
     BucketReplay,
     Judged,
-    TracedBucket,
     TracedWrite,
+    TracePage,
     is_traced,
     read_trace,
     run,
@@ -41,25 +41,25 @@ def calls(life: Life, entity_id: str, number: int = 1, **consume: int) -> int:
     return refused
 
 
-def kept(life: Life) -> list[TracedBucket]:
+def kept(life: Life) -> list[TracePage]:
     return [each for body in life.kept.values() for each in read_trace(gzip.decompress(body).decode())]
 
 
 def writes(life: Life, entity_id: str) -> list[tuple[tuple[str, ...], TracedWrite]]:
     """Return what is known of an entity, each write once, in the order of time, as a reader has it."""
-    found = {
-        write.mark: (bucket.limits, write)
-        for bucket in kept(life)
-        if bucket.entity_id == entity_id
-        for write in bucket.writes
-    }
+    found = {}
+    for page in kept(life):
+        for values in page.writes:
+            write = TracedWrite(*values)
+            if page.buckets[write.place] == (entity_id, "gpt-4"):
+                found[write.mark] = (page.limits, write)
     return [found[mark] for mark in sorted(found)]
 
 
 def replayed(life: Life, entity_id: str, *limits: Limit) -> Judged:
     replay = BucketReplay(BucketLimits(entity_id, "gpt-4", limits), 0)
     for names, write in writes(life, entity_id):
-        replay.write(names, write)
+        replay.write(write.at_ms, names, write)
     return replay.judged()
 
 
@@ -72,8 +72,8 @@ def test_a_trace_has_time_amounts_and_counts_of_each_write() -> None:
     assert account.traced == 2
     ((names, first), (_, second)) = writes(life, "key")
     assert names == ("rpm", "tpm")
-    assert first[1:] == (START_MS, 1, 0, 0, 1, [1000, 500_000])
-    assert second[1:] == (START_MS + 1000, 0, 0, 0, 0, [0, -100_000])
+    assert (first.at_ms, *first[3:]) == (START_MS, 1, 0, 0, 1, [1000, 500_000])
+    assert (second.at_ms, *second[3:]) == (START_MS + 1000, 0, 0, 0, 0, [0, -100_000])
 
 
 def test_no_namespace_keeps_a_trace_unless_it_says_so() -> None:
@@ -103,7 +103,7 @@ def test_a_share_of_the_entities_is_kept_and_the_same_ones_always() -> None:
     for name in names[:60]:
         calls(life, name)
     life.drain()
-    assert {each.entity_id for each in kept(life)} == some & set(names[:60])
+    assert {entity for page in kept(life) for entity, _ in page.buckets} == some & set(names[:60])
 
 
 def test_an_object_has_the_writes_of_one_namespace_and_one_hour() -> None:

@@ -18,7 +18,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
   history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
 - **A trace**: ``set_trace`` says which share of a namespace's entities it keeps, ``trace_of`` reads that, ``is_traced``
-  says whose; ``traced_write`` is what a write did, ``trace_lines`` and ``read_trace`` its form.
+  says whose; ``traced_write`` is what a write did, ``trace_line`` and ``read_trace`` its form.
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
@@ -81,7 +81,7 @@ from .schema.keys import (
 from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
-from .schema.trace import TRACE_PREFIX, TracedBucket, TracedWrite, is_traced, read_trace, trace_lines, traced_write
+from .schema.trace import TRACE_PREFIX, TracedWrite, TracePage, is_traced, read_trace, trace_line, traced_write
 from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
 from .sync.driver import SyncDriver
@@ -127,7 +127,7 @@ __all__ = [
     "StoreError",
     "SystemClock",
     "Told",
-    "TracedBucket",
+    "TracePage",
     "TracedWrite",
     "Upkeep",
     "Use",
@@ -185,7 +185,7 @@ __all__ = [
     "split_shard",
     "stream_mark",
     "summed",
-    "trace_lines",
+    "trace_line",
     "trace_of",
     "traced_write",
     "unrecorded_schema",

@@ -4,8 +4,8 @@ The problem: a stored balance has an anchor, so that many processes can write it
 millions of calls, and has to come to the same headroom, to the millitoken. The choice: keep ``base``, which is the
 balance at the anchor less what was minted up to it. Then the headroom at any instant is ``min(ceiling, base +
 minted(now))``, and no anchor has to move: by the definition in ``rules.balances`` that is the same number. There are
-three forms: of a rule that depends on time alone, of windows that begin with the first use, and of values that change by
-a schedule.
+three forms: of a rule that depends on time alone, of windows that begin with the first use, and of values that change
+by a schedule.
 """
 
 from ..rules.balances import ShardLimit

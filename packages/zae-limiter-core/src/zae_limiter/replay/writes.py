@@ -2,21 +2,20 @@
 
 The problem: the stream of the table has one record for each write of a bucket: what it took of each limit, how many
 calls it admitted, how many were refused since the write before. It has neither the single calls of a write that served
-several, nor the amounts of the refused ones, nor who held a lease. The choice: each bucket is decided alone, because its
-records have all that was asked of it, by its own entity and by those below. The calls of a write are of one size. Those
-refused since the write before are of the size of the last admitted ones, and come right behind that write, when the
-bucket had least: so the limits of then refuse them again. What leases put back or take at their end counts in the
+several, nor the amounts of the refused ones, nor who held a lease. The choice: each bucket is decided alone, because
+its records have all that was asked of it, by its own entity and by those below. The calls of a write are of one size.
+Those refused since the write before are of the size of the last admitted ones, and come right behind that write, when
+the bucket had least: so the limits of then refuse them again. What leases put back or take at their end counts in the
 proportion in which the last calls were admitted.
 
-What a bucket had before its first write is unknown: it is decided from a full one and from an empty one, until both have
-come to the same balance. docs/decisions/replay.md has what all this leaves out.
+What a bucket had before its first write is unknown: it is decided from a full one and from an empty one, until both
+have come to the same balance. docs/decisions/replay.md has what all this leaves out.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from ..schema.trace import TracedWrite
 from ..values.limits import Limit
 from .balances import Balance, balance_of
 
@@ -32,8 +31,11 @@ LATELY: Final = 64
 COMPARE_EVERY: Final = 8
 """The number of writes after which a full and an empty begin are compared."""
 
-Plan = Sequence[Balance | None]
-Size = tuple[tuple[str, ...], Sequence[int]]
+Plan = Sequence[tuple[Balance, int]]
+"""The limits of a bucket that are asked, each with the place of its amount."""
+
+Size = tuple[tuple[str, ...], Sequence[int], int]
+"""Names of limits, and what so many calls took of them."""
 
 
 class BucketLimits(NamedTuple):
@@ -64,7 +66,7 @@ class Decider:
     ``counted`` has the calls that each limit refuses, and those that ``ANY`` does.
     """
 
-    __slots__ = ("_admitted", "_asked", "_begins_empty", "_is_open", "_plans", "balances", "counted")
+    __slots__ = ("_admitted", "_asked", "_begins_empty", "_is_open", "_names", "_plan", "_plans", "balances", "counted")
 
     def __init__(self, found: BucketLimits, *, empty: bool = False) -> None:
         self.counted: Counter[str] = Counter()
@@ -72,6 +74,8 @@ class Decider:
             limit.name: balance_of(limit, shadow=found.bypass) for limit in found.limits if not limit.has_slots
         }
         self._plans: dict[tuple[str, ...], Plan] = {}
+        self._names: tuple[str, ...] | None = None  # the last ones, with their plan
+        self._plan: Plan = ()
         self._begins_empty, self._is_open = empty, False
         self._asked = self._admitted = 0
 
@@ -80,10 +84,14 @@ class Decider:
         self._begins_empty = self._is_open = False
 
     def plan(self, names: tuple[str, ...]) -> Plan:
-        """Return the limit of each name, ``None`` for those that the bucket has not."""
+        """Return the limits with these names, as far as the bucket has them."""
+        if names is self._names:
+            return self._plan
         found = self._plans.get(names)
         if found is None:
-            found = self._plans[names] = [self.balances.get(name) for name in names]
+            known = ((self.balances.get(name), place) for place, name in enumerate(names))
+            found = self._plans[names] = [(balance, place) for balance, place in known if balance is not None]
+        self._names, self._plan = names, found
         return found
 
     def call(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
@@ -93,50 +101,65 @@ class Decider:
         """
         if not self._is_open:
             self._open(at_ms)
-        short = [
-            balance
-            for balance, cost in zip(plan, costs, strict=True)
-            if balance is not None and cost > 0 and cost > balance.look(at_ms)
-        ]
-        if short and not all([balance.shadow for balance in short]):
-            return short
+        fits = True
+        for balance, place in plan:
+            cost = costs[place]
+            if cost > 0 and cost > balance.look(at_ms):
+                fits = False
+        if not fits:
+            return self._short(at_ms, plan, costs)
         self._is_open = True
-        for balance, cost in zip(plan, costs, strict=True):
-            if balance is not None and cost > 0 and balance not in short:
-                balance.take(at_ms, cost)
+        for balance, place in plan:
+            if costs[place] > 0:
+                balance.take(at_ms, costs[place])
+        return ()
+
+    def _short(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
+        """Return the limits that are short. If only shadow limits are, take from the others."""
+        short = [balance for balance, place in plan if costs[place] > 0 and costs[place] > balance.free]
+        if all(balance.shadow for balance in short):
+            self._is_open = True
+            for balance, place in plan:
+                if costs[place] > 0 and balance not in short:
+                    balance.take(at_ms, costs[place])
         return short
 
-    def count(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> bool:
+    def again(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> bool:
         """Decide a call, return whether it is admitted, and if it ``counts`` count the limits that are short."""
         short = self.call(at_ms, plan, costs)
         if not short:
             return True
-        is_admitted = all([balance.shadow for balance in short])
+        is_admitted = all(balance.shadow for balance in short)
         if counts:
-            self.counted.update(balance.name for balance in short)
+            for balance in short:
+                self.counted[balance.name] += 1
             self.counted[ANY] += not is_admitted
         return is_admitted
 
     def admitted(self, at_ms: int, plan: Plan, amounts: Sequence[int], number: int, *, counts: bool) -> None:
         """Decide calls that were admitted then, of one size; what came back beside them comes back."""
-        for place in range(number):
-            costs = amounts
-            if number > 1:
+        if number == 1:
+            self._admitted += self.again(at_ms, plan, amounts, counts=counts)
+        else:
+            for place in range(number):
                 costs = [each * (place + 1) // number - each * place // number for each in amounts]
-            self._admitted += self.count(at_ms, plan, costs, counts=counts)
-            self._asked += 1
-            if self._asked > LATELY:
-                self._asked, self._admitted = self._asked // 2, self._admitted // 2
-        if min(amounts, default=0) < 0:
-            self.correct(at_ms, plan, [min(each, 0) for each in amounts])
+                self._admitted += self.again(at_ms, plan, costs, counts=counts)
+        self._asked += number
+        if self._asked > LATELY:
+            self._asked, self._admitted = self._asked // 2, self._admitted // 2
+        for each in amounts:
+            if each < 0:
+                self.correct(at_ms, plan, [min(each, 0) for each in amounts])
+                break
 
     def correct(self, at_ms: int, plan: Plan, changes: Sequence[int]) -> None:
         """Take what leases took or gave back beside their calls, in the proportion of the calls that are admitted."""
         if not self._is_open:
             self._open(at_ms)
             self._is_open = True
-        for balance, change in zip(plan, changes, strict=True):
-            if balance is not None and change:
+        for balance, place in plan:
+            change = changes[place]
+            if change:
                 balance.correct(at_ms, change * self._admitted // self._asked if self._asked else change)
 
     def state(self) -> list[tuple[int | None, ...]]:
@@ -176,9 +199,11 @@ class BucketReplay:
         self._at_ms = 0  # of the last write
         self._size: Size | None = None  # of the last calls that were admitted
 
-    def write(self, names: tuple[str, ...], write: TracedWrite) -> None:
-        """Decide the calls of a write; its amounts are of the limits ``names``."""
-        _, at_ms, admitted, refused, above, is_new, amounts = write
+    def write(self, at_ms: int, names: tuple[str, ...], write: Sequence[Any]) -> None:
+        """Decide the calls of a ``TracedWrite`` at an instant, which is not before that of the last one; its amounts
+        are of the limits ``names``.
+        """
+        _, _, _, admitted, refused, above, is_new, amounts, *_ = write
         own = refused - above
         counts = at_ms >= self._since_ms
         if counts:
@@ -186,7 +211,7 @@ class BucketReplay:
             self._before += own
         if self._disabled:
             return
-        size = (names, [each // admitted for each in amounts]) if admitted else self._size
+        size = (names, amounts, admitted) if admitted else self._size
         if is_new:
             self._deciders[0].begin()
             self._go_on_with_one()
@@ -222,11 +247,12 @@ class BucketReplay:
         if size is None:
             self._unknown += number if counts else 0
             return
-        names, costs = size
+        names, amounts, calls = size
+        costs = [each // calls for each in amounts]
         for each in self._deciders:
             plan = each.plan(names)
             for _ in range(number):
-                each.count(at_ms, plan, costs, counts=counts)
+                each.again(at_ms, plan, costs, counts=counts)
 
     def _compare(self) -> None:
         self._writes += 1

@@ -1,17 +1,20 @@
 """The lines of a kept trace: what the writes to buckets did, as the table's stream has it.
 
-A line is a JSON object of one bucket: ``entity_id``, ``resource``, ``limits`` (names), and ``writes``, each a list of
-the mark, the time in epoch ms, the acquires admitted, those refused, how many of these an ancestor refused, 1 for the
-first write of a new bucket, and for each of the limits the millitokens that were taken, below 0 if they came back.
+A line is a JSON object of some writes, in any order: ``limits`` has names of limits, ``buckets`` pairs of an entity and
+a resource, and ``writes`` a list for each write, with the time in epoch ms, the mark, the place of its bucket among
+these, the acquires admitted, those refused, how many of these an ancestor refused, 1 for the first write of a new
+bucket, and a list with the millitokens that were taken of each of the limits, below 0 if they came back.
+
+A trace has millions of writes: a line is checked column by column, not write by write.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from ..values.limits import MILLI
-from ..values.naming import check_identifier, check_resource
 from .attributes import ACQUIRES, REFUSED
 from .changes import Consumption
 
@@ -24,16 +27,20 @@ MOST_CALLS: Final = 1_000_000
 END_OF_TIME_MS: Final = 253_402_300_800_000
 """The year 10000."""
 
+BucketName = tuple[str, str]
+"""An entity, and a resource."""
+
 
 class TracedWrite(NamedTuple):
-    """A write to a bucket; ``amounts`` are in millitokens, one for each limit of its line.
+    """A write to the bucket at ``place`` of a page; ``amounts`` are in millitokens, one for each limit of the page.
 
     ``mark`` identifies the write, and sorts in the order of a shard's writes. ``refused`` acquires were refused since
     the write before, ``refused_above`` of them by a limit of an ancestor. ``is_new``: there was no such bucket before.
     """
 
-    mark: str
     at_ms: int
+    mark: str
+    place: int
     admitted: int
     refused: int
     refused_above: int
@@ -41,13 +48,12 @@ class TracedWrite(NamedTuple):
     amounts: Sequence[int]
 
 
-class TracedBucket(NamedTuple):
-    """Some writes to one bucket, in any order, perhaps some of them twice."""
+class TracePage(NamedTuple):
+    """A line of a trace: some writes, in any order, perhaps some of them twice. Each write is a ``TracedWrite``."""
 
-    entity_id: str
-    resource: str
     limits: tuple[str, ...]
-    writes: list[TracedWrite]
+    buckets: Sequence[BucketName]
+    writes: list[Any]
 
 
 def is_traced(entity_id: str, permille: int) -> bool:
@@ -56,13 +62,14 @@ def is_traced(entity_id: str, permille: int) -> bool:
 
 
 def traced_write(
-    mark: str, at_ms: int, used: Consumption, limits: Sequence[str], *, is_new: bool = False
+    at_ms: int, mark: str, place: int, used: Consumption, limits: Sequence[str], *, is_new: bool = False
 ) -> TracedWrite:
     """Return what a write to a bucket did, of these limits."""
     refused = _calls(used.acquires.get(REFUSED, 0))
     return TracedWrite(
-        mark,
         at_ms,
+        mark,
+        place,
         _calls(used.acquires.get(ACQUIRES, 0)),
         refused,
         min(refused, _calls(sum(used.refused_by.values()))),
@@ -71,57 +78,58 @@ def traced_write(
     )
 
 
-def _calls(counted: int) -> int:
-    """Return a number that ``read_trace`` admits: whoever may write a bucket may damage its counts."""
-    return min(max(0, counted), MOST_CALLS)
+def trace_line(page: TracePage) -> str:
+    """Return a page as a line."""
+    return json.dumps(page._asdict(), separators=(",", ":")) + "\n"
 
 
-def trace_lines(buckets: Iterable[TracedBucket]) -> str:
-    """Return a line for each of the buckets."""
-    return "".join(
-        json.dumps(
-            {**bucket._asdict(), "writes": [[*write[:-1], *write.amounts] for write in bucket.writes]},
-            separators=(",", ":"),
-        )
-        + "\n"
-        for bucket in buckets
-    )
-
-
-def read_trace(text: str) -> list[TracedBucket]:
-    """Return the buckets of lines. Raises ``ValueError`` with the number of a line that is none of a trace."""
+def read_trace(text: str) -> list[TracePage]:
+    """Return the pages of lines. Raises ``ValueError`` with the number of a line that is none of a trace."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         if line and not line.isspace():
             try:
-                found.append(_bucket(json.loads(line, parse_constant=_no_number)))
+                found.append(_page(json.loads(line, parse_constant=_no_number)))
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
                 raise ValueError(f"line {number} is no line of a trace: {why}") from error
     return found
 
 
-def _bucket(line: Mapping[str, Any]) -> TracedBucket:
+def _page(line: Mapping[str, Any]) -> TracePage:
     if not isinstance(line, dict):
         raise TypeError("it is no object")
-    limits = line["limits"]
+    limits, writes = line["limits"], line["writes"]
     if not (isinstance(limits, list) and all(isinstance(name, str) for name in limits)):
-        raise TypeError("limits is no list of names")
-    return TracedBucket(
-        check_identifier("entity_id", line["entity_id"]),
-        check_resource("resource", line["resource"]),
-        tuple(limits),
-        [_write(each, len(limits)) for each in line["writes"]],
-    )
+        raise ValueError("limits is no list of names")
+    buckets = [*map(tuple, line["buckets"])]
+    if not (set(map(len, buckets)) <= {2} and set(map(type, chain.from_iterable(buckets))) <= {str}):
+        raise ValueError("buckets is no list of pairs of an entity and a resource")
+    if not isinstance(writes, list):
+        raise ValueError("writes is no list")
+    if writes:
+        _check(list(zip(*writes, strict=True)), len(buckets), len(limits))
+    return TracePage(tuple(limits), buckets, writes)
 
 
-def _write(values: Sequence[Any], limits: int) -> TracedWrite:
-    mark, at_ms, admitted, refused, above, is_new, *amounts = values
-    if not (0 <= at_ms < END_OF_TIME_MS and 0 <= above <= refused <= MOST_CALLS and 0 <= admitted <= MOST_CALLS):
-        raise ValueError("a write has a time or a count that cannot be")
-    if len(amounts) != limits or type(mark) is not str or set(map(type, values[1:])) != {int}:
+def _check(columns: Sequence[Sequence[Any]], buckets: int, limits: int) -> None:
+    """Check all writes of a page. Raises ``ValueError``, ``TypeError``."""
+    if len(columns) != len(TracedWrite._fields):
+        raise ValueError("a write has not as many values as it should")
+    marks, amounts = columns[1], columns[-1]
+    numbers = (columns[0], *columns[2:-1])
+    if set(map(type, marks)) != {str} or any(set(map(type, column)) != {int} for column in numbers):
+        raise ValueError("a value of a write is of another type")
+    for column, end in zip(numbers, (END_OF_TIME_MS, buckets, *[MOST_CALLS + 1] * 3, 2), strict=True):
+        if not (min(column) >= 0 and max(column) < end):
+            raise ValueError("a write has a place, a time or a count that cannot be")
+    if set(map(len, amounts)) != {limits} or not set(map(type, chain.from_iterable(amounts))) <= {int}:
         raise ValueError("a write has not one whole number for each of the limits")
-    return TracedWrite(mark, at_ms, admitted, refused, above, is_new, amounts)
+
+
+def _calls(counted: int) -> int:
+    """Return a number that ``read_trace`` admits: whoever may write a bucket may damage its counts."""
+    return min(max(0, counted), MOST_CALLS)
 
 
 def _no_number(text: str) -> None:

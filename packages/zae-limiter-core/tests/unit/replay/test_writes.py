@@ -103,7 +103,11 @@ def write(
     second: int, admitted: int, refused: int = 0, *amounts: int, above: int = 0, is_new: bool = False
 ) -> TracedWrite:
     milli = [each * MILLI for each in amounts]
-    return TracedWrite(f"a#{second}", BEGIN_MS + 1000 * second, admitted, refused, above, int(is_new), milli)
+    return TracedWrite(BEGIN_MS + 1000 * second, f"a#{second}", 0, admitted, refused, above, int(is_new), milli)
+
+
+def put(found: BucketReplay, names: tuple[str, ...], made: TracedWrite) -> None:
+    found.write(made.at_ms, names, made)
 
 
 RPM = ("rpm",)
@@ -112,51 +116,51 @@ FIVE = Limit.custom("rpm", 5, refill_period=3600)
 
 def test_the_calls_of_a_write_that_served_several_are_decided_one_by_one() -> None:
     found = replay(FIVE)
-    found.write(RPM, write(0, 8, 0, 8, is_new=True))
+    put(found, RPM, write(0, 8, 0, 8, is_new=True))
     assert found.judged() == Judged(8, 0, 3, 3, {"rpm": (3, 3)})
 
 
 def test_a_sum_that_no_call_divides_is_taken_whole() -> None:
     found = replay(Limit.custom("rpm", 10, refill_period=86_400))
-    found.write(RPM, write(0, 3, 0, 10, is_new=True))
+    put(found, RPM, write(0, 3, 0, 10, is_new=True))
     assert found.judged().most == 0
-    found.write(RPM, write(1, 1, 0, 1))
+    put(found, RPM, write(1, 1, 0, 1))
     assert found.judged() == Judged(4, 0, 1, 1, {"rpm": (1, 1)})
 
 
 def test_a_refused_call_is_as_large_as_the_last_admitted_one_and_may_be_admitted_now() -> None:
     found = replay(Limit.custom("rpm", 7, refill_period=3600))
-    found.write(RPM, write(0, 2, 3, 4, is_new=True))
+    put(found, RPM, write(0, 2, 3, 4, is_new=True))
     assert found.judged() == Judged(5, 3, 2, 2, {"rpm": (2, 2)})
 
 
 def test_a_call_that_an_ancestor_refused_is_none_of_this_bucket() -> None:
     found = replay(FIVE)
-    found.write(RPM, write(0, 1, 3, 1, above=2, is_new=True))
+    put(found, RPM, write(0, 1, 3, 1, above=2, is_new=True))
     assert found.judged() == Judged(2, 1, 0, 0, {"rpm": (0, 0)})
 
 
 def test_a_refused_call_before_any_that_was_admitted_may_be_of_any_size() -> None:
     found = replay(FIVE)
-    found.write(RPM, write(0, 0, 4, 0))
+    put(found, RPM, write(0, 0, 4, 0))
     assert found.judged() == Judged(4, 4, 0, 4, {"rpm": (0, 4)})
 
 
 def test_what_an_older_bucket_had_is_between_nothing_and_all() -> None:
     found = replay(FIVE)
     for second in range(4):
-        found.write(RPM, write(second, 1, 0, 1))
+        put(found, RPM, write(second, 1, 0, 1))
     assert found.judged() == Judged(4, 0, 0, 4, {"rpm": (0, 4)})
 
 
 def test_both_begins_come_to_the_same_once_the_bucket_has_been_full() -> None:
     found = replay(FIVE)
     for second in range(8):
-        found.write(RPM, write(second, 1, 0, 1))
-    found.write(RPM, write(9_000, 1, 0, 1))
+        put(found, RPM, write(second, 1, 0, 1))
+    put(found, RPM, write(9_000, 1, 0, 1))
     before = found.judged()
     for second in range(9_001, 9_020):
-        found.write(RPM, write(second, 1, 0, 1))
+        put(found, RPM, write(second, 1, 0, 1))
     after = found.judged()
     assert (before.least, before.most) == (3, 8)
     assert (after.least - before.least, after.most - before.most) == (15, 15)
@@ -164,43 +168,43 @@ def test_both_begins_come_to_the_same_once_the_bucket_has_been_full() -> None:
 
 def test_writes_before_the_replay_count_for_what_is_left_alone() -> None:
     found = replay(FIVE, since_ms=BEGIN_MS + 10_000)
-    found.write(RPM, write(0, 5, 7, 5, is_new=True))
-    found.write(RPM, write(10, 1, 0, 1))
+    put(found, RPM, write(0, 5, 7, 5, is_new=True))
+    put(found, RPM, write(10, 1, 0, 1))
     assert found.judged() == Judged(1, 0, 1, 1, {"rpm": (1, 1)})
 
 
 def test_a_new_bucket_begins_full_again() -> None:
     found = replay(FIVE)
-    found.write(RPM, write(0, 5, 0, 5, is_new=True))
-    found.write(RPM, write(1, 5, 0, 5, is_new=True))
+    put(found, RPM, write(0, 5, 0, 5, is_new=True))
+    put(found, RPM, write(1, 5, 0, 5, is_new=True))
     assert found.judged().most == 0
 
 
 def test_what_leases_give_back_counts_in_the_proportion_of_the_calls_that_are_admitted() -> None:
     found = replay(Limit.custom("tpm", 100, refill_period=86_400))
-    found.write(("tpm",), write(0, 2, 0, 200, is_new=True))  # one of the two is admitted
-    found.write(("tpm",), write(1, 0, 0, -100))  # of which half comes back
+    put(found, ("tpm",), write(0, 2, 0, 200, is_new=True))  # one of the two is admitted
+    put(found, ("tpm",), write(1, 0, 0, -100))  # of which half comes back
     for second in (2, 3):
-        found.write(("tpm",), write(second, 1, 0, 50))
+        put(found, ("tpm",), write(second, 1, 0, 50))
     assert found.judged() == Judged(4, 0, 2, 2, {"tpm": (2, 2)})
 
 
 def test_a_shadow_limit_refuses_nobody_and_is_counted() -> None:
     found = replay(Limit.custom("rpm", 1, refill_period=3600, shadow=True))
-    found.write(RPM, write(0, 3, 0, 3, is_new=True))
+    put(found, RPM, write(0, 3, 0, 3, is_new=True))
     assert found.judged() == Judged(3, 0, 0, 0, {"rpm": (2, 2)})
 
 
 def test_switches_come_before_limits() -> None:
     found = replay(FIVE, disabled=True)
-    found.write(RPM, write(0, 3, 1, 3))
+    put(found, RPM, write(0, 3, 1, 3))
     assert found.judged() == Judged(4, 1, 4, 4, {DISABLED: (4, 4)})
     found = replay(FIVE, bypass=True)
-    found.write(RPM, write(0, 9, 0, 9, is_new=True))
+    put(found, RPM, write(0, 9, 0, 9, is_new=True))
     assert found.judged() == Judged(9, 0, 0, 0, {"rpm": (4, 4)})
 
 
 def test_a_limit_that_the_bucket_had_not_is_not_asked() -> None:
     found = replay(FIVE)
-    found.write(("old", "rpm"), write(0, 6, 0, 600, 6, is_new=True))
+    put(found, ("old", "rpm"), write(0, 6, 0, 600, 6, is_new=True))
     assert found.judged() == Judged(6, 0, 1, 1, {"rpm": (1, 1)})
