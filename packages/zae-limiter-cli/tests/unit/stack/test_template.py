@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from zae_limiter.schema.attributes import TTL
 from zae_limiter.schema.table import create_table_request
+from zae_limiter.schema.trace import TRACE_PREFIX
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
@@ -215,12 +216,13 @@ def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stac
     (bucket,) = resources(template, "S3::Bucket").values()
     assert all(bucket["PublicAccessBlockConfiguration"].values())
     assert "AES256" in list(inside(bucket["BucketEncryption"]))
-    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    rule, _ = bucket["LifecycleConfiguration"]["Rules"]
     assert rule["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
     assert bucket["LifecycleConfiguration"]["TransitionDefaultMinimumObjectSize"] == "varies_by_storage_class"
     (kept,) = resources(plain("my-app", StackOptions()), "S3::Bucket").values()
-    (rule,) = kept["LifecycleConfiguration"]["Rules"]
+    rule, traces = kept["LifecycleConfiguration"]["Rules"]
     assert rule == {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+    assert (traces["Prefix"], traces["ExpirationInDays"]) == (TRACE_PREFIX, 31)
 
 
 def test_audit_events_of_the_provisioner_live_as_long_as_was_chosen() -> None:
