@@ -172,23 +172,31 @@ def test_a_plan_says_by_what_it_was_tried() -> None:
     assert "hourly usage from" in " ".join(told(*command, "--trace", "off").split())
 
 
+def damaged(**columns: object) -> bytes:
+    """Return the line of a trace with other columns; ``None`` takes one away."""
+    line = json.loads(trace_line(page("key-b", [0]))) | columns
+    return json.dumps({name: value for name, value in line.items() if value is not None}).encode()
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         (b"\x1f\x8bnothing", "the file is no trace, or damaged"),
         (b"{}\n", "line 1 is no line of a trace: 'limits' is missing"),
         (b"\n[1]\n", "line 2 is no line of a trace: it is no object"),
-        (b'{"limits":["rpm"],"buckets":[["a"]],"writes":[]}', "buckets is no list of pairs"),
-        (b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[1]]}', "a write has not as many values as it should"),
-        (b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[1,"m",1,1,0,0,0,[1]]]}', "a place, a time or a count"),
-        (b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[1,"m",0,99999999,0,0,0,[1]]]}', "a count that cannot be"),
-        (
-            b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[1,"m",0,1,0,0,0,[1.5]]]}',
-            "not one whole number for each",
-        ),
-        (b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[1,"m",0,1,0,0,0,[]]]}', "not one whole number for each"),
-        (b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[NaN,"m",0,1,0,0,0,[1]]]}', "NaN is no number"),
-        (b'{"limits":["rpm"],"buckets":[["a","g"]],"writes":[[true,"m",0,1,0,0,0,[1]]]}', "of another type"),
+        (damaged(buckets=[["a"]]), "buckets is no list of pairs"),
+        (damaged(admitted=None), "is missing"),
+        (damaged(admitted=[1, 1]), "its lists are not of one length"),
+        (damaged(place=[1]), "a time, a place or a count that cannot be"),
+        (damaged(at_ms=[10**15]), "a time, a place or a count that cannot be"),
+        (damaged(refused=[10**9]), "a time, a place or a count that cannot be"),
+        (damaged(admitted=[True]), "a time, a place or a count is no whole number"),
+        (damaged(at_ms=[float("nan")]), "NaN is no number"),
+        (damaged(mark=[1]), "a mark is no text"),
+        (damaged(amounts=[[1.5]]), "an amount is no whole number"),
+        (damaged(amounts=[[]]), "its lists are not of one length"),
+        (damaged(amounts=[]), "amounts has not a list for each of the limits"),
+        (damaged(limits="rpm"), "limits is no list of names"),
         (b"\xff\xfe", "the file is no trace, or damaged"),
     ],
 )

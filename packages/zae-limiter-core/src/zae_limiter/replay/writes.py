@@ -66,7 +66,7 @@ class Decider:
     ``counted`` has the calls that each limit refuses, and those that ``ANY`` does.
     """
 
-    __slots__ = ("_admitted", "_asked", "_begins_empty", "_is_open", "_names", "_plan", "_plans", "balances", "counted")
+    __slots__ = ("_asked", "_begins_empty", "_is_open", "_names", "_plan", "_plans", "_refused", "balances", "counted")
 
     def __init__(self, found: BucketLimits, *, empty: bool = False) -> None:
         self.counted: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class Decider:
         self._names: tuple[str, ...] | None = None  # the last ones, with their plan
         self._plan: Plan = ()
         self._begins_empty, self._is_open = empty, False
-        self._asked = self._admitted = 0
+        self._asked = self._refused = 0
 
     def begin(self) -> None:
         """Begin again, as a bucket that is not there yet."""
@@ -103,15 +103,14 @@ class Decider:
             self._open(at_ms)
         fits = True
         for balance, place in plan:
-            cost = costs[place]
-            if cost > 0 and cost > balance.look(at_ms):
+            if 0 < costs[place] > balance.look(at_ms):
                 fits = False
         if not fits:
             return self._short(at_ms, plan, costs)
         self._is_open = True
         for balance, place in plan:
-            if costs[place] > 0:
-                balance.take(at_ms, costs[place])
+            if (cost := costs[place]) > 0:
+                balance.take(at_ms, cost)
         return ()
 
     def _short(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
@@ -124,11 +123,13 @@ class Decider:
                     balance.take(at_ms, costs[place])
         return short
 
-    def again(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> bool:
-        """Decide a call, return whether it is admitted, and if it ``counts`` count the limits that are short."""
-        short = self.call(at_ms, plan, costs)
-        if not short:
-            return True
+    def again(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> None:
+        """Decide a call that was refused then, and if it ``counts`` count the limits that are short."""
+        if short := self.call(at_ms, plan, costs):
+            self._count(short, counts=counts)
+
+    def _count(self, short: Sequence[Balance], *, counts: bool) -> bool:
+        """Return whether a call is admitted for which these limits are short."""
         is_admitted = all(balance.shadow for balance in short)
         if counts:
             for balance in short:
@@ -138,15 +139,18 @@ class Decider:
 
     def admitted(self, at_ms: int, plan: Plan, amounts: Sequence[int], number: int, *, counts: bool) -> None:
         """Decide calls that were admitted then, of one size; what came back beside them comes back."""
-        if number == 1:
-            self._admitted += self.again(at_ms, plan, amounts, counts=counts)
-        else:
-            for place in range(number):
-                costs = [each * (place + 1) // number - each * place // number for each in amounts]
-                self._admitted += self.again(at_ms, plan, costs, counts=counts)
-        self._asked += number
+        for place in range(number):
+            costs = [each * (place + 1) // number - each * place // number for each in amounts]
+            self.admitted_one(at_ms, plan, costs, counts=counts)
+
+    def admitted_one(self, at_ms: int, plan: Plan, amounts: Sequence[int], *, counts: bool) -> None:
+        """Decide a call that was admitted then; what came back beside it comes back."""
+        short = self.call(at_ms, plan, amounts)
+        if short and not self._count(short, counts=counts):
+            self._refused += 1
+        self._asked += 1
         if self._asked > LATELY:
-            self._asked, self._admitted = self._asked // 2, self._admitted // 2
+            self._asked, self._refused = self._asked // 2, self._refused // 2
         for each in amounts:
             if each < 0:
                 self.correct(at_ms, plan, [min(each, 0) for each in amounts])
@@ -160,7 +164,8 @@ class Decider:
         for balance, place in plan:
             change = changes[place]
             if change:
-                balance.correct(at_ms, change * self._admitted // self._asked if self._asked else change)
+                part = change * (self._asked - self._refused) // self._asked if self._refused else change
+                balance.correct(at_ms, part)
 
     def state(self) -> list[tuple[int | None, ...]]:
         """Return what decides of the calls to come."""
@@ -185,6 +190,7 @@ class BucketReplay:
         "_deciders",
         "_disabled",
         "_gap",
+        "_is_settled",
         "_since_ms",
         "_size",
         "_unknown",
@@ -193,6 +199,7 @@ class BucketReplay:
 
     def __init__(self, found: BucketLimits, since_ms: int) -> None:
         self._deciders = [Decider(found), Decider(found, empty=True)]
+        self._is_settled = False  # there is one decider, which decides
         self._gap: Counter[str] = Counter()  # what the second has counted more than the first, while there were two
         self._since_ms, self._disabled = since_ms, found.disabled
         self._calls = self._before = self._unknown = self._writes = 0
@@ -203,14 +210,25 @@ class BucketReplay:
         """Decide the calls of a ``TracedWrite`` at an instant, which is not before that of the last one; its amounts
         are of the limits ``names``.
         """
-        _, _, _, admitted, refused, above, is_new, amounts, *_ = write
-        own = refused - above
+        admitted, amounts = write[3], write[7]
         counts = at_ms >= self._since_ms
+        if admitted == 1 and self._is_settled and not (write[4] or write[6]):  # nearly all of them
+            self._calls += counts
+            self._at_ms, self._size = at_ms, (names, amounts, 1)
+            decider = self._deciders[0]
+            decider.admitted_one(at_ms, decider.plan(names), amounts, counts=counts)
+            return
+        own = write[4] - write[5]
         if counts:
             self._calls += admitted + own
             self._before += own
         if self._disabled:
             return
+        self._decide(at_ms, names, write, own, counts=counts)
+
+    def _decide(self, at_ms: int, names: tuple[str, ...], write: Sequence[Any], own: int, *, counts: bool) -> None:
+        """Decide the calls of a write, ``own`` of which were refused, and what leases took or gave back."""
+        admitted, is_new, amounts = write[3], write[6], write[7]
         size = (names, amounts, admitted) if admitted else self._size
         if is_new:
             self._deciders[0].begin()
@@ -265,4 +283,4 @@ class BucketReplay:
         if len(self._deciders) > 1:
             full, empty = self._deciders
             self._gap = Counter({name: empty.counted[name] - full.counted[name] for name in (ANY, *full.balances)})
-            self._deciders = [full]
+            self._deciders, self._is_settled = [full], not self._disabled

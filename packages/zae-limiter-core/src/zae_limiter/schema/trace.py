@@ -1,16 +1,17 @@
 """The lines of a kept trace: what the writes to buckets did, as the table's stream has it.
 
-A line is a JSON object of some writes, in any order: ``limits`` has names of limits, ``buckets`` pairs of an entity and
-a resource, and ``writes`` a list for each write, with the time in epoch ms, the mark, the place of its bucket among
-these, the acquires admitted, those refused, how many of these an ancestor refused, 1 for the first write of a new
-bucket, and a list with the millitokens that were taken of each of the limits, below 0 if they came back.
+A line is a JSON object of some writes, in any order: ``limits`` has names of limits, and ``buckets`` pairs of an entity
+and a resource. Each further name has a list, with a value for each write: ``at_ms`` the time in epoch ms, ``mark``,
+``place`` that of its bucket among ``buckets``, ``admitted`` and ``refused`` the acquires, ``refused_above`` how many
+of the latter an ancestor refused, ``is_new`` 1 for the first write of a new bucket. ``amounts`` has such a list for
+each of the limits: the millitokens that were taken, below 0 if they came back.
 
-A trace has millions of writes: a line is checked column by column, not write by write.
+A trace has millions of writes: in columns they are smaller, and are checked faster.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -48,12 +49,18 @@ class TracedWrite(NamedTuple):
     amounts: Sequence[int]
 
 
+COLUMNS: Final = TracedWrite._fields[:-1]
+
+
 class TracePage(NamedTuple):
-    """A line of a trace: some writes, in any order, perhaps some of them twice. Each write is a ``TracedWrite``."""
+    """A line of a trace: some writes, in any order, perhaps some of them twice.
+
+    Each write has the values of a ``TracedWrite``. For speed, one that was read is a plain tuple, the limits behind it.
+    """
 
     limits: tuple[str, ...]
     buckets: Sequence[BucketName]
-    writes: list[Any]
+    writes: Sequence[tuple[Any, ...]]
 
 
 def is_traced(entity_id: str, permille: int) -> bool:
@@ -79,8 +86,10 @@ def traced_write(
 
 
 def trace_line(page: TracePage) -> str:
-    """Return a page as a line."""
-    return json.dumps(page._asdict(), separators=(",", ":")) + "\n"
+    """Return a page, which has a write, as a line."""
+    *columns, amounts = zip(*page.writes, strict=True)
+    line = {"limits": page.limits, "buckets": page.buckets, **dict(zip(COLUMNS, columns, strict=True))}
+    return json.dumps(line | {"amounts": [*zip(*amounts, strict=True)]}, separators=(",", ":")) + "\n"
 
 
 def read_trace(text: str) -> list[TracePage]:
@@ -99,32 +108,36 @@ def read_trace(text: str) -> list[TracePage]:
 def _page(line: Mapping[str, Any]) -> TracePage:
     if not isinstance(line, dict):
         raise TypeError("it is no object")
-    limits, writes = line["limits"], line["writes"]
+    limits, buckets = line["limits"], [*map(tuple, line["buckets"])]
     if not (isinstance(limits, list) and all(isinstance(name, str) for name in limits)):
         raise ValueError("limits is no list of names")
-    buckets = [*map(tuple, line["buckets"])]
     if not (set(map(len, buckets)) <= {2} and set(map(type, chain.from_iterable(buckets))) <= {str}):
         raise ValueError("buckets is no list of pairs of an entity and a resource")
-    if not isinstance(writes, list):
-        raise ValueError("writes is no list")
-    if writes:
-        _check(list(zip(*writes, strict=True)), len(buckets), len(limits))
-    return TracePage(tuple(limits), buckets, writes)
+    columns = [line[name] for name in COLUMNS]
+    number = len(columns[0])
+    _check(columns, len(buckets))
+    amounts = line["amounts"]
+    if not (isinstance(amounts, list) and len(amounts) == len(limits)):
+        raise ValueError("amounts has not a list for each of the limits")
+    if any(len(column) != number for column in (*columns, *amounts)):
+        raise ValueError("its lists are not of one length")
+    if any(set(map(type, column)) - {int} for column in amounts):
+        raise ValueError("an amount is no whole number")
+    each = zip(*amounts, strict=True) if amounts else repeat((), number)
+    names = tuple(limits)
+    return TracePage(names, buckets, [*zip(*columns, each, repeat(names, number), strict=True)])
 
 
-def _check(columns: Sequence[Sequence[Any]], buckets: int, limits: int) -> None:
-    """Check all writes of a page. Raises ``ValueError``, ``TypeError``."""
-    if len(columns) != len(TracedWrite._fields):
-        raise ValueError("a write has not as many values as it should")
-    marks, amounts = columns[1], columns[-1]
-    numbers = (columns[0], *columns[2:-1])
-    if set(map(type, marks)) != {str} or any(set(map(type, column)) != {int} for column in numbers):
-        raise ValueError("a value of a write is of another type")
-    for column, end in zip(numbers, (END_OF_TIME_MS, buckets, *[MOST_CALLS + 1] * 3, 2), strict=True):
-        if not (min(column) >= 0 and max(column) < end):
-            raise ValueError("a write has a place, a time or a count that cannot be")
-    if set(map(len, amounts)) != {limits} or not set(map(type, chain.from_iterable(amounts))) <= {int}:
-        raise ValueError("a write has not one whole number for each of the limits")
+def _check(columns: Sequence[Sequence[Any]], buckets: int) -> None:
+    """Check the values of all writes of a page. Raises ``ValueError``, ``TypeError``."""
+    at_ms, marks, *others = columns
+    if set(map(type, marks)) - {str}:
+        raise ValueError("a mark is no text")
+    for column, end in zip((at_ms, *others), (END_OF_TIME_MS, buckets, *[MOST_CALLS + 1] * 3, 2), strict=True):
+        if set(map(type, column)) - {int}:
+            raise ValueError("a time, a place or a count is no whole number")
+        if column and not (min(column) >= 0 and max(column) < end):
+            raise ValueError("a write has a time, a place or a count that cannot be")
 
 
 def _calls(counted: int) -> int:

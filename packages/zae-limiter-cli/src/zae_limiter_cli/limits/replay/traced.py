@@ -23,7 +23,7 @@ HOUR_MS: Final = 3_600_000
 SECOND_MS: Final = 1000
 
 Place = tuple[str, str]
-Write = list[Any]  # as in a page, with its limits behind it: instant and mark come first, so that writes sort
+Write = tuple[Any, ...]  # as a page that was read has them: instant and mark come first, so that writes sort
 
 
 class Traced(NamedTuple):
@@ -88,17 +88,16 @@ def _without_gc() -> Iterator[None]:
 def _by_place(pages: Iterable["TracePage"]) -> dict[Place, list[Write]]:
     """Return the writes to each bucket."""
     places: dict[Place, list[Write]] = {}
-    for limits, buckets, writes in pages:
+    for _, buckets, writes in pages:
         found = [places.setdefault(place, []) for place in buckets]
         for write in writes:
-            write.append(limits)  # the page is nobody else's
             found[write[2]].append(write)
     return places
 
 
 def _feed(bucket: _Bucket, writes: list[Write], begin_ms: int, end_ms: int) -> None:
     """Decide the writes in the order of time, each of them once."""
-    decide_write, calls, last = bucket.replay.write, bucket.calls, None
+    decide_write, calls, last, next_ms = bucket.replay.write, bucket.calls, None, 0
     for at_ms, write in _in_order(writes):
         if begin_ms <= at_ms < end_ms:
             limits = write[-1]
@@ -106,7 +105,10 @@ def _feed(bucket: _Bucket, writes: list[Write], begin_ms: int, end_ms: int) -> N
                 bucket.used.update(limits)
                 last = limits
             decide_write(at_ms, limits, write)
-            calls[at_ms // HOUR_MS] += write[3] + write[4]
+            if at_ms >= next_ms:
+                hour = at_ms // HOUR_MS
+                next_ms = (hour + 1) * HOUR_MS
+            calls[hour] += write[3] + write[4]
 
 
 def _in_order(writes: list[Write]) -> Iterator[tuple[int, Write]]:
