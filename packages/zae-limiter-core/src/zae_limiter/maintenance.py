@@ -22,6 +22,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
+- **Forecasts**: ``lasts_seconds`` says how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -60,10 +61,12 @@ from .operations.errors import StoreError, is_invalid
 from .operations.values import Key, Scan
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .replay.writes import DISABLED, BucketLimits, BucketReplay, Judged
+from .rules.registry import lasts_seconds
+from .runtime.embedded_metrics import NAMESPACE as METRICS_NAMESPACE
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
-from .schema.attributes import REFUSED, TTL
+from .schema.attributes import ACQUIRES, REFUSED, TTL, UNCOUNTED
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
 from .schema.keys import (
@@ -95,15 +98,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 __all__ = [
+    "ACQUIRES",
     "APPLIES_KEPT",
     "AUDIT_PREFIX",
     "DISABLED",
     "INDEXES",
+    "METRICS_NAMESPACE",
     "MIGRATIONS",
     "REFUSED",
     "REGISTRY",
     "TRACE_PREFIX",
     "TTL",
+    "UNCOUNTED",
     "AuditAddress",
     "Bounds",
     "BucketId",
@@ -154,6 +160,7 @@ __all__ = [
     "is_invalid",
     "is_traced",
     "judged",
+    "lasts_seconds",
     "list_applies",
     "log_as_json",
     "look_up",

@@ -20,11 +20,12 @@ def archive() -> Resources:
         {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": ref("KmsKeyArn")},
         {"SSEAlgorithm": "AES256"},
     )
-    # One rule for all objects, because a template cannot leave an item of a list out; traces end by one of their own.
     lifecycle = {
         "Status": "Enabled",
         "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
         "Transitions": when("HasGlacier", [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}]),
+        "ExpirationInDays": when("HasArchiveEnd", ref("ArchiveDays")),
+        "NoncurrentVersionExpiration": when("HasArchiveEnd", {"NoncurrentDays": ref("ArchiveDays")}),
     }
     traces = {
         "Status": "Enabled",
