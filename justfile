@@ -96,7 +96,6 @@ integration-localstack *args:
 # The whole stack on one emulator; on the other, what emulators answer differently: conditions, transactions, many writers at once
 integration-once:
     just integration --one-emulator
-    just integration --target dynamodb-local -k "'stores_agree or every_method or same_script or concurrency'"
 
 # The parts of a stack on LocalStack: deploy, limits through the Lambda, usage through the stream, dead letters, the template of limits
 localstack-parts:
