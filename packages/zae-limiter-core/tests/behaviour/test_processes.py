@@ -20,7 +20,7 @@ from processes.timeline import Stuck, Timeline
 from zae_limiter.operations.values import Key, Update
 
 VARIANTS = ("async", "sync")
-SEEDS = {"async": 250, "sync": 150}
+SEEDS = {"async": 150, "sync": 100}
 WATCHED = 40  # the first lives, of which there is a count of what they show
 
 Simulate = Callable[[int], Any]

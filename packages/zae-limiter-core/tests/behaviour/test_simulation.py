@@ -27,7 +27,6 @@ from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.values.limits import KINDS
 from zae_limiter.values.token_usage import TokenUsage
 
-
 # Histories from the first seed on; what they show is counted in the tests below, which go on where these begin
 WATCHED = 120
 OTHERS = range(WATCHED + 1, 601)
