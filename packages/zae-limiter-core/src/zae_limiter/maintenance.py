@@ -19,6 +19,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **A replay**: ``Replay`` decides past calls by the limits of ``BucketLimits``, and says which were ``Short``, or
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
+- **Forecasts**: ``lasts_seconds`` says how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -57,6 +58,7 @@ from .operations.errors import StoreError, is_invalid
 from .operations.values import Key, Scan
 from .replay.engine import DISABLED, BucketLimits, Replay, Short
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
+from .rules.registry import lasts_seconds
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
@@ -145,6 +147,7 @@ __all__ = [
     "is_audit_event",
     "is_invalid",
     "judged",
+    "lasts_seconds",
     "list_applies",
     "log_as_json",
     "looks_back_ms",

@@ -19,12 +19,13 @@ from support.core.worlds import World
 from zae_limiter import Limit, OnRefused, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.flows.records.alerting import AlertWindow, Crossing, remember_told
+from zae_limiter.flows.records.alerting import Crossing, remember_told
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.maintenance import begin_apply, note_progress, request_stop
 from zae_limiter.operations.values import Item, Operation
+from zae_limiter.rules.windows import LimitWindow
 from zae_limiter.schema import keys, plan_keys
 from zae_limiter.schema.alerts import told_key
 from zae_limiter.schema.attributes import TOTALS
@@ -257,7 +258,7 @@ async def _write_what_windows_need(world: World) -> None:
         pass
     bucket = BucketId(limiter.repository.namespace_id, "monthly", "gpt-4")
     for end_ms in (None, 1_800_000_000_000):
-        window = AlertWindow(end_ms or 0, end_ms, end_ms)
+        window = LimitWindow(end_ms or 0, end_ms, end_ms)
         played(world.table, remember_told(Crossing(bucket, monthly, window, 80, 4, 5, 1)))
     async with limiter.acquire("hourly", "gpt-4", {"rpm": 1}, [Limit.quota("rpm", 5, window=3600)]):
         pass

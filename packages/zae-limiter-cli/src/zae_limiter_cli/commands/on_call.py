@@ -9,7 +9,7 @@ import click
 
 from ..columns import counted, say_columns, say_json
 from ..confirmation import confirm
-from ..data.parsing import limits_option
+from ..data.parsing import limits_option, parse_new_values
 from ..data.places import ALL_RESOURCES, place_in_plan, places_of, plan_of
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
@@ -110,7 +110,7 @@ def unblock(
     metavar="NUMBER",
     help="Multiply every limit by this.",
 )
-@limits_option(required=False)
+@limits_option(required=False, parse=parse_new_values)
 @_until_option("1h", "1h")
 @principal_option
 @output_option
@@ -121,7 +121,7 @@ def lift(
     entity_id: str,
     resource: str,
     by: float | None,
-    limits: "list[Limit]",
+    limits: "list[Callable[[Mapping[str, Limit]], Limit]]",
     until: str,
     principal: str,
     output: OutputForm,
@@ -139,7 +139,8 @@ def lift(
             raise CommandError(f"{entity_id} is blocked on {resource}: unblock it first, and nothing was changed")
         beneath = _beneath(repository, entity_id, resource)
         if by is None:
-            lifted = {limit.name: limit for limit in (*beneath, *limits)}
+            known = {limit.name: limit for limit in beneath}
+            lifted = known | {limit.name: limit for limit in (new_values(known) for new_values in limits)}
         else:
             lifted = {limit.name: _times(limit, by) for limit in beneath}
         if not lifted:

@@ -123,8 +123,6 @@ MANAGED_SYSTEM: Final = "managed_system"
 MANAGED_RESOURCES: Final = "managed_resources"
 MANAGED_ENTITIES: Final = "managed_entities"
 INTENDED_SYSTEM: Final = "intended_system"
-INTENDED_RESOURCES: Final = "intended_resources"
-INTENDED_ENTITIES: Final = "intended_entities"
 
 LIMIT: Final = "limit"
 TOLD: Final = "told"
