@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from zae_limiter.maintenance import REFUSED, StoreError, Upkeep, purged_namespaces
+from zae_limiter.maintenance import ACQUIRES, REFUSED, UNCOUNTED, StoreError, Upkeep, purged_namespaces
 
 from .alerts import Alerts, PutEvents, TellingResult, open_bus
 from .archive import PutObject, archive_event
@@ -32,9 +32,10 @@ class BatchResult:
     """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
-    counts the shards that were split. ``refused`` counts the refused acquires, ``alerts`` the thresholds that were told
-    of, ``alerts_failed`` what failed of that, which holds nothing up. ``dropped`` counts the re-anchorings and splits
-    that failed; a later batch repeats them.
+    counts the shards that were split. ``admitted``, ``refused`` and ``uncounted`` count acquires, the last ones those
+    that an outage let through. ``alerts`` counts the thresholds that were told of, ``alerts_failed`` what failed of
+    that, which holds nothing up. ``dropped`` counts the re-anchorings and splits that failed; a later batch repeats
+    them.
     """
 
     records: int
@@ -46,7 +47,9 @@ class BatchResult:
     dead_letters: tuple[DeadLetter, ...]
     dropped: int
     duration_ms: int
+    admitted: int = 0
     refused: int = 0
+    uncounted: int = 0
     alerts: int = 0
     alerts_failed: int = 0
 
@@ -96,7 +99,9 @@ class Aggregator:
             dead_letters=tuple(letters),
             dropped=sum(bool(each.problem) and not each.task.records for each in results),
             duration_ms=round((monotonic() - begun) * 1000),
-            refused=sum(each.consumption.acquires.get(REFUSED, 0) for each in batch.changes),
+            admitted=_acquires(batch, ACQUIRES),
+            refused=_acquires(batch, REFUSED),
+            uncounted=_acquires(batch, UNCOUNTED),
             alerts=telling.told,
             alerts_failed=telling.failed,
         )
@@ -161,6 +166,10 @@ def _failures(results: Iterable[TaskResult]) -> list[Failure]:
         if each.problem
         for sequence in (each.task.records if each.hopeless else each.task.records[:1])
     ]
+
+
+def _acquires(batch: Batch, counter: str) -> int:
+    return sum(each.consumption.acquires.get(counter, 0) for each in batch.changes)
 
 
 def _changed(results: Sequence[TaskResult], kind: Kind) -> int:

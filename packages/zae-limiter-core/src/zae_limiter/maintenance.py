@@ -59,10 +59,11 @@ from .operations.values import Key, Scan
 from .replay.engine import DISABLED, BucketLimits, Replay, Short
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .rules.registry import lasts_seconds
+from .runtime.embedded_metrics import NAMESPACE as METRICS_NAMESPACE
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.alerts import Told
-from .schema.attributes import REFUSED, TTL
+from .schema.attributes import ACQUIRES, REFUSED, TTL, UNCOUNTED
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
 from .schema.items import BucketId
 from .schema.keys import (
@@ -93,14 +94,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 __all__ = [
+    "ACQUIRES",
     "APPLIES_KEPT",
     "AUDIT_PREFIX",
     "DISABLED",
     "INDEXES",
+    "METRICS_NAMESPACE",
     "MIGRATIONS",
     "REFUSED",
     "REGISTRY",
     "TTL",
+    "UNCOUNTED",
     "AuditAddress",
     "Bounds",
     "BucketId",

@@ -42,8 +42,6 @@ MAX_AHEAD_SECONDS: Final = 3600
 MAX_ALERTS: Final = 5
 MAX_EXPIRES: Final = 86_400
 EXPIRES: Final = 60
-MAXLIMITS: Final = 32  # of one bucket
-
 MAX_LIMITS: Final = 32  # of one bucket
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)

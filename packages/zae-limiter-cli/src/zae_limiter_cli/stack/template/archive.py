@@ -16,11 +16,12 @@ def archive() -> Resources:
         {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": ref("KmsKeyArn")},
         {"SSEAlgorithm": "AES256"},
     )
-    # One rule for all events, because a template cannot leave an item of a list out.
     lifecycle = {
         "Status": "Enabled",
         "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
         "Transitions": when("HasGlacier", [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}]),
+        "ExpirationInDays": when("HasArchiveEnd", ref("ArchiveDays")),
+        "NoncurrentVersionExpiration": when("HasArchiveEnd", {"NoncurrentDays": ref("ArchiveDays")}),
     }
     mode = when("HasCompliance", "COMPLIANCE", "GOVERNANCE")
     retention = {"DefaultRetention": {"Mode": mode, "Days": ref("ArchiveLockDays")}}
