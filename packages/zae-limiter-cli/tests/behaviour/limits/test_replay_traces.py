@@ -20,6 +20,7 @@ from zae_limiter_cli.limits.replay.run import replays_of
 from zae_limiter_cli.limits.replay.traces import open_trace
 from zae_limiter_cli.limits.replay.verdicts import Finding, Replayed
 from zae_limiter_cli.main import main
+from zae_limiter_cli.stack.cloudformation import ARCHIVE_OUTPUT
 from zae_limiter_manifest import Address, Change, LimitDecl, Plan, ResourceDecl
 
 URL = "sqlite:///limits.db"
@@ -237,7 +238,7 @@ class Objects:
         )
 
     def describe(self, **_: Any) -> Any:
-        outputs = [{"OutputKey": "ArchiveBucketName", "OutputValue": self.bucket}] if self.bucket else []
+        outputs = [{"OutputKey": ARCHIVE_OUTPUT, "OutputValue": self.bucket}] if self.bucket else []
         at = datetime(2026, 1, 1, tzinfo=UTC)
         stack = {"StackId": "i", "StackName": "demo", "StackStatus": "CREATE_COMPLETE", "CreationTime": at}
         return {"Stacks": [stack | {"Outputs": outputs}]}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OFF: Final = "off"
 ENDINGS: Final = (".jsonl.gz", ".jsonl")
+ARCHIVE_OUTPUT: Final = "ArchiveBucketName"  # of the stack
 READERS: Final = 16
 _GZIP: Final = b"\x1f\x8b"
 
@@ -89,16 +90,15 @@ def _in_archive(connection: Connection, namespace_id: str) -> Trace:
 
     from zae_limiter.maintenance import TRACE_PREFIX
 
-    from ...stack.cloudformation import find
-
     way_out = "pass --trace off for hourly usage alone"
     try:
-        stack = find(connection.client("cloudformation"), connection.name)
+        (stack,) = connection.client("cloudformation").describe_stacks(StackName=connection.name)["Stacks"]
     except ClientError as error:
         raise CommandError(
             f"the stack, which names the archive with the trace, cannot be read: {error}; {way_out}"
         ) from error
-    bucket = None if stack is None else stack.archive_bucket
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())}
+    bucket = outputs.get(ARCHIVE_OUTPUT)
     if bucket is None:
         raise CommandError(f"the namespace keeps a trace, but stack {connection.name} has no archive for it: {way_out}")
     s3 = connection.client("s3")
