@@ -110,13 +110,12 @@ def test_hours_come_in_their_order() -> None:
 
 
 def test_the_writes_of_a_second_are_spread_over_it() -> None:
-    limit = {"burst": 1, "refill_amount": 10}
     several = TracePage(
         ("rpm",),
         [("key-b", "gpt-4")],
         [TracedWrite(int(BEGIN.timestamp()) * 1000, f"a#{n}", 0, 1, 0, 0, int(not n), [1000]) for n in range(10)],
     )
-    before, after = ResourceDecl({"rpm": LimitDecl(100)}), LimitDecl(1, refill_period=1, **limit)
+    before, after = ResourceDecl({"rpm": LimitDecl(100)}), LimitDecl(1, burst=1, refill_amount=10, refill_period=1)
     plan = Plan("a", (Change(Address("gpt-4"), before, ResourceDecl({"rpm": after})),))
     connection = Connection.of_store(URL, source="--store")
     (found,) = replays_of(connection, [plan], "24h", NOW, trace=keep("t.jsonl.gz", several))
