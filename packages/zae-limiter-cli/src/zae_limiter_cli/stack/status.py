@@ -1,6 +1,6 @@
 """Check the health of each part of a stack, by AWS."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, ParamSpec
