@@ -93,7 +93,7 @@ def the_provisioner_at_work() -> frozenset[Call]:
     store = RecordingStore("my-app")
     table = Table(store, "my-app")
     limits = MANIFEST["resources"]
-    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
+    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(2_000)}
     for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
         wanted = LimitsManifest.from_dict(levels)
         for action in ("plan", "apply", "apply"):
