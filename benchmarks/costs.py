@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from zae_limiter.engines.meter import Meter
 
-from .report import DOCS
+from .report import DOCS, Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,32 @@ class PathCost(Cost):
         return *self.methods, *Cost.cells(self)[1:]
 
 
+@dataclass(frozen=True, slots=True)
+class CommandCost:
+    """A row for a question of an incident; no meter for what is not counted."""
+
+    PAGE: ClassVar[Path] = DOCS / "operate" / "on-call.md"
+    HEAD: ClassVar[tuple[str, ...]] = (
+        *("question", "answer", "requests", "read units", "write units"),
+        "what makes it more",
+    )
+    RULE: ClassVar[tuple[str, ...]] = ("---", "---", "---", "---:", "---:", "---")
+    block: ClassVar[str] = "costs: on call"
+    missed: ClassVar[bool] = False
+
+    question: str
+    answer: str
+    meter: Meter | None
+    grows: str
+
+    def cells(self) -> tuple[str, ...]:
+        """What stands in its columns."""
+        if self.meter is None:
+            return self.question, self.answer, "-", "-", "-", self.grows
+        units = (self.meter.read_units, self.meter.write_units + self.meter.index_units)
+        return self.question, self.answer, _requests(self.meter), *(f"{unit:,.10g}" for unit in units), self.grows
+
+
 PATHS: Final[Mapping[str, Mapping[str, str]]] = {
     "known, admitted": {"1": "admitted", "2": "child and parent", "4": "4 buckets", "8": "8 buckets"},
     "nothing known, no bucket there": {
@@ -66,10 +92,20 @@ PATHS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-def measure() -> list[Cost]:
+def measure() -> list[Line]:
     """The rows of all tables, in order; some acquires once more, by the number of their buckets."""
     sections = _sections()
-    return [*_by_buckets(sections[0]), *(cost for section in sections for cost in _merged(section))]
+    return [*_by_buckets(sections[0]), *(cost for section in sections for cost in _merged(section)), *_on_call()]
+
+
+def _on_call() -> list[CommandCost]:
+    from support.integration import on_call
+
+    meters = on_call.counted()
+    return [
+        CommandCost(each.question, each.answer, meters.get(each.command or ""), each.grows)
+        for each in on_call.questions()
+    ]
 
 
 def _by_buckets(acquires: Sequence[Cost]) -> list[Cost]:
@@ -92,9 +128,12 @@ def _sections() -> list[list[Cost]]:
 
 
 def _cost(block: str, method: str, when: str, meter: Meter) -> Cost:
+    return Cost(block, (method,), when, _requests(meter), meter.read_units, meter.write_units, meter.index_units)
+
+
+def _requests(meter: Meter) -> str:
     requests = [name if count == 1 else f"{count} {name}" for name, count in sorted(meter.requests.items())]
-    units = (meter.read_units, meter.write_units, meter.index_units)
-    return Cost(block, (method,), when, ", ".join(requests) or "none", *units)
+    return ", ".join(requests) or "none"
 
 
 def _merged(costs: Sequence[Cost]) -> list[Cost]:

@@ -6,6 +6,7 @@ import re
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,15 @@ pytestmark = pytest.mark.slow
 
 START_SECONDS = 15
 LONG = "tenant-" + "a-very-long-name-of-an-entity-" * 3
-PATHS = ("/", f"/bucket?entity={LONG}&resource=gpt-4", "/usage?span=30d", "/cost", "/changes", "/rollback?serial=2")
+PATHS = (
+    "/",
+    "/?shape=list",
+    f"/bucket?entity={LONG}&resource=gpt-4",
+    "/usage?span=30d",
+    "/cost",
+    "/changes",
+    "/rollback?serial=2",
+)
 NAMED = ("button", "link", "textbox", "combobox", "checkbox", "columnheader", "rowheader", "meter", "img", "image")
 SIDEWAYS = "(() => { scrollTo(10000, 0); const moved = scrollX; scrollTo(0, 0); return moved })()"
 CONTRAST = """(() => {
@@ -46,6 +55,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
             with limiter.acquire(LONG, "gpt-4", {"rpm": 1}):
                 pass
         with pytest.raises(RateLimitExceeded), limiter.acquire(LONG, "gpt-4", {"rpm": 2}):
+            pass
+        repository.create_entity("acme")
+        for above, entity_id in zip(("acme", *"0123"), "01234", strict=True):  # a deep tree
+            repository.create_entity(entity_id, parent_id=above, cascade=True)
+        with limiter.acquire("4", "gpt-4", {"rpm": 1}):
             pass
     for number in (500, 600):
         file = folder / "default.yaml"
@@ -126,6 +140,32 @@ def test_the_keyboard_reaches_everything_and_begins_with_the_way_past_the_menu(p
         assert page.says("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     assert found[:4] == ["A Now", "A Usage", "A Cost", "A Changes"]
     assert f"A {LONG}" in found
+
+
+def test_a_part_of_the_tree_is_folded_by_the_keyboard_and_stays_so_when_rows_come_again(
+    page: Page, address: str
+) -> None:
+    page.go(address)
+    shown = (
+        "[...document.querySelectorAll('.tree a')].filter(e => e.checkVisibility()).map(e => e.textContent).join(' ')"
+    )
+    fold = 'document.querySelector(`[data-fold="0 gpt-4"]`)'
+    assert "acme 0 1 2 3 4" in page.says(shown)
+    assert ("button", "Entities below 0 on gpt-4") in page.accessible()
+    page.says(f"{fold}.focus()")
+    page.press("Enter")
+    assert page.says(f"{fold}.ariaExpanded") == "false"
+    assert page.says(shown).endswith("acme 0")
+    page.says(f"{fold}.blur(); window.before = {fold}")
+    for _ in range(100):
+        if page.says(f"{fold} !== window.before"):  # the rows came again
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError("the rows never came again")
+    assert page.says(shown).endswith("acme 0")
+    page.says(f"{fold}.click()")
+    assert "acme 0 1 2" in page.says(shown)
 
 
 def test_a_rollback_by_the_keyboard_asks_and_is_applied(page: Page, address: str, store: str) -> None:

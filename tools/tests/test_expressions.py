@@ -29,8 +29,9 @@ PLACES: Mapping[str, Place] = {
     "match": "start",
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
+LIMIT_FORMS = ("_RATE", "_CALENDAR", "_MONTH", "_CRON", "_FIRST_USE", "_TOTAL", "_SLOTS")
 LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
-    ("_LIMIT", "_SLOTS", "_FIRST_USE", "_AMOUNT", "_PERIOD", "_TIME", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
+    (*LIMIT_FORMS, "_AMOUNT", "_PERIOD", "_TIME", "_DAY", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
 )
 SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
     ("_NAME", "_TIMES", "_LIKE_TIMES", "_DATES", "_LIKE_DATES", "_LIKE_DAYS", "_ZONE"), "whole"

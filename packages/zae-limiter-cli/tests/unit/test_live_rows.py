@@ -4,29 +4,30 @@ from collections.abc import Mapping
 
 import pytest
 
-from zae_limiter import Bucket, EntityUsage, Limit
+from zae_limiter import Bucket, Limit
 from zae_limiter.values.buckets import BucketLimit
 from zae_limiter.values.usage import Refuser
-from zae_limiter_cli.live.rows import Order, Place, Reading, Row, bar, cells, heads, rate, rows_of
+from zae_limiter_cli.live.rows import Order, Place, Reading, Row, bar, cells, first_rows, heads, rate, rows_of
 from zae_limiter_cli.live.running import change_of
+from zae_limiter_cli.live.sweep import Used
 
 HOUR = 3_600_000
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1_000)
 
 
-def bucket(place: Place, **limits: tuple[Limit, int, int]) -> Bucket:
+def bucket(place: Place, refused: int = 0, **limits: tuple[Limit, int, int]) -> Bucket:
     found = tuple(BucketLimit(*each) for each in limits.values())
-    return Bucket(*place, shard_count=1, limits=found, anchor_ms=0, expires_at_ms=None)
+    return Bucket(*place, shard_count=1, limits=found, anchor_ms=0, expires_at_ms=None, refused=refused)
 
 
-def usage(place: Place, refused: int, refused_by: Mapping[Refuser, int] | None = None) -> EntityUsage:
-    return EntityUsage(*place, {}, total_events=1, total_refused=refused, total_shadowed=0, refused_by=refused_by or {})
+def usage(refused: int, refused_by: Mapping[Refuser, int] | None = None) -> Used:
+    return Used(1, refused, refused_by or {})
 
 
 def reading(
-    at_ms: int, *, usages: Mapping[Place, EntityUsage] | None = None, buckets: Mapping[Place, Bucket] | None = None
+    at_ms: int, *, usages: Mapping[Place, Used] | None = None, buckets: Mapping[Place, Bucket] | None = None
 ) -> Reading:
-    return Reading(at_ms, at_ms - at_ms % HOUR, at_ms, usages or {}, buckets or {})
+    return Reading(at_ms, at_ms - at_ms % HOUR, usages or {}, buckets or {})
 
 
 KEY, OTHER = Place("key", "gpt-4"), Place("other", "gpt-4")
@@ -49,30 +50,31 @@ def test_a_limit_of_nothing_and_a_debt_have_nothing_left() -> None:
     assert (blocked.left, debt.left) == (0.0, -0.5)
 
 
-def test_rates_are_of_the_time_between_two_readings() -> None:
-    before = reading(HOUR, usages={KEY: usage(KEY, 5)}, buckets={KEY: bucket(KEY, rpm=(RPM, 60, 100))})
-    now = reading(HOUR + 30_000, usages={KEY: usage(KEY, 8)}, buckets={KEY: bucket(KEY, rpm=(RPM, 50, 110))})
+def test_rates_are_of_the_time_between_two_readings_and_of_what_the_bucket_counted() -> None:
+    before = reading(HOUR, usages={KEY: usage(5)}, buckets={KEY: bucket(KEY, 5, rpm=(RPM, 60, 100))})
+    now = reading(HOUR + 30_000, usages={KEY: usage(5)}, buckets={KEY: bucket(KEY, 8, rpm=(RPM, 50, 110))})
     row = only_row(now, before)
-    assert (row.per_minute, row.refused, row.refused_per_minute) == (20.0, 8, 6.0)
+    assert (row.per_minute, row.refused, row.refused_per_minute) == (20.0, 5, 6.0)
+    assert only_row(now, now).refused_per_minute is None
 
 
-def test_usage_that_was_not_read_again_has_no_rate_nor_has_that_since_another_hour() -> None:
-    before = reading(HOUR - 30_000, usages={KEY: usage(KEY, 500)})
-    assert only_row(before, before).refused_per_minute is None
-    row = only_row(reading(HOUR + 60_000, usages={KEY: usage(KEY, 3)}), before)
-    assert (row.refused, row.refused_per_minute) == (3, None)
+def test_a_place_without_a_bucket_in_both_readings_has_no_rate() -> None:
+    now = reading(HOUR + 30_000, usages={KEY: usage(8)}, buckets={KEY: bucket(KEY, 8, rpm=(RPM, 50, 110))})
+    for before in (reading(HOUR, usages={KEY: usage(5)}), reading(HOUR)):
+        row = only_row(now, before)
+        assert (row.per_minute, row.refused_per_minute) == (None, None)
 
 
 def test_a_bucket_that_was_deleted_meanwhile_has_no_negative_rate() -> None:
-    before = reading(0, buckets={KEY: bucket(KEY, rpm=(RPM, 60, 100))})
-    now = reading(1_000, buckets={KEY: bucket(KEY, rpm=(RPM, 59, 1))})
-    assert only_row(now, before).per_minute == 0
+    before = reading(0, buckets={KEY: bucket(KEY, 9, rpm=(RPM, 60, 100))})
+    now = reading(1_000, buckets={KEY: bucket(KEY, 1, rpm=(RPM, 59, 1))})
+    assert (only_row(now, before).per_minute, only_row(now, before).refused_per_minute) == (0, 0)
 
 
 def test_the_ancestor_that_refused_most_of_it_is_named() -> None:
     many, few = Refuser("acme", "rpm"), Refuser("acme", "tpm")
-    assert only_row(reading(0, usages={KEY: usage(KEY, 10, {few: 2, many: 8})})).blocked_by == "acme/rpm"
-    assert only_row(reading(0, usages={KEY: usage(KEY, 10, {few: 2})})).blocked_by == ""
+    assert only_row(reading(0, usages={KEY: usage(10, {few: 2, many: 8})})).blocked_by == "acme/rpm"
+    assert only_row(reading(0, usages={KEY: usage(10, {few: 2})})).blocked_by == ""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_a_credit_stands_where_a_larger_limit_gives_nothing_now(limit: Limit, av
 
 
 def test_a_lift_says_who_refuses_if_it_is_somebody_else() -> None:
-    row = only_row(reading(0, usages={KEY: usage(KEY, 1, {Refuser("acme", "rpm"): 1})}))
+    row = only_row(reading(0, usages={KEY: usage(1, {Refuser("acme", "rpm"): 1})}))
     told, words = change_of("lift", row, [])
     assert told == ["Most refusals of key come from acme/rpm, which this does not change."]
     assert words[0] == "lift"
@@ -107,7 +109,7 @@ def test_each_order_has_its_own_first(order: Order, first: str) -> None:
     before = reading(0, buckets={each: bucket(each, rpm=(RPM, 60, 0)) for each in (busy, short, refused)})
     now = reading(
         60_000,
-        usages={refused: usage(refused, 9)},
+        usages={refused: usage(9)},
         buckets={
             busy: bucket(busy, rpm=(RPM, 50, 90)),
             short: bucket(short, rpm=(RPM, 1, 5)),
@@ -134,5 +136,13 @@ def test_a_rate_is_short() -> None:
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_there_is_a_cell_for_each_head(wide: bool) -> None:  # noqa: FBT001
-    row = only_row(reading(0, usages={KEY: usage(KEY, 2)}))
+    row = only_row(reading(0, usages={KEY: usage(2)}))
     assert len(cells(row, wide=wide)) == len(heads(wide=wide))
+
+
+def test_those_above_the_first_rows_are_shown_with_them() -> None:
+    places = [Place(name, "gpt-4") for name in ("a", "b", "c", "d")]
+    rows = rows_of(reading(0, usages={place: usage(9 - at) for at, place in enumerate(places)}), None)
+    parents = {"a": ("c", "gone"), "c": ("d",), "d": ("a",)}  # records that were read while entities moved
+    assert [row.place.entity_id for row in first_rows(rows, 1, parents)] == ["a", "c", "d"]
+    assert [row.place.entity_id for row in first_rows(rows, 1, {})] == ["a"]

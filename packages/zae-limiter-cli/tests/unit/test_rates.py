@@ -17,10 +17,10 @@ def test_a_rate_is_told_as_on_the_command_line_where_that_has_a_word_for_it(seco
     [
         (
             Limit.per_month("usd", 1250, timezone="Europe/Berlin", starts_on=15),
-            "1,250/calendar month from day 15 (Europe/Berlin)",
+            "1_250/month Europe/Berlin from 15",
         ),
-        (Limit.per_hour("rpm", 5, window="calendar"), "5/calendar hour (UTC)"),
-        (Limit.quota("seats", 3, cron="0 6 * * MON"), "3/'0 6 * * MON' (UTC)"),
+        (Limit.per_hour("rpm", 5, window="calendar"), "5/hour UTC"),
+        (Limit.quota("seats", 3, cron="0 6 * * MON"), "3 cron 0 6 * * MON UTC"),
         (Limit.total("credits", 5), "never"),
         (Limit.quota("rpm", 1_000, window=7_200), "1k per 2h from first use"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.core.copies import RPM, TPM, Killed, MortalStore, answers, copy, fill, opened, table_over
+from support.core.copies import RPM, TPM, Killed, MortalStore, answers, copy, credited_again, fill, opened, table_over
 from zae_limiter import (
     Namespace,
     NamespaceNotFoundError,
@@ -61,6 +61,7 @@ def test_every_method_answers_the_same_from_the_copy(
     found = opened(over(table), clock, register=False)
     assert found.repository.namespace_id == made.namespace_id != source.repository.namespace_id
     assert answers(found) == answers(source)
+    assert credited_again(found) == 500 - 3 + 2, "a credit is made once, in the copy as well"
     assert source.repository.namespace_id not in str([item["PK"] for item in table.execute(Scan(1000)).items])
 
 

@@ -52,6 +52,9 @@ async def test_refusals_go_with_the_next_write_which_is_one_write_of_one_unit(wo
     assert wire.sent() == ["Update"]
     assert (world.meter.write_units, world.meter.read_units) == (1, 0)
     assert counted(world, limiter) == 3
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert bucket.refused == 3
 
 
 async def test_a_refusal_by_a_fresh_copy_sends_nothing(world: World) -> None:

@@ -8,8 +8,9 @@ import pytest
 from support.core.shards import split_into
 from support.core.worlds import Process, World, drain, passes, take
 from zae_limiter import Limit, RateLimitExceeded
+from zae_limiter.flows.bucket import telling
 from zae_limiter.testing import ManualClock
-from zae_limiter.values.provisioner import StoredConfig
+from zae_limiter.values.provisioner import StoredConfig, StoredEntity
 
 OLD = Limit.per_minute("rpm", 60)
 LOWERED = Limit.per_minute("rpm", 5)
@@ -212,3 +213,34 @@ async def test_what_the_provisioner_applies_is_obeyed_at_once(world: World) -> N
     admin, user = await warm(world)
     await admin.repository.put_configs({("e", "r"): StoredConfig((BLOCKED,))})
     assert not await passes(user.limiter, "e", "r", rpm=1)
+
+
+@pytest.mark.parametrize("few", [1_000, 30, 3], ids=["one page", "exactly one page", "more than a page"])
+async def test_what_the_provisioner_applies_to_many_is_obeyed_at_once(
+    world: World, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "FEW_BUCKETS", few)
+    admin, user = await world.process(), await world.process()
+    entities = [f"e{number}" for number in range(30)]
+    await admin.repository.set_many_limits({(entity, "_default_"): [OLD] for entity in entities})
+    await admin.repository.set_plan_limits("gold", [BLOCKED])
+    for entity in entities:
+        await take(user.limiter, entity, "r", rpm=1)
+    admin.wire.sent()
+    blocked = StoredConfig((BLOCKED,))
+    await admin.repository.put_configs({(entity, "_default_"): blocked for entity in entities})
+    queries = admin.wire.sent().count("Query")
+    assert queries == (1 if few > 30 else 31)  # a page that is full may not be the last one
+    assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
+    await admin.repository.put_configs({(entity, "_default_"): None for entity in entities})
+    await admin.repository.put_entity_records({entity: StoredEntity(plan="gold") for entity in entities})
+    assert not any([await passes(user.limiter, entity, "r", rpm=1) for entity in entities])
+
+
+async def test_an_entity_that_has_no_bucket_yet_costs_no_query_where_many_are_applied(world: World) -> None:
+    admin, user = await warm(world)
+    admin.wire.sent()
+    await admin.repository.put_entity_records({f"new-{each}": StoredEntity(plan="gold") for each in range(200)})
+    assert admin.wire.sent().count("Query") == 1
+    assert await passes(user.limiter, "e", "r", rpm=1)
+    assert user.wire.sent() == ["Update"]  # nobody told the bucket of another entity

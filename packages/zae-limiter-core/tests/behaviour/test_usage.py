@@ -13,7 +13,7 @@ from support.core.worlds import Process, World
 from zae_limiter import Refuser, Repository, ValidationError
 from zae_limiter.flows.records.usage import get_snapshots, validate_usage
 from zae_limiter.flows.steps import play
-from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
+from zae_limiter.operations.values import BatchGet, Delete, Operation, Page, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute
 from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
@@ -176,6 +176,23 @@ async def test_an_entity_is_one_query_and_a_resource_a_query_and_a_read_of_a_hun
     assert process.wire.sent() == ["Query", "BatchGet"]
     await process.repository.get_usage_summary(entity_id="a")
     assert process.wire.sent() == ["Query"]
+
+
+@pytest.mark.parametrize("asked", [(None, "r"), (None, None), ("a", "r")])
+async def test_a_query_begins_with_the_window_of_its_start_not_with_the_day(
+    async_world: World, asked: tuple[str | None, str | None]
+) -> None:
+    state = (await async_world.process()).repository.namespace_state
+    for window, start, before in (("hourly", hour(9), "2024-01-01T08:00:00Z"), ("daily", hour(24), "2024-01-01")):
+        sent: list[Query] = []
+
+        def perform(operation: Operation[Any], sent: list[Query] = sent) -> Page:
+            assert isinstance(operation, Query)
+            sent.append(operation)
+            return Page([], None)
+
+        play(get_snapshots(state, validate_usage(*asked, window, start, None), limit=2, behind=None), perform)
+        assert str(sent[0].after).endswith(before + "~")
 
 
 async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) -> None:

@@ -42,8 +42,6 @@ MAX_AHEAD_SECONDS: Final = 3600
 MAX_ALERTS: Final = 5
 MAX_EXPIRES: Final = 86_400
 EXPIRES: Final = 60
-MAXLIMITS: Final = 32  # of one bucket
-
 MAX_LIMITS: Final = 32  # of one bucket
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
@@ -201,12 +199,11 @@ class LimitDecl:
     @property
     def text(self) -> str | None:
         """The limit as one text: `10k/min burst 20k`; a manifest may have it in place of the map. None for a limit with
-        a calendar window or without refill, with weights or a schedule: it has no such text.
+        weights or a schedule, which has no such text.
         """
-        has_text = self.kind in ("token_bucket", "concurrent") or (self.kind == "first_use" and not self.alert)
-        if not has_text or self.weights is not None or self.schedule:
+        if self.weights is not None or self.schedule:
             return None
-        return write_limit({name: getattr(self, name) for name in LIMIT_FIELDS})
+        return write_limit(self.values)
 
     def given(self) -> dict[str, Any]:
         """Return the plain values of the fields that differ from their defaults, and the capacity, in their order."""

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 
-from support.manifest.manifests import limits
+from support.manifest.manifests import calendar_limits, limits
 from zae_limiter_manifest import LimitDecl, LimitsManifest, ManifestError, StackProperties, dump, json_schema, load
 
 SHARED = json.loads((Path(__file__).parents[4] / "testdata" / "limit_texts.json").read_text("utf-8"))
@@ -24,17 +24,17 @@ def limit_in(text: str) -> LimitDecl:
     return found.limits["rpm"]
 
 
-@given(limits)
+@given(limits | calendar_limits)
 @settings(max_examples=200, deadline=None)
-def test_the_text_of_any_token_bucket_gives_an_equal_limit(limit: LimitDecl) -> None:
+def test_the_text_of_any_limit_gives_an_equal_limit(limit: LimitDecl) -> None:
     plain = evolve(limit, weights=None)
     assert plain.text
     assert limit_in(system(plain.text)) == plain
     assert limit_in(dump(load(system(plain.text)))) == plain
 
 
-@pytest.mark.parametrize("more", [{"kind": "total"}, {"window": "day"}, {"weights": {"output": 4}}], ids=str)
-def test_another_kind_and_weights_have_no_text(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"weights": {"output": 4}}, {"schedule": ["night: 00:00-06:00 9/min"]}], ids=str)
+def test_weights_and_schedules_have_no_text(more: dict[str, Any]) -> None:
     assert LimitDecl(5, **more).text is None
 
 
@@ -52,7 +52,7 @@ def test_a_mistake_names_the_text_and_its_place_and_has_examples(text: str, prob
     assert (found.line, found.column, found.path) == (5, 10, "system.limits.rpm")
     assert found.message.startswith(json.dumps(text, ensure_ascii=False))
     assert problem in found.message
-    assert found.message.endswith("; examples: 100/min or 10k/min burst 20k or 1_000/day")
+    assert found.message.endswith("; examples: 100/min or 10k/min burst 20k or 250/month Europe/Berlin")
 
 
 @pytest.mark.parametrize(

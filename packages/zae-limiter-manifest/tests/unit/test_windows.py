@@ -25,9 +25,9 @@ namespace: a
 resources:
   gpt-4:
     limits:
-      credits: {capacity: 500, kind: "total"}
-      seats: {capacity: 3, window: "0 6 * * MON", timezone: "Europe/Berlin"}
-      usd: {capacity: 250, burst: 350, window: "month", timezone: "Europe/Berlin", starts_on: 15}
+      credits: 500 total
+      seats: 3 cron 0 6 * * MON Europe/Berlin
+      usd: 250/month Europe/Berlin from 15 burst 350
 """
 USD = LimitDecl(250, burst=350, window="month", timezone="Europe/Berlin", starts_on=15)
 
@@ -40,6 +40,10 @@ def problems(limit: str, level: str = "") -> str:
 
 def test_windows_are_read_and_written() -> None:
     manifest = load(TEXT, "limits.yaml")
+    in_full = """{credits: {capacity: 500, kind: total},
+        seats: {capacity: 3, window: 0 6 * * MON, timezone: Europe/Berlin},
+        usd: {capacity: 250, burst: 350, window: month, timezone: Europe/Berlin, starts_on: 15}}"""
+    assert load(f"namespace: a\nresources: {{gpt-4: {{limits: {in_full}}}}}") == manifest
     limits = manifest.resources["gpt-4"].limits
     assert limits["usd"] == USD
     assert [limits[name].kind for name in limits] == ["total", "calendar", "calendar"]
@@ -74,12 +78,12 @@ def test_a_plan_tells_what_changes() -> None:
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (USD, "capacity 250, burst 350, window month, timezone Europe/Berlin, starts_on 15"),
-        (LimitDecl(3, window="0 6 * * MON", shadow=True), "capacity 3, shadow, window 0 6 * * MON"),
-        (LimitDecl(500, kind="total", weights={"output": 4}), "capacity 500, kind total, weights output=4"),
+        (USD, "250/month Europe/Berlin from 15 burst 350"),
+        (LimitDecl(3, window="0 6 * * MON", shadow=True), "3 cron 0 6 * * MON UTC shadow"),
+        (LimitDecl(500, kind="total", weights={"output": 4}), "500 total, weights output=4"),
     ],
 )
-def test_a_plan_tells_a_limit_that_comes_field_by_field(limit: LimitDecl, said: str) -> None:
+def test_a_plan_tells_a_limit_that_comes_as_its_text(limit: LimitDecl, said: str) -> None:
     assert [part.text for part in parts(Change(Address("r"), None, ResourceDecl({"usd": limit})))] == [said]
 
 

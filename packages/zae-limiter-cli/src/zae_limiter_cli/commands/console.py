@@ -64,9 +64,8 @@ def console(
     host, number = ("127.0.0.1", port) if listen is None else _address(listen)
     hosts = ["127.0.0.1", "localhost"] if public_host is None else [public_host]
     with open_namespace(connection, namespace) as repository, _bound(host, number) as bound:
-        pages = Pages(
-            repository, Reader(repository, resource, rows), Health(connection), every=every, options=given_options()
-        )
+        reader = Reader(repository, resource, rows, every)
+        pages = Pages(repository, reader, Health(connection), every=every, options=given_options())
         access = Access(identity_header)
         applies = Applies(connection, namespace)
         app = application(Console(pages, applies, access, namespace, allow_changes, every), hosts)

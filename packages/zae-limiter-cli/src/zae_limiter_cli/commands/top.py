@@ -53,23 +53,24 @@ def top(
     """
     from ..live.plain import plain_row, say_rows
     from ..live.reading import Reader
-    from ..live.rows import rows_of
+    from ..live.rows import first_rows, rows_of
     from ..live.tree import lines_of
     from ..terminal import Terminal
 
     with open_namespace(connection, namespace) as repository:
-        reader = Reader(repository, resource, rows)
         if not once and output == "table" and sys.stdout.isatty() and sys.stdin.isatty():
             from ..live.health import Health
             from ..live.screen import Look, TopScreen
 
             look = Look(order=by, tree=tree)
+            reader = Reader(repository, resource, rows, every)
             TopScreen(reader, Health(connection), look, title=namespace, every=every, options=given_options()).run()
             return
+        reader = Reader(repository, resource, rows)
         before = reader.read()
         sleep(every)
         reading = reader.read()
-    found = rows_of(reading, before, by)[:rows]
+    found = first_rows(rows_of(reading, before, by), rows, reading.parents if tree else {})
     if output == "json":
         plain = [plain_row(row, reading.parents.get(row.place.entity_id, ())) for row in found]
         say_json({"namespace": namespace, "buckets": plain})

@@ -32,6 +32,7 @@ DAY: Final = 24  # hours
 MOST_TENANTS: Final = 100  # on the page; the file has all
 LONGEST_APPLY: Final = 900  # seconds
 MOST_APPLIES: Final = 20
+SHAPES: Final = ("tree", "list")
 CHANGES_NOTHING: Final = "This console changes nothing."
 
 
@@ -47,11 +48,11 @@ class Console:
     every: float
 
     def overview(self, request: Request) -> Response:
-        """Show the table, and the health of the stack."""
+        """Show the rows, as a tree or as a table, and the health of the stack."""
         return self._page("overview.html", request, health=self.pages.health(), **self._rows(request))
 
     def rows(self, request: Request) -> Response:
-        """Return the table alone, which the page asks for again and again."""
+        """Return the rows alone, which the page asks for again and again."""
         return self._page("rows.html", request, health=self.pages.health(), **self._rows(request))
 
     def bucket(self, request: Request) -> Response:
@@ -179,8 +180,10 @@ class Console:
         order = request.query_params.get("by", "refused")
         order = order if order in ORDERS else "refused"
         only = request.query_params.get("only", "")
-        rows = self.pages.rows(order, only, monotonic())
-        return {"rows": rows, "order": order, "only": only, "orders": ORDERS}
+        shape = "list" if request.query_params.get("shape") == "list" else "tree"
+        look = self.pages.rows if shape == "list" else self.pages.tree
+        found = {"rows": look(order, only, monotonic()), "progress": self.pages.progress()}
+        return {**found, "order": order, "only": only, "orders": ORDERS, "shape": shape, "shapes": SHAPES}
 
     def _user(self, request: Request) -> str | None:
         return self.access.user(request.headers, request.cookies)

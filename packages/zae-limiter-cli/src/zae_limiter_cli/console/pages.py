@@ -1,5 +1,6 @@
 """What the pages show, read with the commands' own rooms."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -11,6 +12,7 @@ from ..explanation.report import read_report
 from ..live.health import Health
 from ..live.reading import Reader
 from ..live.rows import Order, Place, Recent, Row, State, rate
+from ..live.tree import Branch, tree_of
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
@@ -38,6 +40,15 @@ class Shown:
     refused_rate: str
 
 
+@dataclass(frozen=True, slots=True)
+class Shoot:
+    """A row in the tree: those below it, and ``also``, the other parents below which it is shown as well."""
+
+    shown: Shown
+    also: tuple[str, ...]
+    below: tuple["Shoot", ...]
+
+
 class Pages:
     """Reads for all browsers: the rows at most once in ``every`` seconds, however many look."""
 
@@ -53,10 +64,29 @@ class Pages:
     def rows(self, order: Order, only: str, now: float) -> list[Shown]:
         """Return the rows of the last reading; read again if it is too old. ``now``: of `time.monotonic`."""
         with self._lock:
-            if not self._recent or now - self._read_at >= self._every:
-                self._recent.add(self._reader.read())
-                self._read_at = now
-            return [_shown(row) for row in self._recent.rows(order, only, self._reader.most)]
+            return [_shown(row) for row in self._look(now).rows(order, only, self._reader.most, tree=False)]
+
+    def tree(self, order: Order, only: str, now: float) -> list[Shoot]:
+        """Return the rows as trees, with those above them; as ``rows`` else."""
+        with self._lock:
+            recent = self._look(now)
+            rows = recent.rows(order, only, self._reader.most, tree=True)
+            known = {row.place for row in rows}
+            above = {
+                place: tuple(up for up in recent.parents.get(place.entity_id, ()) if Place(up, place.resource) in known)
+                for place in known
+            }
+            return [_shoot(branch, None, above) for branch in tree_of(rows, recent.parents)]
+
+    def progress(self) -> str:
+        """Return how much usage was read, until all of it was."""
+        return "" if self._reader.complete else f"The usage of {self._reader.known:,} was read so far, more follows."
+
+    def _look(self, now: float) -> Recent:
+        if not self._recent or now - self._read_at >= self._every:
+            self._recent.add(self._reader.read())
+            self._read_at = now
+        return self._recent
 
     def health(self) -> str:
         """Return the line of the stack's parts."""
@@ -93,3 +123,9 @@ class Pages:
 def _shown(row: Row) -> Shown:
     percent = max(0, min(100, round(100 * row.left)))
     return Shown(row, percent, row.state, rate(row.per_minute), rate(row.refused_per_minute))
+
+
+def _shoot(branch: Branch, parent: str | None, above: Mapping[Place, tuple[str, ...]]) -> Shoot:
+    place = branch.row.place
+    also = tuple(each for each in above[place] if each != parent)
+    return Shoot(_shown(branch.row), also, tuple(_shoot(each, place.entity_id, above) for each in branch.below))

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -54,6 +55,24 @@ def parse_limit(text: str) -> "Limit":
         )
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
+
+
+def parse_new_values(text: str) -> "Callable[[Mapping[str, Limit]], Limit]":
+    """Return what makes a limit of those that hold, by name: ``rpd:20`` is 20 of whatever kind and period ``rpd`` has.
+
+    Any other text of ``parse_limit``, and a new name, is the limit that it says. Raises ``CommandError``.
+    """
+    from zae_limiter import Limit
+
+    limit = parse_limit(text)
+
+    def made(known: "Mapping[str, Limit]") -> Limit:
+        if limit.name not in known or not _AMOUNT.fullmatch(text):
+            return limit
+        amount = limit.capacity
+        return replace(known[limit.name], capacity=amount, burst=amount, refill_amount=amount or 1)
+
+    return made
 
 
 def _parse_json(text: str) -> "Limit":
@@ -126,8 +145,8 @@ def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
     return metadata
 
 
-def limits_option(*, required: bool) -> Callable[[Function], Function]:
-    """Add ``--limit``; the command gets ``limits``, a list of them."""
+def limits_option(*, required: bool, parse: Callable[[str], object] = parse_limit) -> Callable[[Function], Function]:
+    """Add ``--limit``; the command gets ``limits``, a list of what ``parse`` makes of each."""
     return click.option(
         "--limit",
         "-l",
@@ -135,9 +154,9 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         multiple=True,
         required=required,
         metavar=LIMIT_FORM,
-        callback=lambda *given: [parse_limit(text) for text in given[-1]],
+        callback=lambda *given: [parse(text) for text in given[-1]],
         help="A limit: rpm:100/min, 'tpm: 10k/min burst 20k', '… ahead 1s' lets a process hold tokens for a second,"
-        " '… shadow' counts, but refuses nobody; a calendar limit, or a total, is JSON. Repeatable.",
+        " '… shadow' counts, but refuses nobody; usd:250/month, 'parallel: 5 concurrent'. Repeatable.",
     )
 
 

@@ -1,79 +1,116 @@
-"""Read what `top` shows, with a bounded number of requests.
+"""Read what `top` shows, with fewer than five requests a second, however large the namespace is.
 
 The problem: a namespace may have more buckets than anybody can read each second. The choice: usage, which names those
-that do something, is read seldom and as a whole; the tokens of the buckets on the screen are read each time, a hundred
-with a request. The price: who has neither been admitted nor refused in this hour or the one before is shown only while
-there is room. Who is whose parent is read with a hundred records a request, twice a minute. Usage takes as many
-requests as it has pages, one after the other, and then rests fifty times as long as it took: at 4 ms a request or more,
-that is fewer than five a second.
+that do something, is read in parts (``sweep``); the buckets on the screen are read with each look, a hundred with a
+request, and their own counters give the rates. The price: who has neither been admitted nor refused in this hour or the
+one before is shown only while there is room. Who is whose parent is read with a hundred records a request: when an
+entity comes, and twice a minute.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import islice
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from .rows import Place, Reading
+from .sweep import PAGE, Sweep
 
 if TYPE_CHECKING:
-    from zae_limiter import AuditEvent, EntityUsage, SyncRepository
+    from zae_limiter import AuditEvent, Bucket, SyncRepository
 
-USAGE_SECONDS: Final = 5.0  # the aggregator is some seconds behind, too
-RESTS: Final = 50
+REQUESTS: Final = 2.5  # a second, for usage; as many are for the rest
+ROUND_SECONDS: Final = 5.0  # for usage, which the aggregator counts some seconds later, and for new buckets
 CHANGES_SECONDS: Final = 30.0
 PARENTS_SECONDS: Final = 30.0
 RECENT: Final = timedelta(hours=1)
+MOST_PLACES: Final = 1000  # that core reads at once
+PLACES_PER_REQUEST: Final = 100
 
 
 class Reader:
-    """Reads a namespace, or one resource of it, again and again."""
+    """Reads a namespace, or one resource of it, again and again: every ``every`` seconds. It reads whatever there is
+    with the first look if nobody looks again (``every`` is infinite).
+    """
 
-    def __init__(self, repository: "SyncRepository", resource: str | None, most: int) -> None:
+    def __init__(self, repository: "SyncRepository", resource: str | None, most: int, every: float = inf) -> None:
         self._repository = repository
         self._resource = resource
         self.most = most
-        self._usage: dict[Place, EntityUsage] = {}
-        self._usage_ms = self._since_ms = 0
-        self._parents: dict[str, tuple[str, ...]] = {}
-        self._usage_at = self._change_at = self._parents_at = 0.0  # instants of `monotonic` for the next look
+        self._every = every
+        self._usage = Sweep(repository, resource)
+        self._parents: dict[str, tuple[str, ...]] = {}  # empty for an entity that has none
+        self._others: list[Place] = []  # who has a bucket, in the order of their names
+        self._usage_at = self._others_at = self._change_at = self._parents_at = (
+            0.0  # instants of `monotonic` for the next look
+        )
         self.change: AuditEvent | None = None
+        self.complete = False  # whether all usage was read once
 
     def read(self) -> Reading:
         """Return what there is now. Raises the errors of core."""
         if monotonic() >= self._usage_at:
-            begun = monotonic()
             self._read_usage()
-            self._usage_at = monotonic() + max(USAGE_SECONDS, RESTS * (monotonic() - begun))
         if monotonic() >= self._change_at:
             self._read_change()
             self._change_at = monotonic() + CHANGES_SECONDS
-        buckets = self._repository.get_buckets_at([*self._usage][: self.most]) if self._usage else []
-        if len(buckets) < self.most:
-            buckets += self._repository.list_buckets(self._resource, limit=self.most - len(buckets)).buckets
-        found = {Place(each.entity_id, each.resource): each for each in buckets}
-        entities = {place.entity_id for place in (*self._usage, *found)}
         if monotonic() >= self._parents_at:
-            self._read_parents(entities)
+            self._parents = {}
             self._parents_at = monotonic() + PARENTS_SECONDS
-        return Reading(self._now_ms(), self._since_ms, self._usage_ms, self._usage, found, self._parents)
+        usage = self._usage.most(self.most)
+        self._read_parents(place.entity_id for place in usage)
+        found = {Place(each.entity_id, each.resource): each for each in self._read_buckets(usage)}
+        self._read_parents(place.entity_id for place in found)
+        parents = {entity_id: above for entity_id, above in self._parents.items() if above}
+        since_ms = int(self._usage.since.timestamp()) * 1000
+        return Reading(self._now_ms(), since_ms, usage, found, parents)
 
-    def _read_parents(self, entities: set[str]) -> None:
-        records = self._repository.get_entity_records(sorted(entities))
-        self._parents = {entity_id: tuple(record.parent_ids) for entity_id, record in records.items()}
+    @property
+    def known(self) -> int:
+        """The number of places whose usage was read so far."""
+        return len(self._usage)
 
     def _read_usage(self) -> None:
-        """Read who was refused most in this hour and the one before, and who was admitted most."""
-        self._usage_ms = self._now_ms()
-        hour = datetime.fromtimestamp(self._usage_ms / 1000, UTC).replace(minute=0, second=0, microsecond=0)
-        since = hour - RECENT
-        self._since_ms = int(since.timestamp()) * 1000
-        most = [
-            each
-            for by in ("total_refused", "total_events")
-            for each in self._repository.get_top_usage(
-                self._resource, by=by, start=since, end=hour + RECENT, limit=self.most
-            )
-        ]
-        self._usage = {Place(each.entity_id, each.resource): each for each in most}
+        """Read a part of a round, or all of it; a round rests before the next begins."""
+        size = min(PAGE, PLACES_PER_REQUEST * max(1, int(min(PAGE, REQUESTS * self._every)) - 1))  # a query, batches
+        now = datetime.fromtimestamp(self._now_ms() / 1000, UTC)
+        while not (ended := self._usage.read_on(now, size)) and self._every == inf:
+            pass
+        self.complete |= ended
+        if ended:
+            self._usage_at = monotonic() + ROUND_SECONDS
+
+    def _read_buckets(self, usage: Iterable[Place]) -> "list[Bucket]":
+        """Return the buckets of those that do something and of who is above them, then others while there is room."""
+        first = dict.fromkeys(islice(usage, self.most))
+        above = dict.fromkeys(Place(up, place.resource) for place in first for up in self._above(place.entity_id))
+        if len(first) < self.most and monotonic() >= self._others_at:
+            listed = self._repository.list_buckets(self._resource, limit=self.most).buckets
+            self._others = [Place(each.entity_id, each.resource) for each in listed]
+            self._others_at = monotonic() + ROUND_SECONDS
+        room = max(0, self.most - len(first))
+        others = dict.fromkeys([place for place in self._others if place not in first][:room])
+        places = list({**first, **above, **others})[:MOST_PLACES]
+        return self._repository.get_buckets_at(places) if places else []
+
+    def _above(self, entity_id: str) -> Iterable[str]:
+        """Return all ancestors of an entity that are known, nearest first."""
+        found = dict.fromkeys(self._parents.get(entity_id, ()))
+        left = [*found]
+        while left:
+            new = [each for each in self._parents.get(left.pop(0), ()) if each not in found]
+            found.update(dict.fromkeys(new))
+            left += new
+        return found
+
+    def _read_parents(self, entity_ids: Iterable[str]) -> None:
+        """Read the records of those that are not known, then of their parents, level by level."""
+        while asked := sorted({*entity_ids} - self._parents.keys()):
+            records = self._repository.get_entity_records(asked)
+            none = dict.fromkeys(asked, ())
+            self._parents |= none | {entity_id: tuple(each.parent_ids) for entity_id, each in records.items()}
+            entity_ids = [parent for entity_id in asked for parent in self._parents[entity_id]]
 
     def _read_change(self) -> None:
         since = datetime.fromtimestamp(self._now_ms() / 1000, UTC) - RECENT

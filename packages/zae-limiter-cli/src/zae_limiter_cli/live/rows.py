@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from ..data.windows import gains_at_once
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, EntityUsage
+    from zae_limiter import Bucket
     from zae_limiter.values.buckets import BucketLimit
+
+    from .sweep import Used
 
 State = Literal["", "low", "out"]
 Order = Literal["refused", "full", "rate", "entity"]
 ORDERS: Final[tuple[Order, ...]] = ("refused", "full", "rate", "entity")
 
 MINUTE_MS: Final = 60_000
-RATE_SECONDS: Final = 30  # over which rates are measured
+RATE_SECONDS: Final = 60  # over which rates are measured; a process writes refusals of an empty bucket once a minute
 LOW, VERY_LOW = 0.25, 0.05  # parts left from which a row is marked
 FULL, EMPTY, FULL_PLAIN, EMPTY_PLAIN = "█", "░", "#", "."
 
@@ -30,15 +32,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, read at ``usage_ms``, and buckets.
+    """What was read at ``at_ms``: usage since ``since_ms``, the begin of an hour, and buckets.
 
     ``parents``: those of the entities that have some, by id.
     """
 
     at_ms: int
     since_ms: int
-    usage_ms: int
-    usage: Mapping[Place, "EntityUsage"] = field(hash=False)
+    usage: Mapping[Place, "Used"] = field(hash=False)
     buckets: Mapping[Place, "Bucket"] = field(hash=False)
     parents: Mapping[str, Sequence[str]] = field(hash=False, default_factory=dict)
 
@@ -48,8 +49,8 @@ class Row:
     """One bucket. ``limit`` is the one of which the smallest part is left; without a bucket there is none.
 
     ``left`` is that part, negative in debt. ``per_minute``: its tokens used in a minute; ``refused``: the acquires
-    refused in this hour and the one before; ``refused_per_minute``: those in a minute. A rate is ``None`` before a
-    second reading, and that of refusals in the first half minute of an hour.
+    refused in this hour and the one before; ``refused_per_minute``: those that its bucket has counted in a minute. A
+    rate is ``None`` before a second reading of the bucket.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
     ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
@@ -74,7 +75,7 @@ class Row:
 
 
 class Recent:
-    """The readings of the last half minute, from which rates are computed; a look comes ``every`` so many seconds."""
+    """The readings of the last minute, from which rates are computed; a look comes ``every`` so many seconds."""
 
     def __init__(self, every: float) -> None:
         self._readings: deque[Reading] = deque(maxlen=1 + max(1, round(RATE_SECONDS / every)))
@@ -91,10 +92,11 @@ class Recent:
         """The parents of entities, of the last reading."""
         return self._readings[-1].parents
 
-    def rows(self, order: Order, only: str, most: int) -> list[Row]:
-        """Return the first rows of the last reading, with the rates since the oldest."""
+    def rows(self, order: Order, only: str, most: int, *, tree: bool) -> list[Row]:
+        """Return the first rows of the last reading, with the rates since the oldest, and ``tree`` those above them."""
         before = self._readings[0] if len(self._readings) > 1 else None
-        return rows_of(self._readings[-1], before, order, only)[:most]
+        rows = rows_of(self._readings[-1], before, order, only)
+        return first_rows(rows, most, self.parents if tree else {})
 
 
 def rows_of(reading: Reading, before: Reading | None, order: Order = "refused", only: str = "") -> list[Row]:
@@ -102,6 +104,18 @@ def rows_of(reading: Reading, before: Reading | None, order: Order = "refused", 
     places = {*reading.usage, *reading.buckets}
     rows = [_row(place, reading, before) for place in places if only in place.entity_id or only in place.resource]
     return sorted(rows, key=lambda row: (*_rank(row, order), row.place))
+
+
+def first_rows(rows: Sequence[Row], most: int, parents: Mapping[str, Sequence[str]]) -> list[Row]:
+    """Return the first ``most`` rows, and of the others those of their ancestors on the same resource."""
+    shown = {row.place for row in rows[:most]}
+    left = [*shown]
+    while left:
+        place = left.pop()
+        above = {Place(parent, place.resource) for parent in parents.get(place.entity_id, ())} - shown
+        shown |= above
+        left += above
+    return [row for row in rows if row.place in shown]
 
 
 def _rank(row: Row, order: Order) -> tuple[float, ...]:
@@ -125,7 +139,7 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         burst=tightest.limit.burst if tightest else 0,
         left=_left(tightest) if tightest else 1.0,
         per_minute=_used_per_minute(place, tightest, reading, before),
-        refused=usage.total_refused if usage else 0,
+        refused=usage.refused if usage else 0,
         refused_per_minute=_refused_per_minute(place, reading, before),
         blocked_by=_blocked_by(usage),
         credit=_credit(tightest) if tightest else 0,
@@ -144,27 +158,30 @@ def _used_per_minute(
     place: Place, limit: "BucketLimit | None", reading: Reading, before: Reading | None
 ) -> float | None:
     bucket = before.buckets.get(place) if before else None
-    if limit is None or bucket is None or before is None or reading.at_ms <= before.at_ms:
+    if limit is None or bucket is None or before is None:
         return None
     consumed = next((each.consumed for each in bucket.limits if each.limit.name == limit.limit.name), limit.consumed)
-    return max(0, limit.consumed - consumed) * MINUTE_MS / (reading.at_ms - before.at_ms)
+    return _a_minute(limit.consumed - consumed, reading, before)
 
 
 def _refused_per_minute(place: Place, reading: Reading, before: Reading | None) -> float | None:
-    """Return the rate between two readings of usage since the same hour."""
-    usage = reading.usage.get(place)
-    if before is None or reading.usage_ms <= before.usage_ms or reading.since_ms != before.since_ms:
+    bucket, earlier = reading.buckets.get(place), before.buckets.get(place) if before else None
+    if bucket is None or earlier is None or before is None:
         return None
-    earlier = before.usage.get(place)
-    more = (usage.total_refused if usage else 0) - (earlier.total_refused if earlier else 0)
-    return max(0, more) * MINUTE_MS / max(1, reading.usage_ms - before.usage_ms)
+    return _a_minute(bucket.refused - earlier.refused, reading, before)
 
 
-def _blocked_by(usage: "EntityUsage | None") -> str:
+def _a_minute(more: int, reading: Reading, before: Reading) -> float | None:
+    """Return the rate of a counter, which a bucket that is made again begins anew; ``None`` without a time between."""
+    passed = reading.at_ms - before.at_ms
+    return max(0, more) * MINUTE_MS / passed if passed > 0 else None
+
+
+def _blocked_by(usage: "Used | None") -> str:
     if usage is None or not usage.refused_by:
         return ""
     refuser, count = max(usage.refused_by.items(), key=lambda each: each[1])
-    return str(refuser) if count * 2 >= usage.total_refused else ""
+    return str(refuser) if count * 2 >= usage.refused else ""
 
 
 def bar(left: float, width: int, *, symbols: bool = True) -> str:

@@ -19,13 +19,15 @@ from textual.widgets import DataTable, Footer, Input, Static
 from zae_limiter_manifest.problems import printable
 
 from ..errors import one_line
+from .fitting import fitted
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Reading, Recent, Row, State, cells, heads
+from .rows import ORDERS, Order, Reading, Recent, Row, State, heads
 from .running import CHANGES, change_of, command_of, run
 from .tree import lines_of
 
 WIDE: Final = 100  # columns
+SCROLL_BAR: Final = 2  # columns
 STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
 
 
@@ -99,6 +101,7 @@ class TopScreen(App[None]):
     Ask, Output { align: center middle; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
         Binding("w,enter", "look('why')", "why"),
         Binding("l", "look('lift')", "lift"),
         Binding("b", "look('block')", "block"),
@@ -108,7 +111,6 @@ class TopScreen(App[None]):
         Binding("t", "tree", "tree"),
         Binding("slash", "filter", "filter"),
         Binding("p", "pause", "pause"),
-        Binding("q", "quit", "quit"),
         Binding("escape", "no_filter", show=False),
     ]
 
@@ -120,7 +122,7 @@ class TopScreen(App[None]):
         self._name, self._every, self._options = title, every, options
         self._recent = Recent(every)
         self._problem = ""
-        self._paused = False
+        self._paused = self._reads = False
         self._rows: list[Row] = []
         self._shown: list[Row] = []  # a line each: in a tree, a row is below each of its parents
 
@@ -134,7 +136,7 @@ class TopScreen(App[None]):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        self._read()
+        self._begin_to_read()
         self.set_interval(self._every, self._read_again)
 
     def on_resize(self) -> None:
@@ -142,8 +144,12 @@ class TopScreen(App[None]):
         self._show()
 
     def _read_again(self) -> None:
-        if not self._paused:
-            self._read()
+        if not self._paused and not self._reads:  # a slow store is not asked again before it answers
+            self._begin_to_read()
+
+    def _begin_to_read(self) -> None:
+        self._reads = True
+        self._read()
 
     @work(thread=True, exclusive=True, group="read")
     def _read(self) -> None:
@@ -157,7 +163,7 @@ class TopScreen(App[None]):
         self.call_from_thread(self._take, reading, problem, line)
 
     def _take(self, reading: Reading | None, problem: str, health: str) -> None:
-        self._problem = problem
+        self._reads, self._problem = False, problem
         if reading is not None:
             self._recent.add(reading)
         self.query_one("#health", Static).update(Text(printable(f"{self._name}: {problem or health}"), style="bold"))
@@ -169,13 +175,14 @@ class TopScreen(App[None]):
         table = self.query_one("#rows", DataTable)
         wide = self.size.width >= WIDE
         before = [row.place for row in self._shown[: table.cursor_row + 1]]
-        self._rows = self._recent.rows(self._look.order, self._look.only, self._reader.most)
-        lines = [*lines_of(self._rows, self._recent.parents if self._look.tree else {}, symbols=True)]
+        look = self._look
+        self._rows = self._recent.rows(look.order, look.only, self._reader.most, tree=look.tree)
+        lines = [*lines_of(self._rows, self._recent.parents if look.tree else {}, symbols=True)]
         self._shown = [row for _, row in lines]
         table.clear(columns=True)
         table.add_columns(*heads(wide=wide))
-        for lead, row in lines:
-            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in cells(row, lead, wide=wide)))
+        for row, line in zip(self._shown, fitted(lines, wide=wide, width=self.size.width - SCROLL_BAR), strict=True):
+            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in line))
         if before and (again := [at for at, row in enumerate(self._shown) if row.place == before[-1]]):
             nth = before.count(before[-1])  # of the lines of this place, the cursor stays on the same
             table.move_cursor(row=again[min(nth, len(again)) - 1], scroll=False)
@@ -184,6 +191,8 @@ class TopScreen(App[None]):
     def _state(self) -> str:
         refused = sum(row.refused_per_minute or 0 for row in self._rows)
         parts = [f"{len(self._rows)} buckets by {self._look.order}", f"{refused:,.0f} refused a minute"]
+        if not self._reader.complete:
+            parts.append(f"usage of {self._reader.known:,} so far")
         if (change := self._reader.change) is not None:
             parts.append(f"last change {change.at[11:16]} {change.entity_id} by {change.principal or 'nobody known'}")
         if self._look.only:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from zae_limiter.maintenance import lasts_seconds
+
 if TYPE_CHECKING:
     from zae_limiter import Bucket, BucketLimit, Limit
-
 
 PERCENT: Final = 80.0  # of the burst that is gone, where a limit has no thresholds
 
@@ -25,13 +26,18 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A limit of a bucket that is close. ``used_per_second``: tokens, ``None`` if nobody looked twice."""
+    """A limit of a bucket that is close.
+
+    ``used_per_second``: tokens, ``None`` if nobody looked twice. ``seconds_left``: how long the tokens last at this
+    rate, ``None`` if more come before, or nobody knows.
+    """
 
     entity_id: str
     resource: str
     limit: "Limit"
     available: int
     used_per_second: float | None = None
+    seconds_left: float | None = None
 
     @property
     def percent(self) -> float:
@@ -43,16 +49,6 @@ class Near:
         """The highest threshold of the limit that the part reaches; ``None`` if it has none, or reaches none."""
         return max((each for each in self.limit.alert if each <= self.percent), default=None)
 
-    @property
-    def seconds_left(self) -> float | None:
-        """How long the tokens last if the use goes on and the refill, too; ``None`` if they last, or nobody knows."""
-        if self.used_per_second is None:
-            return None
-        if self.available <= 0:
-            return 0.0
-        net = self.used_per_second - self.limit.refill_amount / self.limit.refill_period
-        return self.available / net if net > 0 else None
-
 
 def nearest(looks: Iterable[Look], percent: float | None, most: int) -> list[tuple[Near, Look]]:
     """Return the limits of which at least this part is gone, the closest first, at most ``most``, each with the look at
@@ -62,8 +58,8 @@ def nearest(looks: Iterable[Look], percent: float | None, most: int) -> list[tup
     return nlargest(most, found, key=lambda each: each[0].percent)
 
 
-def after(near: Near, before: Look, behind: Look | None) -> Near:
-    """Return a limit as a second look shows it, with the rate between the two."""
+def after(near: Near, before: Look, behind: Look | None, now_ms: int) -> Near:
+    """Return a limit as a second look, at ``now_ms``, shows it, with the rate between the two."""
     if behind is None or behind.at <= before.at:
         return near
     seconds = behind.at - before.at
@@ -71,7 +67,8 @@ def after(near: Near, before: Look, behind: Look | None) -> Near:
     if first is None or second is None:  # other limits hold now
         return near
     used = max(0, second.consumed - first.consumed) / seconds
-    return Near(near.entity_id, near.resource, near.limit, second.available, used)
+    left = lasts_seconds(second.limit, second.available, used, now_ms) if second.available > 0 else 0.0
+    return Near(near.entity_id, near.resource, near.limit, second.available, used, left)
 
 
 def _near(bucket: "Bucket", percent: float | None) -> Iterator[Near]:

@@ -44,11 +44,11 @@ def test_a_bucket_that_does_not_follow_yet_shows_what_it_has(table: Table) -> No
     assert told("bucket", "show", "key")[1][:4] == ["gpt-4", "tpm", "91", "100"]
 
 
-def test_a_change_is_told_in_seconds(table: Table) -> None:
+def test_a_change_is_told_in_the_text_of_the_limit(table: Table) -> None:
     for limit in (OFF, ON, OFF):
         table.repository.set_limits("key", [limit])
     off, on, _ = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
-    assert (on, off) == (["limits.tpm.ahead 0 s -> 1 s"], ["limits.tpm.ahead 1 s -> 0 s"])
+    assert (on, off) == (["limits.tpm 100/day -> 100/day ahead 1s"], ["limits.tpm 100/day ahead 1s -> 100/day"])
 
 
 def test_seconds_that_do_not_fit_are_refused(table: Table) -> None:

@@ -37,10 +37,10 @@ def test_changes_of_an_entity_are_told_newest_first_with_what_is_different(table
     header, *told = (line.split(maxsplit=4) for line in done.stdout.splitlines())
     assert header == ["TIME", "(UTC)", "PRINCIPAL", "ACTION", "RESOURCE  CHANGED"]
     assert [each[1:] for each in told] == [
-        ["bob", "limits_set", "gpt-4", "limits.rpm.burst 60 -> 90"],
+        ["bob", "limits_set", "gpt-4", "limits.rpm 60/min -> 60/min burst 90"],
         [
             *("-", "limits_set", "gpt-4"),
-            "limits.rpm.burst 60, limits.rpm.capacity 60, limits.rpm.refill_amount 60, limits.rpm.refill_period 60",
+            "limits.rpm 60/min",
         ],
         ["ann", "entity_created", "-", 'cascade false, name "A key"'],
     ]

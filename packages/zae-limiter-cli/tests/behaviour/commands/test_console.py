@@ -66,11 +66,32 @@ def browser(console: Console, *, enter: bool = True) -> TestClient:
 
 
 def test_the_table_names_who_is_refused_and_by_whom(repository: SyncRepository, tmp_path: Path) -> None:
-    page = browser(console_of(repository, tmp_path)).get("/").text
+    page = browser(console_of(repository, tmp_path)).get("/?shape=list").text
     row = page[page.index(">key-1<") : page.index("</tr>", page.index(">key-1<"))]
     assert 'data-label="Blocked by">acme/rpm<' in row
     assert "58 of 60" in row
     assert 'aria-label="97 percent left"' in row
+
+
+def test_the_tree_has_entities_below_each_of_their_parents_with_what_is_left(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    repository.create_entity("zeta")
+    repository.create_entity("both", parent_ids=["acme", "zeta"])
+    for entity_id in ("both", "zeta"):
+        with SyncRateLimiter(repository).acquire(entity_id, "gpt-4", {"rpm": 1}):
+            pass
+    page = browser(console_of(repository, tmp_path)).get("/").text
+    tree = page[page.index('aria-label="Entities below their parents"') :]
+    below = {name: tree[tree.index(f'<ul aria-label="Below {name}">') :] for name in ("acme", "zeta")}
+    assert below["acme"].index(">key-1<") < below["acme"].index("</ul>")
+    for name, other in (("acme", "zeta"), ("zeta", "acme")):
+        shown = below[name][: below[name].index("</ul>")]
+        assert f"gpt-4, also below {other}" in shown
+        assert "59 of 60 rpm" in shown
+        assert 'aria-label="98 percent left"' in shown
+    assert "1 refused, by acme/rpm" in below["acme"]
+    assert 'aria-label="Entities below acme on gpt-4"' in tree
 
 
 def test_a_bucket_says_why_with_its_path_usage_changes_and_commands(repository: SyncRepository, tmp_path: Path) -> None:

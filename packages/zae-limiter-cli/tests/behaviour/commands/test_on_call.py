@@ -55,6 +55,23 @@ def test_a_block_asks_first(table: Table) -> None:
     assert table.repository.get_override("key") is None
 
 
+def test_a_lift_by_a_number_keeps_the_kind_of_the_limit(table: Table) -> None:
+    month = Limit.per_month("usd", 250, timezone="Europe/Berlin", alert=(80,))
+    table.repository.set_resource_defaults("gpt-4", [month, Limit.per_day("rpd", 1_000), Limit.concurrent("calls", 5)])
+    numbers = ("-l", "usd:500", "-l", "rpd:20", "-l", "calls:9", "-l", "new:7", "-l", "rpd2:3/hour")
+    assert run("lift", "key", "-r", "gpt-4", *numbers).exit_code == 0
+    override = table.repository.get_override("key", "gpt-4")
+    assert override is not None
+    assert [str(limit) for limit in override.limits] == [
+        "calls: 9 concurrent",
+        "new: 7/min",
+        "rpd: 20/day",
+        "rpd2: 3/hour",
+        "usd: 500/month Europe/Berlin alert 80",
+    ]
+    assert document("lift", "key", "-r", "gpt-4", "-l", "rpd:20/min")["limits"]["rpd"]["refill_period"] == 60
+
+
 def test_a_lift_multiplies_every_limit_or_replaces_those_that_it_names(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [RPM, TPM])
     assert document("lift", "key", "-r", "gpt-4", "--by", "1.5")["limits"]["rpm"]["capacity"] == 150

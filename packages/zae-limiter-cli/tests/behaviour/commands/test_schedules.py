@@ -57,4 +57,4 @@ def test_a_changed_schedule_is_told_in_words(table: Table) -> None:
     for limit in (Limit.per_minute("rpm", 600), RPM):
         table.repository.set_limits("key", [limit])
     on, _ = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
-    assert on == [f"limits.rpm.schedule none -> {'; '.join(ENTRIES)}"]
+    assert on == [f"limits.rpm.schedule {'; '.join(ENTRIES)}"]

@@ -27,8 +27,8 @@ def test_a_limit_that_is_set_without_the_mark_is_enforced(table: Table) -> None:
     table.repository.set_limits("key", [RPM])
     table.repository.set_limits("key", [TPM])
     gone, marked, enforced, new = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
-    assert (enforced, marked) == (["limits.rpm shadow -> enforced"], ["limits.rpm enforced -> shadow"])
-    assert ("limits.rpm.shadow true" in new, "limits.rpm.shadow true -> -" in gone) == (True, True)
+    assert (enforced, marked) == (["limits.rpm 2/day shadow -> 2/day"], ["limits.rpm 2/day -> 2/day shadow"])
+    assert ("limits.rpm 2/day shadow" in new, "limits.rpm 2/day shadow -> -" in gone) == (True, True)
 
 
 def test_a_policy_of_the_system_keeps_the_marks(table: Table) -> None:
@@ -50,7 +50,7 @@ def test_a_bucket_shows_its_shadow_limits_and_what_they_would_have_refused(table
     assert [row[:-2] for row in rows] == [
         ["gpt-4", "rpm", "(shadow)", "0", "2", "2/day", "5", "3", "1"],
         ["gpt-4", "tpm", "95", "100", "100/day", "5", "3", "1"],
-        ["gpt-5", "tpm", "0", "0", "1/day", "1", "1", "1"],
+        ["gpt-5", "tpm", "0", "0", "0/day", "1", "1", "1"],
     ]
     (bucket,) = document("bucket", "show", "key", "-r", "gpt-4")
     assert (bucket["shadowed"], bucket["limits"]["rpm"]["shadow"], bucket["limits"]["tpm"]["shadow"]) == (

@@ -282,13 +282,26 @@ def test_who_is_near_is_listed_the_closest_first(table: Table) -> None:
     assert len(json_of("near", "--seconds", "0", "--percent", "5")) == 4
 
 
+def test_the_order_is_that_of_the_second_look(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for entity, amount in (("first", 85), ("second", 90)):
+        take(table, entity, "gpt-4", SLOW, amount)
+    meanwhile = [14]
+    monkeypatch.setattr(
+        time, "sleep", lambda _: take(table, "first", "gpt-4", SLOW, meanwhile.pop()) if meanwhile else None
+    )
+    assert [(each["entity_id"], each["available"]) for each in json_of("near")] == [("first", 1), ("second", 10)]
+
+
+NOW_MS = 1_790_000_000_000  # 2026-09-21, nine days before the end of the month
+
+
 def look(at: float, available: int, consumed: int, limit: Limit = SLOW, entity: str = "e") -> Look:
     return Look(Bucket(entity, "r", 1, (BucketLimit(limit, available, consumed),), 0, None), at)
 
 
 def second(before: Look, behind: Look | None) -> Near:
     ((near, first),) = nearest([before], 1, 10)
-    return after(near, first, behind)
+    return after(near, first, behind, NOW_MS)
 
 
 def test_the_time_left_is_at_the_rate_between_two_looks() -> None:
@@ -302,6 +315,21 @@ def test_the_time_left_is_at_the_rate_between_two_looks() -> None:
     assert second(look(100, -5, 105), look(110, -5, 105)).seconds_left == 0.0
     fast = Limit.per_second("rps", 100)
     assert second(look(100, 15, 0, fast), look(110, 15, 900, fast)).seconds_left is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"),
+    [
+        (Limit.per_month("usd", 100), 20),
+        (Limit.total("credits", 100), 20),
+        (Limit.quota("rpd", 100, window=3600), 20),
+        (Limit.quota("rph", 100, window=19), None),
+        (Limit.concurrent("parallel", 100), None),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_what_comes_back_meanwhile_is_what_the_kind_of_the_limit_says(limit: Limit, left: float | None) -> None:
+    assert second(look(100, 15, 85, limit), look(110, 10, 90, limit)).seconds_left == left
 
 
 def test_a_bucket_that_expired_or_got_other_limits_has_no_rate() -> None:

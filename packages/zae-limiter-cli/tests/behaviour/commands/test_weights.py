@@ -33,5 +33,5 @@ def test_a_change_is_told_in_words(table: Table) -> None:
     for limit in (PLAIN, WEIGHTED, PLAIN):
         table.repository.set_limits("key", [limit])
     off, on, _ = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
-    assert on == ["limits.tpm.weights none -> input=1,cached=0.1,output=4"]
-    assert off == ["limits.tpm.weights input=1,cached=0.1,output=4 -> none"]
+    assert on == ["limits.tpm.weights input=1,cached=0.1,output=4"]
+    assert off == ["limits.tpm.weights input=1,cached=0.1,output=4 -> -"]

@@ -5,6 +5,8 @@ import pytest
 from zae_limiter import AuditEvent
 from zae_limiter_cli.audit.changes import changes
 
+RPM = {"capacity": 5, "burst": 5, "refill_amount": 5, "refill_period": 60}
+
 
 def told(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[str]:
     return list(changes(AuditEvent("1", "e", "entity_updated", None, "2024-01-01T00:00:00.000Z", None, before, after)))
@@ -17,6 +19,18 @@ def told(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[st
         ({"name": "A"}, {"name": "B"}, ['name "A" -> "B"']),
         ({"name": "A"}, None, ['name "A" -> -']),
         ({"name": "A"}, {"name": None}, ['name "A" -> -']),
+        ({"limits": {"rpm": RPM}}, {"limits": {"rpm": RPM | {"burst": 9}}}, ["limits.rpm 5/min -> 5/min burst 9"]),
+        (None, {"override": {"limits": {"rpm": RPM}}}, ["override.limits.rpm 5/min"]),
+        (
+            {"limits": {"rpm": RPM | {"ahead_ms": 1000, "shadow": True, "alert": "80,95"}}},
+            None,
+            ["limits.rpm 5/min ahead 1s alert 80,95 shadow -> -"],
+        ),
+        (
+            {"limits": {"usd": RPM | {"kind": "calendar", "window": "month", "weights": "output=4"}}},
+            {"limits": {"usd": RPM | {"kind": "calendar", "window": "month", "schedule": "a: MON 9/min\x9b"}}},
+            ["limits.usd.schedule a: MON 9/min\\x9b", "limits.usd.weights output=4 -> -"],
+        ),
         ({"limits": {"rpm": {"burst": 1}}}, {"limits": {"rpm": {"burst": 2}}}, ["limits.rpm.burst 1 -> 2"]),
         ({"a": 1, "b": 1}, {"b": 2, "a": 2}, ["a 1 -> 2", "b 1 -> 2"]),
         ({"name": "A"}, {"name": "A"}, []),

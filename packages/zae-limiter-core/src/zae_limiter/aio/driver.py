@@ -26,6 +26,7 @@ from ..flows.steps import (
     play_late,
 )
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
+from ..operations.values import Operation
 from ..runtime import forks
 from ..runtime.deadlines import Deadlines
 from ..runtime.jitter import jittered
@@ -176,6 +177,8 @@ class Driver:
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
             return await self._queue(step.waiter, waiters)
+        if isinstance(step, Operation):
+            return await (self._store.perform(step) if self._answers_at_once else self._guarded.ask(step))
         if isinstance(step, Sleep):
             return await self._sleep(jittered(step.seconds))
         if isinstance(step, Parallel):
@@ -185,11 +188,7 @@ class Driver:
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
-        if isinstance(step, Log | Wake | Post | Settled | Remind):
-            return self._perform_at_once(step, waiters)
-        if self._answers_at_once:
-            return await self._store.perform(step)
-        return await self._guarded.ask(step)
+        return self._perform_at_once(step, waiters)
 
     def _perform_at_once(self, step: Log | Wake | Post | Settled | Remind, waiters: list[Waiter]) -> None:
         if isinstance(step, DroppedRows):

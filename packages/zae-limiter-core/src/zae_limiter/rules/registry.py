@@ -43,3 +43,13 @@ def window_seconds(limit: Limit) -> int | None:
     """
     window_ms = rule_of(limit).window_ms(max(1, limit.capacity) * MILLI)
     return None if window_ms >= FOREVER_MS else -(-window_ms // 1000)
+
+
+def lasts_seconds(limit: Limit, tokens: float, per_second: float, now_ms: int) -> float | None:
+    """Return how long so many tokens of the whole limit last at this rate of use; ``None`` if more come before.
+
+    A window that begins with the first use counts as one that has just begun.
+    """
+    rule = rule_of(limit).since(now_ms)
+    lasts_ms = rule.lasts_ms(round(tokens * MILLI), per_second, now_ms)  # tokens a second: millitokens a millisecond
+    return None if lasts_ms >= FOREVER_MS else lasts_ms / 1000

@@ -39,3 +39,10 @@ class Rule(Protocol):
     def window_ms(self, milli: int) -> int:
         """Return the same for people: as if no clock was ever changed."""
         return self.longest_ms(milli)
+
+    def lasts_ms(self, left_milli: int, used_milli: float, now_ms: int) -> float:
+        """Return how long an amount lasts if so much of it is used in each millisecond; ``FOREVER_MS`` if more comes
+        before it is used up, or if nothing is used.
+        """
+        lasts = left_milli / used_milli if used_milli > 0 else FOREVER_MS
+        return FOREVER_MS if self.reached(self.minted(now_ms) + 1) <= now_ms + lasts else lasts

@@ -50,6 +50,10 @@ class Concurrent(Rule):
         """Return ``FOREVER_MS``: slots are no budget of a period."""
         return 0 if milli <= 0 else FOREVER_MS
 
+    def lasts_ms(self, left_milli: int, used_milli: float, now_ms: int) -> float:  # noqa: ARG002  whatever is used
+        """Return ``FOREVER_MS``: what calls take, they free."""
+        return FOREVER_MS
+
 
 class Slots(NamedTuple):
     """The slots of a limit as a bucket stores them: those held since even and odd epochs, up to the current one."""

@@ -9,7 +9,7 @@ however many steps it is taken. The price is large integers, which Python has. T
 
 from dataclasses import dataclass
 
-from .rule import Rule
+from .rule import FOREVER_MS, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,8 @@ class TokenBucket(Rule):
     def reached(self, minted_milli: int) -> int:
         """Return the first millisecond up to which so much was minted."""
         return -(-minted_milli * self.period // self.amount)
+
+    def lasts_ms(self, left_milli: int, used_milli: float, now_ms: int) -> float:  # noqa: ARG002  it mints evenly
+        """Return how long an amount lasts, though tokens come back meanwhile."""
+        net = used_milli - self.amount / self.period
+        return left_milli / net if net > 0 else FOREVER_MS

@@ -254,7 +254,7 @@ def window_end(shard_limit: ShardLimit) -> int:
     """Return the instant from which on a take begins another window; ``FOREVER_MS`` for windows of another kind."""
     if shard_limit.limit.kind != "first_use":
         return FOREVER_MS
-    return 0 if shard_limit.begun_ms is None else shard_limit.begun_ms + shard_limit.limit.refill_period * 1000
+    return 0 if shard_limit.begun_ms is None else shard_limit.rule.reached(1)
 
 
 def anchor_attributes(limits: Iterable[Limit], anchor_ms: int) -> Item:

@@ -153,10 +153,10 @@ class SyncDriver:
     def _perform(self, step: Step | Wait, run: FlowRun) -> Any:
         if isinstance(step, Enqueue):
             return self._settle_one(step.waiter, run)
-        if isinstance(step, Wait):
-            return self._begin_after(step, run)
         if isinstance(step, Operation):
             return self._ask(step, run)
+        if isinstance(step, Wait):
+            return self._begin_after(step, run)
         if isinstance(step, Sleep):
             return self._pause(jittered(step.seconds), run)
         if isinstance(step, Parallel):

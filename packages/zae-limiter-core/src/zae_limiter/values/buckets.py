@@ -28,7 +28,8 @@ class Bucket:
 
     ``anchor_ms`` is the instant that the stored balances are as of (of shard 0), ``expires_at_ms`` when the bucket may
     go, ``None`` for one that stays; both in epoch milliseconds. ``shadowed`` counts the admitted acquires that shadow
-    limits would have refused. A bucket does not have the mark of a shadow limit: see ``resolve_limits``.
+    limits would have refused, ``refused`` the refused ones. A bucket does not have the mark of a shadow limit: see
+    ``resolve_limits``.
     """
 
     entity_id: str
@@ -39,6 +40,7 @@ class Bucket:
     anchor_ms: int
     expires_at_ms: int | None
     shadowed: int = 0
+    refused: int = 0
 
     @property
     def available(self) -> dict[str, int]:

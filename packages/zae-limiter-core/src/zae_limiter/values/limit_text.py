@@ -1,38 +1,49 @@
 """Read and write a limit as one text: `100/min burst 200`. YAML, the command line, Python and messages share it.
 
-A text is a rate, then words, each once, in any order:
+A text says what comes back and when, then words, each once, in any order:
 
     AMOUNT/PERIOD [capacity AMOUNT] [burst AMOUNT] [ahead TIME] [alert PERCENT,PERCENT] [shadow]
-    AMOUNT per PERIOD from first use [shadow]
+    AMOUNT/WINDOW ZONE [from DAY] [capacity AMOUNT] [burst AMOUNT] [alert PERCENT,PERCENT] [shadow]
+    AMOUNT cron MINUTE HOUR DAY MONTH WEEKDAY [ZONE] [capacity AMOUNT] [burst AMOUNT] [alert …] [shadow]
+    AMOUNT per PERIOD from first use [alert …] [shadow]
+    AMOUNT total [burst AMOUNT] [alert …] [shadow]
     AMOUNT concurrent [expires TIME] [shadow]
 
-The rate is what comes back: an amount of tokens in a period. The capacity is that amount unless the text has another,
-the burst is the capacity. So every token bucket has a text, and only one that `write_limit` gives. The second form is
-of a limit all of whose tokens come back a period after the first of them was taken, the third of slots.
+The amount is what comes back. The capacity is that amount unless the text has another, the burst is the capacity. A
+token bucket gets its tokens evenly. A time zone makes a calendar window of the period: `100/day` is any 24 hours,
+`100/day UTC` ends at midnight. A month is always one, of UTC if it has no zone. So every limit without weights and
+without a schedule has a text, and only one that `write_limit` gives.
 
-Core and manifest know nothing of each other, so both have this file, byte for byte: edit both. Another kind of limit
-(a calendar window) adds its own text to `read_limit` and `write_limit`.
+Core and manifest know nothing of each other, so both have this file, byte for byte: edit both.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-EXAMPLES: Final = ["100/min", "10k/min burst 20k", "1_000/day"]
+EXAMPLES: Final = ["100/min", "10k/min burst 20k", "250/month Europe/Berlin"]
 EXAMPLE: Final = " or ".join(EXAMPLES)
-PATTERN: Final = r"^\s*[0-9][^\s/]*((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+concurrent(\s|$))"
+PATTERN: Final = r"^\s*[0-9][^\s/]*((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+(concurrent|total)(\s|$)|\s+cron\s)"
 """What every text begins with, as a regular expression of JSON Schema."""
 
 Fields: TypeAlias = dict[str, Any]
 
 _LONGEST: Final = 200
 _EXPIRES: Final = 60  # seconds of slots, unless the text says otherwise
-_LIMIT: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)((?:\s+[^\s/]+)*)")
-_SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent((?:\s+[^\s/]+)*)")
-_FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use(\s+shadow)?")
+_UTC: Final = "UTC"
+_WORDS: Final = r"((?:\s+[^\s/]+)*)"
+_ZONE: Final = r"\s+([A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)"
+_RATE: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)" + _WORDS)
+_CALENDAR: Final = re.compile(r"([^\s/]+)\s*/\s*([a-z]+)" + _ZONE + _WORDS)
+_MONTH: Final = re.compile(r"([^\s/]+)\s*/\s*(month)()" + _WORDS)
+_CRON: Final = re.compile(r"(\S+)\s+cron((?:\s+\S+){5})(?:" + _ZONE + ")?" + _WORDS)
+_FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WORDS)
+_TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
+_SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent" + _WORDS)
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.([0-9]{1,9}))?([kKMG]?)")
 _PERIOD: Final = re.compile(r"([1-9][0-9]{0,9})?([A-Za-z]+)")
 _TIME: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?(ms|s)")
+_DAY: Final = re.compile(r"[1-9][0-9]?")
 _PERCENTS: Final = re.compile(r"[0-9]{1,3}(,[0-9]{1,3}){0,9}")
 _COMMAS: Final = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 _LARGE: Final = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
@@ -44,11 +55,20 @@ _UNITS: Final = {
 }
 _ONE: Final = {1: "sec", 60: "min", 3600: "hour", 86400: "day"}
 _MANY: Final = {86400: "d", 3600: "h", 60: "min", 1: "s"}
+_WINDOWS: Final = {
+    **dict.fromkeys(("min", "minute"), "minute"),
+    **dict.fromkeys(("h", "hour"), "hour"),
+    **dict.fromkeys(("d", "day"), "day"),
+    "week": "week",
+    "month": "month",
+}
+_WINDOW_WORDS: Final = {"minute": "min"}
 _OTHER_UNITS: Final = {
-    "m": "may be minutes or months: write min",
-    "week": "write 7d",
+    "m": "may be minutes or months: write min or month",
+    "week": "has a time zone if it is one of the calendar: write week UTC, or 7d for any seven days",
     "weeks": "write days, such as 14d",
     "month": "has no fixed length: write days, such as 30d",
+    "months": "have no fixed length: write month for one of the calendar, or days, such as 90d",
     "year": "has no fixed length: write days, such as 365d",
 }
 
@@ -56,60 +76,58 @@ _OTHER_UNITS: Final = {
 def read_limit(text: str) -> Fields:
     """Return the fields of a limit that its text gives; those that it leaves out have the defaults of a limit.
 
-    `capacity`, `refill_amount` and `refill_period` (seconds) are always there, `burst`, `ahead` (seconds), `alert`
-    (percent) and `shadow` where the text has them. Slots have `capacity`, `kind`, and `expires` (seconds) and `shadow`
-    where the text has them. Raises `ValueError`, whose message says what is wrong, and gives examples.
+    `capacity` is always there, `kind` for all but token buckets, and what that kind has: `refill_amount`,
+    `refill_period` (seconds), `window`, `timezone`. `burst`, `ahead` (seconds), `alert` (percent), `starts_on`,
+    `expires` (seconds) and `shadow` are there where the text has them. Raises `ValueError`, whose message says what is
+    wrong, and gives examples.
     """
     try:
         if len(text) > _LONGEST:
             raise ValueError(f"a limit has at most {_LONGEST} characters")
-        if slots := _SLOTS.fullmatch(text.strip()):
-            words = _read_words(slots[2], _OF_SLOTS)
-            return {"capacity": _read_amount(slots[1]), "kind": "concurrent", **words}
-        if found := _FIRST_USE.fullmatch(text.strip()):
-            return _read_first_use(found[1], found[2], shadow=found[3] is not None)
-        found = _LIMIT.fullmatch(text.strip())
-        if found is None:
-            raise ValueError("a limit begins with an amount and a period, or is an amount that is concurrent")
-        amount = _read_amount(found[1])
-        fields = {
-            "refill_amount": amount or 1,
-            "refill_period": _read_period(found[2]),
-            **_read_words(found[3], _VALUES),
-        }
-        if amount == 0 and fields.get("capacity"):
-            raise ValueError("0 tokens come back, which blocks: leave the capacity out")
+        for form, read in _FORMS:
+            if found := form.fullmatch(text.strip()):
+                return read(*found.groups(""))
+        raise ValueError("a limit begins with an amount and a period, or is an amount that is `total` or `concurrent`")
     except ValueError as error:
         raise ValueError(f"is no limit: {error}; examples: {EXAMPLE}") from None
-    return {"capacity": amount, **fields}
 
 
 def write_limit(fields: Mapping[str, Any]) -> str:
     """Return the text of a limit with all these fields, such that `read_limit` gives a limit that is equal to it."""
-    capacity, amount = fields["capacity"], fields["refill_amount"]
-    if fields.get("kind") == "concurrent":
-        words = [write_amount(capacity), "concurrent"]
-        words += [] if fields["expires"] == _EXPIRES else [f"expires {fields['expires']}s"]
-        return " ".join([*words, "shadow"] if fields["shadow"] else words)
-    if fields.get("kind") == "first_use":
-        text = f"{write_amount(capacity)} per {write_period(fields['refill_period'])} from first use"
-        return f"{text} shadow" if fields["shadow"] else text
-    blocks = capacity == 0 and amount == 1
-    words = [write_rate(0 if blocks else amount, fields["refill_period"])]
-    if capacity != amount and not blocks:
+    words, capacity, kind = [write_refill(fields)], fields["capacity"], fields.get("kind")
+    if kind not in _AMOUNT_IS_CAPACITY and capacity != fields["refill_amount"] and not _blocks(fields):
         words.append(f"capacity {write_amount(capacity)}")
-    if fields["burst"] != capacity:
+    if kind != "concurrent" and fields["burst"] != capacity:
         words.append(f"burst {write_amount(fields['burst'])}")
     if fields["ahead"]:
         words.append(f"ahead {write_time(fields['ahead'])}")
+    if kind == "concurrent" and fields["expires"] != _EXPIRES:
+        words.append(f"expires {fields['expires']}s")
     if fields.get("alert"):
         words.append(f"alert {','.join(map(str, fields['alert']))}")
     return " ".join([*words, "shadow"] if fields["shadow"] else words)
 
 
-def write_rate(amount: int, period: int) -> str:
-    """Return an amount of tokens in a period of seconds: `10k/min`, `100/90s`."""
-    return f"{write_amount(amount)}/{write_period(period)}"
+def write_refill(fields: Mapping[str, Any]) -> str:
+    """Return what comes back and when, with which a text begins: `100/min`, `250/month Europe/Berlin from 15`."""
+    kind, capacity = fields.get("kind"), write_amount(fields["capacity"])
+    if kind in ("concurrent", "total"):
+        return f"{capacity} {kind}"
+    if kind == "first_use":
+        return f"{capacity} per {write_period(fields['refill_period'])} from first use"
+    amount = write_amount(0 if _blocks(fields) else fields["refill_amount"])
+    if kind != "calendar":
+        return f"{amount}/{write_period(fields['refill_period'])}"
+    window, zone = fields["window"], fields["timezone"]
+    if " " in window:
+        return f"{amount} cron {window} {zone}"
+    first = "" if fields["starts_on"] == 1 else f" from {fields['starts_on']}"
+    return f"{amount}/{_WINDOW_WORDS.get(window, window)} {zone}{first}"
+
+
+def _blocks(fields: Mapping[str, Any]) -> bool:
+    """Return whether a limit without a burst has the text of 0 tokens."""
+    return bool(fields["capacity"] == 0 and fields["refill_amount"] == 1)
 
 
 def write_amount(amount: int) -> str:
@@ -133,10 +151,42 @@ def write_time(seconds: float) -> str:
     return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
 
 
-def _read_first_use(amount: str, period: str, *, shadow: bool) -> Fields:
+def _read_rate(amount: str, period: str, words: str) -> Fields:
+    return _refilled(amount, words, _VALUES, refill_period=_read_period(period))
+
+
+def _read_calendar(amount: str, window: str, zone: str, words: str) -> Fields:
+    if window not in _WINDOWS:
+        raise ValueError(f"{window} is no window of the calendar: write min, hour, day, week or month before {zone}")
+    fields = _refilled(amount, words, _OF_CALENDAR, kind="calendar", window=_WINDOWS[window], timezone=zone or _UTC)
+    return {"starts_on" if name == "from" else name: value for name, value in fields.items()}
+
+
+def _read_cron(amount: str, expression: str, zone: str, words: str) -> Fields:
+    window = " ".join(expression.split())
+    return _refilled(amount, words, _OF_CRON, kind="calendar", window=window, timezone=zone or _UTC)
+
+
+def _refilled(amount: str, words: str, values: "_Words", **when: Any) -> Fields:
     tokens = _read_amount(amount)
-    fields: Fields = {"capacity": tokens, "refill_amount": tokens or 1, "refill_period": _read_period(period)}
-    return {**fields, "kind": "first_use", **({"shadow": True} if shadow else {})}
+    fields: Fields = {"refill_amount": tokens or 1, **when, **_read_words(words, values)}
+    if tokens == 0 and fields.get("capacity"):
+        raise ValueError("0 tokens come back, which blocks: leave the capacity out")
+    return {"capacity": tokens, **fields}
+
+
+def _read_first_use(amount: str, period: str, words: str) -> Fields:
+    tokens, seconds = _read_amount(amount), _read_period(period)
+    fields = {"capacity": tokens, "refill_amount": tokens or 1, "refill_period": seconds, "kind": "first_use"}
+    return {**fields, **_read_words(words, _OF_FIRST_USE)}
+
+
+def _read_total(amount: str, words: str) -> Fields:
+    return {"capacity": _read_amount(amount), "kind": "total", **_read_words(words, _OF_TOTAL)}
+
+
+def _read_slots(amount: str, words: str) -> Fields:
+    return {"capacity": _read_amount(amount), "kind": "concurrent", **_read_words(words, _OF_SLOTS)}
 
 
 def _read_words(text: str, values: "_Words") -> Fields:
@@ -153,7 +203,8 @@ def _read_words(text: str, values: "_Words") -> Fields:
                 raise ValueError(f"`{word}` needs a value, such as {values[word][1]}")
             fields[word] = values[word][0](value)
         else:
-            raise ValueError(f"`{word}` is no word of a limit: there are {', '.join(values)} and shadow")
+            known = ", ".join(values)
+            raise ValueError(f"`{word}` is no word of such a limit: there are {known} and shadow")
     return fields
 
 
@@ -190,6 +241,12 @@ def _read_time(text: str) -> float:
     return milliseconds / 1000 if found[3] == "s" else int(found[1]) / 1000
 
 
+def _read_day(text: str) -> int:
+    if _DAY.fullmatch(text) is None:
+        raise ValueError(f"{text} is no day to begin on: write that of the month, such as 15, or 1 for Monday to 7")
+    return int(text)
+
+
 def _read_percents(text: str) -> tuple[int, ...]:
     if _PERCENTS.fullmatch(text) is None:
         raise ValueError(f"{text} is no alert: write percentages with commas between them, such as 80,95")
@@ -198,10 +255,22 @@ def _read_percents(text: str) -> tuple[int, ...]:
 
 _Words: TypeAlias = Mapping[str, tuple[Callable[[str], int | float | tuple[int, ...]], str]]
 
-_VALUES: Final[_Words] = {
-    "capacity": (_read_amount, "capacity 1k"),
-    "burst": (_read_amount, "burst 20k"),
-    "ahead": (_read_time, "ahead 1s"),
-    "alert": (_read_percents, "alert 80,95"),
-}
+_CAPACITY: Final[_Words] = {"capacity": (_read_amount, "capacity 1k")}
+_BURST: Final[_Words] = {"burst": (_read_amount, "burst 20k")}
+_ALERT: Final[_Words] = {"alert": (_read_percents, "alert 80,95")}
+_VALUES: Final[_Words] = {**_CAPACITY, **_BURST, "ahead": (_read_time, "ahead 1s"), **_ALERT}
+_OF_CRON: Final[_Words] = {**_CAPACITY, **_BURST, **_ALERT}
+_OF_CALENDAR: Final[_Words] = {"from": (_read_day, "from 15"), **_OF_CRON}
+_OF_FIRST_USE: Final[_Words] = _ALERT
+_OF_TOTAL: Final[_Words] = {**_BURST, **_ALERT}
 _OF_SLOTS: Final[_Words] = {"expires": (_read_period, "expires 60s")}
+_AMOUNT_IS_CAPACITY: Final = ("concurrent", "total", "first_use")
+_FORMS: Final[Sequence[tuple[re.Pattern[str], Callable[..., Fields]]]] = (
+    (_CRON, _read_cron),
+    (_FIRST_USE, _read_first_use),
+    (_CALENDAR, _read_calendar),
+    (_MONTH, _read_calendar),
+    (_TOTAL, _read_total),
+    (_SLOTS, _read_slots),
+    (_RATE, _read_rate),
+)

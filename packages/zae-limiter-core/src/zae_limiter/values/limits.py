@@ -246,7 +246,9 @@ class Limit(NamedLimits):
         """Return the limit of a text such as ``rpm: 100/min`` or ``tpm: 10k/min burst 20k ahead 1s``; ``str`` gives it.
 
         An amount has whole tokens, with ``k``, ``M`` or ``G`` behind it; a period is ``sec``, ``min``, ``hour`` or
-        ``day``, or a number of them (``90s``). Raises ``ValidationError``.
+        ``day``, or a number of them (``90s``). A time zone makes calendar windows of it: ``usd: 250/month
+        Europe/Berlin``. Others are ``500 total``, ``5 concurrent``, ``3 cron 0 6 * * MON UTC`` and ``9 per hour from
+        first use``. Raises ``ValidationError``.
         """
         name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
         if not colon:
@@ -259,13 +261,11 @@ class Limit(NamedLimits):
 
     @property
     def text(self) -> str:
-        """The limit without its name, such as ``10k/min burst 20k``; with a window or without refill,
-        with weights or a schedule: all fields.
+        """The limit without its name, such as ``10k/min burst 20k``; with weights or a schedule: all fields.
 
-        ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit that has such a text.
+        ``Limit.parse(f"{limit.name}: {limit.text}")`` is equal to a limit without these two.
         """
-        has_text = self.kind in ("token_bucket", "concurrent") or (self.kind == "first_use" and not self.alert)
-        if not has_text or self.weights or self.schedule:
+        if self.weights or self.schedule:
             plain = self.to_dict()
             return f"{{{', '.join(f'{name}: {plain[name]}' for name in plain if name != 'name')}}}"
         return write_limit({each.name: getattr(self, each.name) for each in fields(Limit)})

@@ -11,7 +11,7 @@ from ..exceptions import InvalidIdentifierError, InvalidNameError, ValidationErr
 DEFAULT_RESOURCE: Final = "_default_"
 
 # A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
-RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed")
+RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids
 RESOURCE_SUBJECT: Final = "$RESOURCE:"
@@ -41,7 +41,7 @@ def check_identifier(field: str, value: object) -> str:
     if isinstance(value, str):
         # The length comes first, so that the caches hold no endless strings.
         short = value if len(value) <= LONGEST_IDENTIFIER else _compose(value, LONGEST_IDENTIFIER)
-        if len(short) <= LONGEST_IDENTIFIER and (checked := _identifier(short)) is not None:
+        if (checked := _identifier(short)) is not None:
             return checked
     reserved = isinstance(value, str) and _is_subject(value)
     raise InvalidIdentifierError(field, value, "is reserved" if reserved else _problem(value, _IDENTIFIER_RULE))
@@ -54,7 +54,7 @@ def check_resource(field: str, value: object, *, allow_default: bool = False) ->
     """
     if isinstance(value, str):
         short = value if len(value) <= LONGEST_RESOURCE else _compose(value, LONGEST_RESOURCE)
-        if len(short) <= LONGEST_RESOURCE and (checked := _resource(short)) is not None:
+        if (checked := _resource(short)) is not None:
             return checked
         if allow_default and value == DEFAULT_RESOURCE:
             return DEFAULT_RESOURCE
@@ -130,8 +130,9 @@ def _is_limit_name(value: str) -> bool:
 
 
 def _compose(value: str, longest: int) -> str:
-    """Return a text in NFC, which may be shorter; as it is where it stays too long."""
-    return normalize("NFC", value) if len(value) <= _LONGEST_DECOMPOSITION * longest else value
+    """Return a text in NFC, which may be shorter; an empty one, which names nothing, where it stays too long."""
+    composed = normalize("NFC", value) if len(value) <= _LONGEST_DECOMPOSITION * longest else ""
+    return composed if len(composed) <= longest else ""
 
 
 def _fits(name: str, longest: int, most_bytes: int) -> bool:

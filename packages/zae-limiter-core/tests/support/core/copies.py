@@ -6,7 +6,7 @@ Lives here: a namespace with a bit of everything, what its methods answer, store
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from zae_limiter import Limit, Options, ProvisionerState, SyncRateLimiter, SyncRepository, maintenance
+from zae_limiter import Limit, OnRefused, Options, ProvisionerState, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.engine import Capabilities, SyncStore
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.testing import ManualClock
@@ -17,6 +17,14 @@ from zae_limiter.wiring import namespace_state_of
 WRITES = (Put, Update, Delete, Transact, BatchWrite)
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 1000, shadow=True)
+EVERY_KIND = [
+    Limit.custom("rpm", 60, ahead=0.5, schedule=["night: 22:00-06:00 Europe/Berlin 100/min"]),
+    Limit.per_month("usd", 250, timezone="Europe/Berlin", starts_on=15, carry_over=True, alert=(80, 95)),
+    Limit.quota("seats", 30, cron="0 6 * * MON"),
+    Limit.quota("first", 10, window=86_400),
+    Limit.total("credits", 500, weights={"input": 1, "output": 4}),
+    Limit.concurrent("parallel", 5, expires=86_400),
+]
 
 
 class Killed(Exception):
@@ -76,23 +84,41 @@ def fill(limiter: SyncRateLimiter, clock: ManualClock) -> None:
         clock.advance(3600 + 1)
     with limiter.acquire("key/1|ü", "gpt-4", {"rpm": 30}):
         pass
+    _use_every_kind(limiter)
     limiter.repository.put_provisioner_state(ProvisionerState(managed_system=True), expected_serial=0)
+
+
+def _use_every_kind(limiter: SyncRateLimiter) -> None:
+    stored = limiter.repository
+    limiter.set_resource_defaults("kinds", EVERY_KIND, on_refused=OnRefused(0.5, "gpt-4"))
+    with limiter.acquire("key-3", "kinds", {each.name: 3 for each in EVERY_KIND}):
+        pass
+    stored.credit_bucket("key-3", "kinds", {"credits": 2}, idempotency_key="invoice|1")
+    stored.set_resource_switches("closed", disabled=True, reason="repair")
+    stored.set_switches("key-3", "kinds", bypass=True, cascade="off")
+
+
+def credited_again(limiter: SyncRateLimiter) -> int:
+    """What the bucket has left if the credit of ``fill`` is asked for once more."""
+    limiter.repository.credit_bucket("key-3", "kinds", {"credits": 2}, idempotency_key="invoice|1")
+    return limiter.available("key-3", "kinds")["credits"]
 
 
 def answers(limiter: SyncRateLimiter) -> dict[str, Any]:
     """What the methods that read answer, without counters of buckets, which begin anew."""
     stored = limiter.repository
     found: dict[str, Any] = {}
-    for entity in ("project", "key/1|ü", "key-2", "shared|ß"):
+    for entity in ("project", "key/1|ü", "key-2", "key-3", "shared|ß"):
         found[f"entity {entity}"] = stored.get_entity(entity)
         found[f"children {entity}"] = stored.get_children(entity)
         found[f"audit {entity}"] = stored.get_audit_events(entity)
-        for resource in ("gpt-4", "other"):
+        for resource in ("gpt-4", "other", "kinds", "closed"):
             place = f"{entity} on {resource}"
             found[f"limits {place}"] = stored.get_limits(entity, resource)
             found[f"resolved {place}"] = stored.resolve_limits(entity, resource)
             found[f"available {place}"] = limiter.available(entity, resource)
             found[f"override {place}"] = stored.get_override(entity, resource)
+            found[f"switches {place}"] = stored.resolve_switches(entity, resource)
         found[f"usage {entity}"] = usage(limiter, entity)
     found["system"] = stored.get_system_defaults()
     found["defaults"] = stored.get_resource_defaults("gpt-4")

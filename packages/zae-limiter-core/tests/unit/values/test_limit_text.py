@@ -29,8 +29,37 @@ def limits(draw: st.DrawFn) -> Limit:
     return Limit(name, capacity, burst, refill, period, shadow=draw(st.booleans()), ahead=ahead_ms / 1000)
 
 
-@given(limits())
-@settings(max_examples=300, deadline=None)
+WINDOWS = [("minute", "UTC", 1), ("hour", "UTC", 1), ("day", "Asia/Kolkata", 1), ("week", "UTC", 7)]
+WINDOWS += [
+    ("month", "Europe/Berlin", 1),
+    ("month", "UTC", 31),
+    ("0 6 * * MON", "UTC", 1),
+    ("*/5 1-2 1,2 JAN *", "NZ", 1),
+]
+
+
+@st.composite
+def limits_of_other_kinds(draw: st.DrawFn) -> Limit:
+    """Any limit whose tokens do not come evenly."""
+    capacity, shadow = draw(st.integers(0, 10**15)), draw(st.booleans())
+    kind = draw(st.sampled_from(["calendar", "total", "first_use", "concurrent"]))
+    more: dict[str, Any] = {"kind": kind, "shadow": shadow}
+    if kind != "concurrent":
+        more["alert"] = draw(st.sampled_from([(), (80,), (80, 95)]))
+    if kind in ("calendar", "total"):
+        more["burst"] = capacity and min(10**15, capacity + draw(st.integers(0, 9)))
+    if kind == "calendar":
+        more |= zip(("window", "timezone", "starts_on"), draw(st.sampled_from(WINDOWS)), strict=True)
+        more["refill_amount"] = draw(st.just(capacity or 1) | st.integers(1, 10**15))
+    if kind == "first_use":
+        more["refill_period"] = draw(st.integers(1, 3_153_600_000))
+    if kind == "concurrent":
+        more["expires"] = draw(st.integers(10, 3600))
+    return Limit.custom("rpm", capacity, **more)
+
+
+@given(limits() | limits_of_other_kinds())
+@settings(max_examples=400, deadline=None)
 def test_the_text_of_any_limit_gives_an_equal_limit(limit: Limit) -> None:
     assert Limit.parse(str(limit)) == limit
     assert str(limit) == f"{limit.name}: {limit.text}"
@@ -50,7 +79,7 @@ def test_a_mistake_is_one_error_that_names_the_text_and_has_examples(text: str, 
     message = str(caught.value)
     assert (caught.value.field, caught.value.value) == ("limit", f"rpm:{text}")
     assert problem in message
-    assert message.endswith("; examples: 100/min or 10k/min burst 20k or 1_000/day")
+    assert message.endswith("; examples: 100/min or 10k/min burst 20k or 250/month Europe/Berlin")
 
 
 @pytest.mark.parametrize("text", ["100/min", "", 5, None, b"rpm:1/min", ["rpm: 1/min"]])

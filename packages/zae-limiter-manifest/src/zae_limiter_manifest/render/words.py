@@ -4,12 +4,11 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from attrs import evolve
-
 from ..changes import MODE, USABLE_BURST, Action, Change, FieldChange
 from ..converter import AHEAD, SCHEDULE, WEIGHTS
 from ..declarations import RecordDecl
 from ..limit_declarations import LimitDecl
+from ..limit_text import write_limit
 from ..overrides import LiveOverride
 from ..plan import Plan
 from ..problems import show
@@ -138,19 +137,10 @@ def _whole(limit: LimitDecl) -> str:
 
 
 def limit_text(limit: LimitDecl) -> str:
-    """Return a limit as its text, `10k/min burst 20k`, with its weights and its schedule; of another kind than a token
-    bucket, field by field: `capacity 250, window month`.
-    """
-    plain = evolve(limit, weights=None, schedule=())
-    said = plain.text or ", ".join(_field(name, value) for name, value in plain.given().items())
+    """Return a limit as its text, `10k/min burst 20k`, with its weights and its schedule."""
+    said = write_limit(limit.values)
     weighed = f"{said}, {WEIGHTS} {limit.weights}" if limit.weights else said
     return f"{weighed}, {SCHEDULE} {'; '.join(limit.schedule)}" if limit.schedule else weighed
-
-
-def _field(name: str, value: object) -> str:
-    if isinstance(value, list):
-        return f"{name} {','.join(map(str, value))}"
-    return name if value is True else f"{name} {value}"
 
 
 def plan_summary(plan: Plan) -> str:

@@ -50,9 +50,9 @@ def near(
 ) -> None:
     """List who is close to a limit, the closest first: how much of the burst is gone, and how long the rest lasts.
 
-    It reads every bucket, and after --seconds once more those that it lists: that gives the rate. A bucket that refills
-    as fast as it is used is not near. ALERT is the highest threshold that is reached. `why` shows whether a limit is a
-    shadow limit, which refuses nobody.
+    It reads every bucket, and after --seconds once more those that it lists: that gives the rate. LASTS says how long
+    the rest lasts at that rate, or that the limit refills first. ALERT is the highest threshold that is reached. `why`
+    shows whether a limit is a shadow limit, which refuses nobody.
     """
     from ...usage.near import Look, after, nearest
 
@@ -65,7 +65,8 @@ def near(
         found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
         if found and seconds:
             time.sleep(seconds)
-            shown = [after(each, look, _look(repository, each)) for each, look in found]
+            again = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
+            shown = sorted(again, key=lambda each: each.percent, reverse=True)
         else:
             shown = [each for each, _ in found]
     if output == "json":
@@ -110,7 +111,7 @@ def _lasts(each: "Near") -> str:
     if each.used_per_second is None:
         return "-"
     if each.seconds_left is None:
-        return "refills faster"
+        return "refills first" if each.used_per_second else "unused"
     if each.seconds_left == 0:
         return "empty"
     return f"{each.seconds_left:.0f} s" if each.seconds_left < 120 else str(timedelta(seconds=round(each.seconds_left)))

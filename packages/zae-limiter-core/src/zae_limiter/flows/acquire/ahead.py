@@ -58,8 +58,6 @@ def grant_ahead(
 
     ``post`` puts a request into its queue, which takes the next tokens ahead in good time.
     """
-    if not namespace_state.holds_ahead:
-        return None
     home = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
     if home is None or (hold := home.queue.hold) is None or request.limits or request.shadow:
         return None

@@ -1,8 +1,8 @@
 """Claims and grants of an acquire, as plain data."""
 
+from _thread import RLock  # that of `threading` is a function around it
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from threading import RLock
 from typing import NamedTuple
 
 from ...exceptions import InfrastructureError, ValidationError

@@ -26,10 +26,10 @@ def choose_shard(
     namespace_state: NamespaceState, home: CachedBucket, amounts: Mapping[str, int] = NOTHING
 ) -> CachedBucket:
     """Return the shard that an acquire asks first, chosen at random; shard 0 if it needs slots, which are all there."""
-    count = home.shard_count
-    if count > 1 and home.state is not None and not home.state.slots.isdisjoint(amounts):
+    state = home.state
+    if state is None or (count := state.shard_count) == 1 or not state.slots.isdisjoint(amounts):
         return home
-    return home if count == 1 else shard_of(namespace_state, home, namespace_state.pick(count))
+    return shard_of(namespace_state, home, namespace_state.pick(count))
 
 
 def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:

@@ -10,6 +10,7 @@ from ...rules.balances import limit_share, refill_bucket
 from ...schema import keys
 from ...schema.attributes import (
     PK,
+    REFUSED,
     SHADOWED,
     TTL,
     bucket_attributes,
@@ -104,6 +105,7 @@ def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
         anchor_ms=first.anchor_ms,
         expires_at_ms=None if ttl is None else ttl * 1000,
         shadowed=sum(state.item.get(SHADOWED, 0) for state in states),
+        refused=sum(state.item.get(REFUSED, 0) for state in states),
     )
 
 

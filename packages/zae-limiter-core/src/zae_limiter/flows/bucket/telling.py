@@ -11,18 +11,18 @@ than this one has now. docs/design/admission.md ("Changed limits").
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ...operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
-from ...operations.values import Item, Query, Update
+from ...operations.errors import ConditionFailed, Denied, OutcomeUnknown, StoreError, Throttled
+from ...operations.values import Item, Page, Query, Update
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketId, BucketState
 from ...values.naming import DEFAULT_RESOURCE
 from ..index_rows import IndexRows, query_rows, report
 from ..process.namespace_state import NamespaceState
-from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost
+from ..retry import ATTEMPTS, KEYS_PER_READ, RACE_PAUSES, RaceLost, with_retries
 from ..steps import Flow, Sleep, Wait, call_all
 from ..validation import OwnPlace
 from .reading import bucket_of_row, read_whole
@@ -32,6 +32,11 @@ T = TypeVar("T")
 
 CLOCKS_MS: Final = 2_000
 WRITES_AT_ONCE: Final = 25
+READS_AT_ONCE: Final = 8
+LEAST_OF_MANY: Final = 20  # entities that take more to ask one by one than a page takes
+FEW_BUCKETS: Final = 1_000  # of a page, about 25 read units
+
+Find = Callable[[Sequence[str], IndexRows], Flow[list[BucketId]]]
 
 
 class Told(NamedTuple):
@@ -47,14 +52,15 @@ def tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flo
 
     A bucket that does not exist costs a read.
     """
-    rows, buckets = IndexRows(namespace_state.namespace_id), dict[BucketId, None]()
-    for entity_id, resource in places:
-        if resource == DEFAULT_RESOURCE:
-            buckets |= dict.fromkeys((yield from _buckets_of_entity(namespace_state, entity_id, rows)))
-        else:
-            buckets[BucketId(namespace_state.namespace_id, entity_id, resource)] = None
-    yield from report(rows)
-    return (yield from tell(namespace_state, list(buckets)))
+    return (yield from _tell_own(namespace_state, places, _by_entity))
+
+
+def tell_many(namespace_state: NamespaceState, places: Iterable[OwnPlace]) -> Flow[Told]:
+    """Tell as ``tell_own`` does, for the provisioner, which may read the index of the whole namespace.
+
+    While a namespace has few live buckets, one page of that index has them all, and no entity costs a query.
+    """
+    return (yield from _tell_own(namespace_state, places, _by_namespace))
 
 
 def tell(
@@ -76,11 +82,53 @@ def tell(
     return Told(told, failed, before)
 
 
-def _buckets_of_entity(namespace_state: NamespaceState, entity_id: str, rows: IndexRows) -> Flow[list[BucketId]]:
-    """Return the buckets of an entity by an index, which may be a moment behind the table."""
-    pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
-    found = yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row)
-    return list(dict.fromkeys(bucket.other(0) for bucket in found))
+def _tell_own(namespace_state: NamespaceState, places: Iterable[OwnPlace], find: Find) -> Flow[Told]:
+    ns = namespace_state.namespace_id
+    rows, buckets, everywhere = IndexRows(ns), dict[BucketId, None](), list[str]()
+    for entity_id, resource in places:
+        if resource == DEFAULT_RESOURCE:
+            everywhere.append(entity_id)
+        else:
+            buckets[BucketId(ns, entity_id, resource)] = None
+    buckets |= dict.fromkeys((yield from find(everywhere, rows)))
+    yield from report(rows)
+    return (yield from tell(namespace_state, list(buckets)))
+
+
+def _by_entity(entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId]]:
+    """Return the buckets of entities by an index, which may be a moment behind the table; several at a time."""
+    found: list[BucketId] = []
+    ns = rows.namespace_id
+    queries = [Query(keys.gsi3_pk_entity(ns, each), "GSI3", keys.INDEX_BUCKET_PREFIX) for each in entity_ids]
+    for part in _parts(queries, READS_AT_ONCE):
+        for query, page in zip(part, (yield from call_all(part)), strict=True):
+            if isinstance(page, Page) and page.next is None:
+                found += rows.read(page.items, bucket_of_row)
+            else:  # there are more pages, or it failed: again, with retries
+                found += yield from query_rows(query, rows, bucket_of_row)
+    return [bucket.other(0) for bucket in found]
+
+
+def _by_namespace(entity_ids: Sequence[str], rows: IndexRows) -> Flow[list[BucketId]]:
+    """Return the buckets of entities by the index of all live buckets; by the entities, if there are many buckets, or
+    if the caller may not read that index.
+    """
+    every = (yield from _few_buckets(rows)) if len(entity_ids) >= LEAST_OF_MANY else None
+    if every is None:
+        return (yield from _by_entity(entity_ids, rows))
+    wanted = set(entity_ids)
+    return [bucket.other(0) for bucket in every if bucket.entity_id in wanted]
+
+
+def _few_buckets(rows: IndexRows) -> Flow[list[BucketId] | None]:
+    """Return all live buckets of a namespace; ``None`` if they do not fit on a page, or may not be read."""
+    ns = rows.namespace_id
+    every = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_buckets_of_namespace(ns), limit=FEW_BUCKETS)
+    try:
+        page: Page = yield from with_retries(every)
+    except Denied:
+        return None
+    return rows.read(page.items, bucket_of_row) if page.next is None else None
 
 
 def _tell(

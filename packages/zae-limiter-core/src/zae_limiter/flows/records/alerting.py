@@ -13,13 +13,12 @@ the same id.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
 from ...rules.balances import limit_share, refill_bucket
-from ...rules.periods import periods_of
-from ...rules.rule import FOREVER_MS
+from ...rules.windows import LimitWindow, compared_seconds, window_at, window_capacity
 from ...schema.alerts import Told, read_told, told_item, told_key
 from ...schema.attributes import ALERT_SUFFIX, ANCHOR, PK, SHARD_COUNT, SK, TOLD, TOLD_WINDOW, bucket_attributes
 from ...schema.items import BucketId, read_shard_limits
@@ -32,8 +31,6 @@ from ..retry import ATTEMPTS, RaceLost, key_of, read_all, with_retries
 from ..steps import Flow
 from .registry import id_key
 
-_HOUR: Final = WINDOW_SECONDS["hourly"]
-
 
 class BucketUse(NamedTuple):
     """A bucket shard after a change at an instant (epoch ms)."""
@@ -43,21 +40,13 @@ class BucketUse(NamedTuple):
     at_ms: int
 
 
-class AlertWindow(NamedTuple):
-    """A window of a limit, in epoch ms; ``None`` where it has no such bound. ``number`` tells it from the others."""
-
-    number: int
-    start_ms: int | None
-    end_ms: int | None
-
-
 @dataclass(slots=True)
 class Watched:
     """A limit with thresholds in one window: its shards as they were seen last, and when."""
 
     bucket: BucketId
     limit: Limit
-    window: AlertWindow
+    window: LimitWindow
     at_ms: int = 0
     shards: dict[int, Item] = field(default_factory=dict)
 
@@ -82,10 +71,7 @@ class Watched:
     @property
     def capacity_milli(self) -> int:
         """What the window has, in millitokens: the capacity, or what comes back to a token bucket in its hour."""
-        limit = self.limit
-        if limit.kind != "token_bucket":
-            return limit.capacity * MILLI
-        return limit.refill_amount * WINDOW_SECONDS[usage_window(limit)] * MILLI // limit.refill_period
+        return window_capacity(self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +83,7 @@ class Crossing:
 
     bucket: BucketId
     limit: Limit
-    window: AlertWindow
+    window: LimitWindow
     threshold: int
     used: int
     capacity: int
@@ -128,7 +114,7 @@ class Crossing:
 
 def usage_window(limit: Limit) -> Window:
     """Return the window of usage that stands for the one that a token bucket does not have."""
-    return "hourly" if limit.refill_period <= _HOUR else "daily"
+    return "hourly" if compared_seconds(limit) == WINDOW_SECONDS["hourly"] else "daily"
 
 
 def watch(uses: Iterable[BucketUse]) -> list[Watched]:
@@ -141,7 +127,8 @@ def watch(uses: Iterable[BucketUse]) -> list[Watched]:
             continue
         for name, shard_limit in read_shard_limits(use.item).items():
             limit, at_ms = shard_limit.limit, max(use.at_ms, use.item[ANCHOR])
-            window = _window(limit, use.item, at_ms) if limit.alert and not limit.blocks else None
+            wanted = limit.alert and not limit.blocks
+            window = window_at(limit, at_ms, shard_limit.begun_ms) if wanted else None
             if window is None:
                 continue
             home = use.bucket.other(0)
@@ -191,7 +178,7 @@ def remember_told(crossing: Crossing) -> Flow[Told]:
 
 class _Measured(NamedTuple):
     watched: Watched
-    window: AlertWindow
+    window: LimitWindow
     used_milli: int
 
     @property
@@ -199,25 +186,6 @@ class _Measured(NamedTuple):
         """The thresholds that are reached, the lowest first."""
         whole = self.watched.capacity_milli
         return [each for each in self.watched.limit.alert if self.used_milli * 100 >= each * whole]
-
-
-def _window(limit: Limit, item: Item, at_ms: int) -> AlertWindow | None:
-    """Return the window of a limit that holds an instant; ``None`` if none has begun."""
-    if limit.kind == "token_bucket":
-        length_ms = WINDOW_SECONDS[usage_window(limit)] * 1000
-        start_ms = at_ms - at_ms % length_ms
-        return AlertWindow(start_ms, start_ms, start_ms + length_ms)
-    if limit.kind == "calendar":
-        periods = periods_of(limit.window, limit.timezone, limit.starts_on)
-        number = periods.begun(at_ms)
-        start_ms, end_ms = periods.start(number), periods.start(number + 1)
-        return AlertWindow(start_ms, start_ms, None if end_ms >= FOREVER_MS else end_ms)
-    if limit.kind == "total":
-        return AlertWindow(0, None, None)
-    begun_ms = item.get(bucket_attributes(limit.name).begun)
-    if begun_ms is None or at_ms >= begun_ms + limit.refill_period * 1000:
-        return None
-    return AlertWindow(begun_ms, begun_ms, begun_ms + limit.refill_period * 1000)
 
 
 def _needed(watched: Watched) -> list[Key]:
@@ -249,7 +217,7 @@ def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
             tokens = shards[shard][at.tokens]
             left += refill_bucket(known, tokens, max(watched.at_ms, known.anchor_ms))
             given += tokens + shards[shard][at.consumed]
-    window = watched.window if watched.limit.kind != "total" else AlertWindow(given, None, None)
+    window = watched.window if watched.limit.kind != "total" else LimitWindow(given, None, None)
     return _Measured(watched, window, watched.capacity_milli - left)
 
 

@@ -3,7 +3,7 @@
 This module groups and repeats the changes; ``limits`` has the writes of one change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from ...exceptions import InfrastructureError
@@ -14,7 +14,7 @@ from ...values.audit import Cause
 from ...values.bulk import BulkResult, P
 from ...values.limits import Limit
 from ...values.naming import DEFAULT_RESOURCE
-from ..bucket.telling import tell_own
+from ..bucket.telling import Told, tell_own
 from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
@@ -24,6 +24,7 @@ from ..validation import OwnPlace, validate_changes, validate_places
 from .limits import Change, entity_place, own_place_of, writes_of
 
 T = TypeVar("T")
+Tell = Callable[[NamespaceState, Iterable[OwnPlace]], Flow[Told]]
 
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
@@ -67,8 +68,10 @@ def delete_many(
     return (yield from change_many(namespace_state, changes, cause))
 
 
-def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], cause: Cause) -> Flow[BulkResult[P]]:
-    """Make all changes, each with its audit event."""
+def change_many(
+    namespace_state: NamespaceState, changes: Mapping[P, Change], cause: Cause, tell: Tell = tell_own
+) -> Flow[BulkResult[P]]:
+    """Make all changes, each with its audit event, then ``tell`` the live buckets of their entities."""
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
     failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
@@ -90,18 +93,17 @@ def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], ca
     failures |= {wanted.place: RaceLost() for wanted in waiting}
     for change in changes.values():
         namespace_state.configs.forget(change.place.key)
-    failures |= yield from _tell(
-        namespace_state, {place: change for place, change in changes.items() if place not in failures}
-    )
+    made = {place: change for place, change in changes.items() if place not in failures}
+    failures |= yield from _tell(namespace_state, made, tell)
     done = tuple(place for place in changes if place not in failures)
     return BulkResult(done, {place: _as_public(namespace_state, error) for place, error in failures.items()})
 
 
-def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change]) -> Flow[dict[P, StoreError]]:
+def _tell(namespace_state: NamespaceState, changes: Mapping[P, Change], tell: Tell) -> Flow[dict[P, StoreError]]:
     """Tell the live buckets of entities whose limits were changed; return the changes of which some were not told."""
     own = {place: own_place_of(change.place) for place, change in changes.items() if ENTITY_ID in change.place.fixed}
     try:
-        told = yield from tell_own(namespace_state, own.values())
+        told = yield from tell(namespace_state, own.values())
     except StoreError as error:
         return dict.fromkeys(own, error)
     failed: dict[OwnPlace, StoreError] = {}

@@ -12,6 +12,7 @@ from ...values.bulk import BulkResult
 from ...values.naming import check_resource
 from ...values.provisioner import ConfigPlace, StoredConfig
 from ...values.switches import NO_SWITCHES
+from ..bucket.telling import tell_many
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
@@ -68,7 +69,7 @@ def put_configs(
 ) -> Flow[BulkResult[ConfigPlace]]:
     """Replace the configs at these places, or delete them (``None``), each with its audit event; overrides stay."""
     changes = {place: _change(namespace_state, place, config) for place, config in _validate_configs(configs).items()}
-    return (yield from change_many(namespace_state, changes, cause))
+    return (yield from change_many(namespace_state, changes, cause, tell_many))
 
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:

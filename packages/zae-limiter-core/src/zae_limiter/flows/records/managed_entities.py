@@ -29,7 +29,7 @@ from ...values.audit import AuditAction, Cause
 from ...values.entities import Entity
 from ...values.naming import DEFAULT_RESOURCE, check_identifier
 from ...values.provisioner import StoredEntity
-from ..bucket.telling import tell_own
+from ..bucket.telling import tell_many
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race
 from ..process.namespace_state import NamespaceState
@@ -99,7 +99,7 @@ def put_records(
 def _tell(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[Failures]:
     """Tell the live buckets of entities that have another plan now; return the error of each that was not told."""
     try:
-        told = yield from tell_own(namespace_state, [(each, DEFAULT_RESOURCE) for each in entity_ids])
+        told = yield from tell_many(namespace_state, [(each, DEFAULT_RESOURCE) for each in entity_ids])
     except StoreError as error:
         return dict.fromkeys(entity_ids, public_error(namespace_state.stack, error))
     return {bucket.entity_id: public_error(namespace_state.stack, why) for bucket, why in told.failed.items()}

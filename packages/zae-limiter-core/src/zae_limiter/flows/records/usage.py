@@ -19,6 +19,7 @@ from ...schema.usage import SnapshotId, is_hourly, read_milli, read_usage
 from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
 from ...values.usage import (
+    WINDOW_SECONDS,
     LimitUsage,
     Refuser,
     UsagePage,
@@ -230,13 +231,12 @@ def _query(ns: str, asked: Asked, limit: int, behind: str | None) -> Query:
 
 
 def _before_start(asked: Asked) -> str | None:
-    """Return a sort key after all keys of the day before the start, and before all keys of its own day."""
+    """Return a sort key after all keys of the window before the start, and before all keys of its own window."""
     if asked.start is None or not asked.in_order_of_time:
         return None
-    day_before = window_key("daily", asked.start - timedelta(days=1)) + "~"  # "~" sorts last in a key
-    if asked.entity_id is None:
-        return asked.prefix + day_before
-    return keys.sk_usage(asked.resource or "", day_before)
+    before = asked.start - timedelta(seconds=WINDOW_SECONDS[asked.window])
+    last = window_key(asked.window, before) + "~"  # "~" sorts last in a key
+    return asked.prefix + last if asked.entity_id is None else keys.sk_usage(asked.resource or "", last)
 
 
 def _read(asked: Asked, rows: Sequence[_Row]) -> Flow[list[Item]]:

@@ -1,8 +1,13 @@
+from typing import Any
+
 from support.core.plays import NOW, bucket_item
 from zae_limiter import Limit
 from zae_limiter.flows.bucket.reading import balance
-from zae_limiter.flows.bucket.telling import CLOCKS_MS, _updates
-from zae_limiter.operations.values import Item
+from zae_limiter.flows.bucket.telling import CLOCKS_MS, _by_entity, _by_namespace, _updates
+from zae_limiter.flows.index_rows import IndexRows
+from zae_limiter.flows.steps import Parallel, play
+from zae_limiter.operations.errors import Denied, Throttled
+from zae_limiter.operations.values import Item, Page, Query
 from zae_limiter.schema.items import BucketState, read_bucket
 
 RPM = Limit.per_minute("rpm", 60)
@@ -33,3 +38,29 @@ def test_the_anchor_and_the_cv_grow_although_the_clock_stands_still() -> None:
 def test_all_shards_get_the_same_cv() -> None:
     old, new = (read_bucket(bucket_item({RPM: 5000}, cv=cv)) for cv in (NOW, NOW + 9_000))
     assert {update.set["cv"] for _, update in _updates([old, new], NOW)} == {NOW + 9_002}
+
+
+def test_who_may_not_read_the_index_of_the_namespace_asks_entity_by_entity() -> None:
+    asked: list[Query] = []
+
+    def perform(step: Any) -> Any:
+        if isinstance(step, Parallel):
+            return [perform(each) for each in step.steps]
+        asked.append(step)
+        if step.index == "GSI4":
+            raise Denied("no query of GSI4")
+        return Page([])
+
+    entities = [f"e{number}" for number in range(20)]
+    assert play(_by_namespace(entities, IndexRows("n")), perform) == []
+    assert [query.index for query in asked] == ["GSI4", *["GSI3"] * 20]
+
+
+def test_a_query_that_fails_beside_others_is_sent_again() -> None:
+    answers = [Throttled(), Page([]), Page([])]
+
+    def perform(step: Any) -> Any:
+        return [answers.pop(0) for _ in step.steps] if isinstance(step, Parallel) else answers.pop(0)
+
+    assert play(_by_entity(["a", "b"], IndexRows("n")), perform) == []
+    assert not answers

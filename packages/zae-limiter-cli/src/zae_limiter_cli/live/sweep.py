@@ -1,0 +1,100 @@
+"""Go round the usage of this hour and the one before, a part of it at a time.
+
+The problem: usage names who was refused, but a read has a hundred snapshots at most, and 50,000 entities have as many
+in each hour. To read them all at once is a burst of hundreds of requests. The choice: a round takes a bounded number of
+requests with each look, and what it finds replaces what the round before had found of the same hour. An hour that is
+over and was read is not read again. The price: in a namespace of 50,000 active entities, a new name is found within
+minutes, where a small one is read whole with each round.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from heapq import nlargest
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .rows import Place
+
+if TYPE_CHECKING:
+    from zae_limiter import Refuser, SyncRepository, UsageSnapshot
+
+HOUR: Final = timedelta(hours=1)
+SETTLES: Final = timedelta(minutes=2)  # after its end, the aggregator has counted an hour
+PAGE: Final = 1000  # snapshots; core gives no more at once
+NOBODY: "Final[Mapping[Refuser, int]]" = MappingProxyType({})
+
+
+class Used(NamedTuple):
+    """Acquires of an entity on a resource: admitted, refused, and those that limits of ancestors refused."""
+
+    admitted: int
+    refused: int
+    refused_by: "Mapping[Refuser, int]" = NOBODY
+
+
+class Sweep:
+    """What is known of the usage since ``since``, which is the begin of the hour before this one."""
+
+    def __init__(self, repository: "SyncRepository", resource: str | None) -> None:
+        self._repository = repository
+        self._resource = resource
+        self.since = self._start = datetime.min.replace(tzinfo=UTC)
+        self._hours: dict[datetime, dict[Place, Used]] = {}
+        self._sums: dict[Place, Used] = {}
+        self._behind: str | None = None
+        self._begun = self.since
+        self._settled = False  # the hour before this one need not be read again
+
+    def __len__(self) -> int:
+        """Return the number of places whose usage is known."""
+        return len(self._sums)
+
+    def read_on(self, now: datetime, size: int) -> bool:
+        """Read so many more snapshots, or those that are left of the round; return whether the round has ended."""
+        self._turn(now.replace(minute=0, second=0, microsecond=0))
+        if self._behind is None:
+            self._begun = now
+            self._start = self.since + HOUR if self._settled else self.since
+        page = self._repository.get_usage_snapshots(
+            resource=self._resource, start=self._start, end=self.since + 2 * HOUR, limit=size, next=self._behind
+        )
+        for each in page.snapshots:
+            self._take(each)
+        self._behind = page.next
+        if page.next is None:
+            self._settled |= self._begun >= self.since + HOUR + SETTLES
+        return page.next is None
+
+    def most(self, number: int) -> dict[Place, Used]:
+        """Return the places with the most refusals, then those with the most admitted acquires; so many of each."""
+        refused = nlargest(number, self._sums.items(), key=lambda each: each[1].refused)
+        admitted = nlargest(number, self._sums.items(), key=lambda each: each[1].admitted)
+        return {**{place: used for place, used in refused if used.refused}, **dict(admitted)}
+
+    def _turn(self, hour: datetime) -> None:
+        """Forget what is older than the hour before this one, and begin a round if it is another hour by now."""
+        if self.since == hour - HOUR:
+            return
+        self.since, self._behind, self._settled = hour - HOUR, None, False
+        self._hours = {at: found for at, found in self._hours.items() if at >= self.since}
+        self._sums = {}
+        for place in {place for found in self._hours.values() for place in found}:
+            self._add_up(place)
+
+    def _take(self, snapshot: "UsageSnapshot") -> None:
+        place = Place(snapshot.entity_id, snapshot.resource)
+        used = Used(snapshot.total_events, snapshot.total_refused, snapshot.refused_by or NOBODY)
+        self._hours.setdefault(snapshot.window_start, {})[place] = used
+        self._add_up(place)
+
+    def _add_up(self, place: Place) -> None:
+        found = [hour[place] for hour in self._hours.values() if place in hour]
+        self._sums[place] = found[0] if len(found) == 1 else _sum(found)
+
+
+def _sum(found: list[Used]) -> Used:
+    by: dict[Refuser, int] = {}
+    for each in found:
+        for refuser, number in each.refused_by.items():
+            by[refuser] = by.get(refuser, 0) + number
+    return Used(sum(each.admitted for each in found), sum(each.refused for each in found), by or NOBODY)

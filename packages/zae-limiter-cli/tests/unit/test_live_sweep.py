@@ -1,0 +1,136 @@
+"""The sweep of `top`: every snapshot of two hours once in a round, a part with each look."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+import pytest
+
+from support.core.snapshots import usage_item
+from support.core.wires import SyncWireStore, Wire
+from zae_limiter import Limit, Options, Refuser, SyncRateLimiter, SyncRepository, UsageSnapshot
+from zae_limiter.engines.memory.table import MemoryTable
+from zae_limiter.operations.values import Put
+from zae_limiter_cli.live.reading import Reader
+from zae_limiter_cli.live.rows import Place
+from zae_limiter_cli.live.sweep import Sweep, Used
+
+NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
+THIS, BEFORE = NOW.replace(minute=0), NOW.replace(hour=13, minute=0)
+BY = Refuser("acme", "rpm")
+
+
+class Stored:
+    """A table of snapshots, and a repository that counts its requests."""
+
+    def __init__(self) -> None:
+        self.table = MemoryTable()
+        self.wire = Wire(self.table)
+        self.repository = SyncRepository.over(SyncWireStore(self.wire), Options())
+        self.repository.set_system_defaults([Limit.per_minute("rpm", 60)])
+
+    def used(self, entity: str, at: datetime, admitted: int, refused: int = 0) -> None:
+        """Have the table hold a snapshot."""
+        by = {BY: refused} if refused else {}
+        snapshot = UsageSnapshot(entity, "gpt-4", "hourly", at, {}, admitted, refused, 0, by)
+        self.table.execute(Put(usage_item(self.repository.namespace_id, snapshot)))
+
+
+@pytest.fixture
+def stored() -> Iterator[Stored]:
+    stored = Stored()
+    yield stored
+    stored.repository.close()
+
+
+def rounds(sweep: Sweep, now: datetime, size: int = 2) -> int:
+    """Read a round, and return how many looks it took."""
+    looks = 1
+    while not sweep.read_on(now, size):
+        looks += 1
+    return looks
+
+
+def test_a_round_adds_up_both_hours_and_no_other_a_part_at_a_time(stored: Stored) -> None:
+    for at, admitted in (
+        (BEFORE - timedelta(hours=1), 1000),
+        (BEFORE, 10),
+        (THIS, 1),
+        (THIS + timedelta(hours=1), 500),
+    ):
+        for entity in ("a", "b", "c"):
+            stored.used(entity, at, admitted, refused=2)
+    sweep = Sweep(stored.repository, None)
+    assert rounds(sweep, NOW) == 3
+    assert sweep.most(5) == {Place(entity, "gpt-4"): Used(11, 4, {BY: 4}) for entity in ("a", "b", "c")}
+    assert len(sweep) == 3
+
+
+def test_the_most_refused_come_first_then_those_who_are_admitted_most(stored: Stored) -> None:
+    for entity, admitted, refused in (("a", 1, 5), ("b", 9, 0), ("c", 2, 7), ("d", 3, 0)):
+        stored.used(entity, THIS, admitted, refused)
+    sweep = Sweep(stored.repository, "gpt-4")
+    rounds(sweep, NOW)
+    assert [place.entity_id for place in sweep.most(2)] == ["c", "a", "b", "d"]
+    assert [place.entity_id for place in sweep.most(1)] == ["c", "b"]
+
+
+def test_a_round_replaces_what_the_one_before_had_found(stored: Stored) -> None:
+    stored.used("a", BEFORE, 5)
+    sweep = Sweep(stored.repository, None)
+    rounds(sweep, NOW)
+    stored.used("a", THIS, 3)
+    rounds(sweep, NOW)
+    stored.used("a", THIS, 4)
+    rounds(sweep, NOW)
+    assert sweep.most(1) == {Place("a", "gpt-4"): Used(9, 0)}
+
+
+def test_an_hour_that_is_over_is_read_until_it_was_read_two_minutes_later(stored: Stored) -> None:
+    sweep, begin = Sweep(stored.repository, None), THIS + timedelta(hours=1)
+    for late, admitted in ((timedelta(minutes=1), 5), (timedelta(minutes=2), 6), (timedelta(minutes=3), 6)):
+        stored.used("a", THIS, admitted if admitted < 6 or late.seconds == 120 else 99)
+        rounds(sweep, begin + late)
+        assert sweep.most(1) == {Place("a", "gpt-4"): Used(admitted, 0)}
+
+
+def test_what_is_older_than_the_hour_before_is_forgotten(stored: Stored) -> None:
+    stored.used("a", BEFORE, 5)
+    stored.used("b", THIS, 7)
+    sweep = Sweep(stored.repository, None)
+    rounds(sweep, NOW)
+    rounds(sweep, NOW + timedelta(hours=1))
+    assert sweep.most(9) == {Place("b", "gpt-4"): Used(7, 0)}
+
+
+@pytest.mark.parametrize(("every", "most_requests"), [(1.0, 5), (2.0, 10), (10.0, 50)])
+def test_a_look_takes_fewer_than_five_requests_a_second(stored: Stored, every: float, most_requests: int) -> None:
+    now = datetime.fromtimestamp(stored.repository.namespace_state.now() / 1000, UTC)
+    for number in range(700):
+        stored.used(f"key-{number}", now.replace(minute=0, second=0, microsecond=0), 1, refused=number)
+    limiter = SyncRateLimiter(stored.repository)
+    limiter.create_entity("acme")
+    for number in range(640, 700):
+        limiter.create_entity(f"key-{number}", parent_id="acme", cascade=True)
+        with limiter.acquire(f"key-{number}", "gpt-4", {"rpm": 1 if number < 660 else 0}):
+            pass
+    reader = Reader(stored.repository, None, 50, every)
+    looks = []
+    while not reader.complete:
+        stored.wire.sent()
+        reading = reader.read()
+        looks.append(len(stored.wire.sent()))
+    assert sum(looks[1:]) < max(1, len(looks) - 1) * most_requests
+    assert max(looks[1:], default=0) <= most_requests
+    assert looks[0] < most_requests + 5  # who changed what, and who is above
+    assert reading.usage.keys() >= {Place(f"key-{number}", "gpt-4") for number in range(650, 700)}
+    assert Place("acme", "gpt-4") in reading.buckets  # which is above them, but not used the most
+
+
+def test_a_reader_of_one_look_reads_all(stored: Stored) -> None:
+    now = datetime.fromtimestamp(stored.repository.namespace_state.now() / 1000, UTC)
+    for number in range(1100):
+        stored.used(f"key-{number}", now.replace(minute=0, second=0, microsecond=0), 1)
+    reader = Reader(stored.repository, None, 50, inf)
+    reader.read()
+    assert (reader.complete, reader.known) == (True, 1100)
