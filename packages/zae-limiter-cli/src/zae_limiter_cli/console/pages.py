@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..audit.changes import changes
@@ -11,12 +11,12 @@ from ..explanation.next_steps import next_steps
 from ..explanation.report import read_report
 from ..live.health import Health
 from ..live.reading import Reader
-from ..live.rows import Order, Place, Recent, Row, State, rate
+from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
 from ..live.tree import Branch, tree_of
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository
+    from zae_limiter import SyncRepository, ZAELimiterError
     from zae_limiter.values.usage import Window
 
 Span = Literal["24h", "30d"]
@@ -50,7 +50,7 @@ class Shoot:
 
 
 class Pages:
-    """Reads for all browsers: the rows at most once in ``every`` seconds, however many look."""
+    """Reads for all browsers: the rows at most once in ``every`` seconds, however many look, and none waits for it."""
 
     def __init__(
         self, repository: "SyncRepository", reader: Reader, health: Health, *, every: float, options: list[str]
@@ -60,9 +60,11 @@ class Pages:
         self._lock = Lock()
         self._recent = Recent(every)
         self._read_at = 0.0
+        self._reads = False
+        self._problem: ZAELimiterError | None = None
 
     def rows(self, order: Order, only: str, now: float) -> list[Shown]:
-        """Return the rows of the last reading; read again if it is too old. ``now``: of `time.monotonic`."""
+        """Return the rows of the last reading. ``now``: of `time.monotonic`."""
         with self._lock:
             return [_shown(row) for row in self._look(now).rows(order, only, self._reader.most, tree=False)]
 
@@ -83,10 +85,31 @@ class Pages:
         return "" if self._reader.complete else f"The usage of {self._reader.known:,} was read so far, more follows."
 
     def _look(self, now: float) -> Recent:
-        if not self._recent or now - self._read_at >= self._every:
+        """Return what was read last, and have it read again meanwhile if it is too old: only the first look waits."""
+        if not self._recent:
             self._recent.add(self._reader.read())
             self._read_at = now
+        elif self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+        elif not self._reads and now - self._read_at >= self._every:
+            self._reads, self._read_at = True, now
+            Thread(target=self._read, daemon=True).start()
         return self._recent
+
+    def _read(self) -> None:
+        from zae_limiter import ZAELimiterError
+
+        reading: Reading | None = None
+        problem: ZAELimiterError | None = None
+        try:
+            reading = self._reader.read()
+        except ZAELimiterError as error:  # the next look tells it
+            problem = error
+        with self._lock:
+            self._problem, self._reads = problem, False
+            if reading is not None:
+                self._recent.add(reading)
 
     def health(self) -> str:
         """Return the line of the stack's parts."""

@@ -97,8 +97,12 @@ def top_of(path: Path, repository: SyncRepository) -> TopScreen:
 
 
 def texts(top: TopScreen) -> list[list[str]]:
+    """The entity and the other cells of each row."""
     table = top.screen_stack[0].query_one("#rows", DataTable)
-    return [[str(cell) for cell in table.get_row_at(row)] for row in range(table.row_count)]
+    heads = [str(column.label) for column in table.columns.values()]
+    lines = [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
+    at = heads[0].index("RESOURCE") if heads else 0
+    return [[line[:at].rstrip(), *line[at:].split()] for line in lines]
 
 
 async def until(pilot: Any, holds: Any) -> None:
