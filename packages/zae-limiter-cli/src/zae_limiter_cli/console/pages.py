@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,7 +17,7 @@ from ..live.tree import Branch, tree_of
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository, ZAELimiterError
+    from zae_limiter import SyncRepository, UsageSnapshot, ZAELimiterError
     from zae_limiter.values.usage import Window
 
 Span = Literal["24h", "30d"]
@@ -26,7 +27,8 @@ SPANS: "Final[dict[Span, tuple[Window, int, timedelta]]]" = {
     "30d": ("daily", 30, timedelta(days=1)),
 }
 MOST_CHANGES: Final = 100
-MOST_SNAPSHOTS: Final = 1000
+SNAPSHOTS: Final = 1000  # that core reads at once
+MOST_PAGES: Final = 3  # of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +127,26 @@ class Pages:
             "steps": next_steps(report, self.options),
         }
 
-    def charts(self, entity_id: str | None, resource: str | None, span: Span) -> list[Chart]:
-        """Return the usage of an entity, of a resource or of both, as charts."""
+    def charts(self, entity_id: str | None, resource: str | None, span: Span) -> list[Chart] | None:
+        """Return the usage of an entity, of a resource, of both or of all as charts; ``None`` if it has more snapshots
+        than a page may read.
+        """
         window, windows, step = SPANS[span]
         now = datetime.fromtimestamp(self.repository.namespace_state.now() / 1000, UTC)
         this = now.replace(minute=0, second=0, microsecond=0)
-        start = (this.replace(hour=0) if window == "daily" else this) - (windows - 1) * step
-        page = self.repository.get_usage_snapshots(
-            entity_id=entity_id, resource=resource, window=window, start=start, limit=MOST_SNAPSHOTS
-        )
-        return charts_of(page.snapshots, start, windows, step)
+        this = this.replace(hour=0) if window == "daily" else this
+        start = this - (windows - 1) * step
+        read = partial(self.repository.get_usage_snapshots, entity_id=entity_id, resource=resource, window=window)
+        if read(start=this, limit=SNAPSHOTS).next is not None:
+            return None  # the last window alone has too many
+        snapshots: list[UsageSnapshot] = []
+        behind: str | None = None
+        for _ in range(MOST_PAGES):
+            page = read(start=start, limit=SNAPSHOTS, next=behind)
+            snapshots += page.snapshots
+            if (behind := page.next) is None:
+                return charts_of(snapshots, start, windows, step)
+        return None
 
     def changes(self, hours: int) -> list[tuple[Any, list[str]]]:
         """Return the last changes of the namespace, newest first, each with the values that it changed."""
