@@ -7,6 +7,9 @@ iam_simulate_version := "0.1.173"
 # Processes that run tests: three for each two cores, for they wait a third of their time
 workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
 
+# Those of the integration wait two thirds of it: for an emulator, a process, or a real second
+waiting := "$(( " + num_cpus() + " * 5 / 2 ))"
+
 # All but LiteLLM's, whose environment is large
 light_examples := "celery-worker flask-app github-actions lambda-function llm-gateway"
 
@@ -87,7 +90,7 @@ examples *names:
 
 # The whole stack on every target that this machine offers, a file at a time in each process: `just integration --target dynoxide`
 integration *args:
-    uv run pytest tests-integration --numprocesses {{workers}} --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
+    uv run pytest tests-integration --numprocesses {{waiting}} --maxprocesses 5 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
 # The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
 integration-localstack *args:
@@ -96,7 +99,6 @@ integration-localstack *args:
 # The whole stack on one emulator; on the other, what emulators answer differently: conditions, transactions, many writers at once
 integration-once:
     just integration --one-emulator
-    just integration --target dynamodb-local -k "'stores_agree or every_method or same_script or concurrency'"
 
 # The parts of a stack on LocalStack: deploy, limits through the Lambda, usage through the stream, dead letters, the template of limits
 localstack-parts:
@@ -113,7 +115,7 @@ localstack-host port="4566":
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
     uv run pytest -q --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
-    just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
+    just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs'"
 
 # Published failures of limiters as scenes, which docs/museum.md lists: in memory, on a file of SQLite, some on an emulator of DynamoDB
 museum *args:

@@ -38,7 +38,7 @@ AWS_ENVIRONMENT = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     names = [name for name in TARGETS if name != REAL]
     parser.addoption("--target", action="append", choices=names, help="run on this target only (repeatable)")
-    parser.addoption("--one-emulator", action="store_true", help="run no test on a second emulator of DynamoDB")
+    parser.addoption("--one-emulator", action="store_true", help="on a second one, run what differs only")
     parser.addoption(
         "--transport", choices=TRANSPORTS, help="the way to DynamoDB, as ZAEL_TRANSPORT of the environment"
     )
@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs(*abilities): what the target must offer: {', '.join(get_args(Ability))}")
+    config.addinivalue_line("markers", "differs: emulators answer differently: it runs on each that is here")
     config.addinivalue_line("markers", "apart: the module changes many items and has an emulator of its own")
     if transport := config.getoption("--transport"):
         os.environ["ZAEL_TRANSPORT"] = transport  # also of the processes that tests start
@@ -97,10 +98,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "shared_target" in metafunc.fixturenames:
         needs = {need for mark in metafunc.definition.iter_markers("needs") for need in mark.args}
         able(needs)
-        metafunc.parametrize("shared_target", _chosen(metafunc.config, needs), indirect=True, scope="session")
+        one = metafunc.config.getoption("--one-emulator") and not metafunc.definition.get_closest_marker("differs")
+        metafunc.parametrize("shared_target", _chosen(metafunc.config, needs, one=one), indirect=True, scope="session")
 
 
-def _chosen(config: pytest.Config, needs: set[Ability]) -> list[str]:
+def _chosen(config: pytest.Config, needs: set[Ability], *, one: bool) -> list[str]:
     """The targets asked for; else those with Lambdas for a test that needs Lambdas, and the others for the others.
 
     What a data plane does is proved where it is done fast; `--target embedded` runs everything there, too.
@@ -109,7 +111,7 @@ def _chosen(config: pytest.Config, needs: set[Ability]) -> list[str]:
         return [REAL]
     usual = {name: offer for name, offer in TARGETS.items() if not (offer.by_name or offer.real)}
     fit = [name for name, offer in usual.items() if offer.lacks("lambda") != ("lambda" in needs)]
-    if config.getoption("--one-emulator") and SLOWER in fit and FASTER in able(needs):
+    if one and SLOWER in fit and FASTER in able(needs):
         fit.remove(SLOWER)
     return config.getoption("--target") or fit
 

@@ -123,7 +123,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "configs": st.dictionaries(config_places, st.none() | configs, max_size=3),
     "entity_ids": st.lists(entities, max_size=3),
     "records": st.dictionaries(entities, st.none() | records, max_size=3),
-    "by": st.sampled_from(["total_refused", "total_shadowed", "rpm"]),
+    "by": st.sampled_from(["total_refused", "total_shadowed", "total_uncounted", "rpm"]),
     "limit": st.sampled_from([1, 2, 1000]),
     "start": times,
     "end": times,

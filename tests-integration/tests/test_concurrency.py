@@ -13,7 +13,7 @@ from support.integration.load import PROCESSES, Job, Load, Taken
 from zae_limiter import Limit, RateLimiter
 from zae_limiter.testing import ManualClock
 
-pytestmark = pytest.mark.needs("endpoint", "atomic")
+pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.differs]
 
 TEN_YEARS = 10 * 365 * 24 * 3600
 STANDING = Limit.custom("tpm", 1000, refill_amount=1, refill_period=TEN_YEARS)

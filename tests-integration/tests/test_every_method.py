@@ -21,7 +21,7 @@ from zae_limiter.engines.sqlite.table import SQLiteTable
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.testing import ManualClock
 
-pytestmark = pytest.mark.needs("atomic")
+pytestmark = [pytest.mark.needs("atomic"), pytest.mark.differs]
 
 API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.builder"}

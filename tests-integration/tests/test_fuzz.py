@@ -30,7 +30,7 @@ def test_a_few_inputs_of_each_surface_are_clean(stack: ExitStack, name: str) -> 
     surface, missing = surfaces.opened(name, stack)
     if surface is None:
         pytest.skip(str(missing))
-    batch = run_batch(surface, 17, 5 if name == "cli-process" else 30)
+    batch = run_batch(surface, 17, 3 if name == "cli-process" else 8)
     assert batch.unclean is None, batch.unclean[-3000:]
     assert batch.tally.inputs > 0
 

@@ -15,7 +15,7 @@ from zae_limiter.operations.values import Item
 from zae_limiter.schema.items import WRITES
 from zae_limiter.testing import ManualClock
 
-pytestmark = pytest.mark.needs("atomic")
+pytestmark = [pytest.mark.needs("atomic"), pytest.mark.differs]
 
 LENGTH = 120
 CACHE_LIFE = 5

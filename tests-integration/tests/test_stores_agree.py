@@ -39,7 +39,7 @@ from zae_limiter.operations.values import (
     Update,
 )
 
-pytestmark = pytest.mark.needs("endpoint")
+pytestmark = [pytest.mark.needs("endpoint"), pytest.mark.differs]
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ import yaml
 from botocore import xform_name
 from botocore.model import ServiceModel
 
-from website.alarms import PAGE, filled
+from website.alarms import EVERY_ALARM, PAGE, filled
 from zae_limiter_cli.main import main
-from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.alarms import runbook
 from zae_limiter_cli.stack.template.build import plain
 
@@ -34,7 +33,7 @@ OF_EVERY_CALL = {"query", "output", "region"}
 
 def alarms() -> dict[str, str]:
     """The description of each alarm of a template with all of them."""
-    resources = plain("my-app", StackOptions())["Resources"]
+    resources = plain("my-app", EVERY_ALARM)["Resources"]
     return {
         name: made["Properties"]["AlarmDescription"]
         for name, made in resources.items()

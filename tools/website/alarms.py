@@ -17,11 +17,12 @@ from .markers import fill
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "operate" / "alarms.md"
 UNITS: Final = {"IteratorAge": " ms"}
+EVERY_ALARM: Final = StackOptions(alarm_refusals=1)
 
 
 def table() -> str:
     """Return a row for each alarm, in the order of the template."""
-    resources = plain("my-app", StackOptions())["Resources"]
+    resources = plain("my-app", EVERY_ALARM)["Resources"]
     rows = [_row(name, resources[name]["Properties"]) for name in alarms()]
     return "\n".join(["| alarm and runbook | what happens | it fires from |", "|---|---|---|", *rows])
 
@@ -41,7 +42,8 @@ def _condition(made: Mapping[str, Any]) -> str:
     if "Metrics" in made:
         return f"the longest invocation in 5 minutes: {made['Threshold']} % of the time-out"
     minutes, unit = made["Period"] // 60, UNITS.get(made["MetricName"], "")
-    return f"{made['Statistic'].lower()} of `{made['MetricName']}` in {minutes} minutes: {made['Threshold']:,}{unit}"
+    threshold = "`--alarm-refusals`" if made["MetricName"] == "refused" else f"{made['Threshold']:,}{unit}"
+    return f"{made['Statistic'].lower()} of `{made['MetricName']}` in {minutes} minutes: {threshold}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from zae_limiter_cli.stack.options import StackOptions
-from zae_limiter_cli.stack.template.alarms import alarms
+from zae_limiter_cli.stack.template.build import plain
 
 from . import redis
 from .markers import fill
@@ -21,12 +21,15 @@ SCRIPT: Final = DOCS / "assets" / "cost.js"
 SECONDS: Final = redis.HOURS_PER_MONTH * 3600
 UNITS_PER_READ_OF_LIMITS: Final = 5  # four levels of limits and the entity
 DEFAULTS: Final = StackOptions()
+ALARMS: Final = sum(
+    each["Type"] == "AWS::CloudWatch::Alarm" for each in plain("my-app", DEFAULTS)["Resources"].values()
+)
 PRICES: Final = {
     "write": redis.DOLLARS_PER_MILLION_WRITE_UNITS / 1e6,
     "read": redis.DOLLARS_PER_MILLION_READ_UNITS / 1e6,
     "stored": redis.DOLLARS_PER_GB_STORED,
     "backedUp": redis.DOLLARS_PER_GB_BACKED_UP,
-    "alarms": redis.DOLLARS_PER_ALARM * len(alarms()),
+    "alarms": redis.DOLLARS_PER_ALARM * ALARMS,
     "invocation": redis.DOLLARS_PER_MILLION_INVOCATIONS / 1e6,
     "lambda": redis.DOLLARS_PER_GB_SECOND * DEFAULTS.aggregator_memory / 1024 * SECONDS,
     "seconds": SECONDS,

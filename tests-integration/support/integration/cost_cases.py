@@ -350,9 +350,14 @@ async def counted(case: Case, harness: Harness) -> Meter:
 
 
 async def counted_in_memory(case: Case, variant: Variant = "async") -> Meter:
-    """What DynamoDB's rules say that a case costs."""
-    harness = Harness(Target("memory"), "costs", variant)
-    try:
-        return await counted(case, harness)
-    finally:
-        await harness.close()
+    """What DynamoDB's rules say that a case costs; a case is counted once for each variant."""
+    if (case, variant) not in _COUNTED:
+        harness = Harness(Target("memory"), "costs", variant)
+        try:
+            _COUNTED[case, variant] = await counted(case, harness)
+        finally:
+            await harness.close()
+    return _COUNTED[case, variant]
+
+
+_COUNTED: dict[tuple[Case, Variant], Meter] = {}

@@ -18,9 +18,12 @@ METRICS: Final[Mapping[str, str]] = {
     "dead_letters": "Count",
     "dropped": "Count",
     "duration_ms": "Milliseconds",
+    "admitted": "Count",
     "refused": "Count",
+    "uncounted": "Count",
     "alerts": "Count",
     "alerts_failed": "Count",
+    "traced": "Count",
 }
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import Record, record
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.maintenance import Upkeep
-from zae_limiter.operations.errors import NotApplied, Throttled
+from zae_limiter.operations.errors import NotApplied, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
@@ -45,6 +45,33 @@ def test_what_was_consumed_stands_in_the_hour_and_in_the_day() -> None:
     assert (account.snapshots, account.failures) == (2, ())
 
 
+class Away(SyncMemoryStore):
+    """A process's way to the table, which may be cut."""
+
+    cut = False
+
+    def perform(self, operation: Operation[Any]) -> Any:
+        if self.cut:
+            raise Unreachable("connection refused")
+        return super().perform(operation)
+
+
+def test_acquires_that_an_outage_let_through_are_counted_by_number_once_the_process_tells_them() -> None:
+    life = Life()
+    store = Away(life.table)
+    limiter = SyncRateLimiter(SyncRepository.over(store, Options(stack="demo", clock=life.clock)))
+    for cut in (False, True, True, False):
+        store.cut = cut
+        with limiter.acquire("key-abc", "gpt-4", {"tpm": 500}, on_unavailable="allow"):
+            pass
+    account = life.drain()
+    assert (account.admitted, account.refused, account.uncounted, account.failures) == (2, 0, 2, ())
+    (usage,) = life.usage("key-abc")
+    assert (usage.total_events, usage.total_uncounted, usage.consumed) == (2, 2, {"tpm": 1000})
+    (top,) = life.repository.get_top_usage("gpt-4", by="total_uncounted", start=at(0))
+    assert top.total_uncounted == 2
+
+
 def test_refusals_stand_in_the_hour_of_the_write_that_counted_them() -> None:
     life = Life()
     with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
@@ -59,6 +86,7 @@ def test_refusals_stand_in_the_hour_of_the_write_that_counted_them() -> None:
     assert [each.total_refused for each in life.usage("key-abc")] == [0, 3]
     assert [(each.total_events, each.total_refused) for each in life.usage("key-abc", "daily")] == [(2, 3)]
     assert account.snapshots == 3, "no more writes than without refusals"
+    assert (account.admitted, account.refused, account.uncounted) == (2, 3, 0)
 
 
 def test_a_refusal_by_the_parent_is_in_the_usage_of_the_key_that_asked_by_parent_and_limit() -> None:

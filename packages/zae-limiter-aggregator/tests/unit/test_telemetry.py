@@ -15,7 +15,9 @@ ACCOUNT = BatchResult(
     dead_letters=(DeadLetter("5", {}, "broken", "stream"), DeadLetter("6", {}, "broken", "stream")),
     dropped=3,
     duration_ms=12,
+    admitted=40,
     refused=4,
+    uncounted=7,
     alerts=2,
     alerts_failed=1,
 )
@@ -36,9 +38,12 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
         "dead_letters": 2,
         "dropped": 3,
         "duration_ms": 12,
+        "admitted": 40,
         "refused": 4,
+        "uncounted": 7,
         "alerts": 2,
         "alerts_failed": 1,
+        "traced": 0,
     }
     assert told["stack"] == "demo"
     assert abs(told["_aws"]["Timestamp"] - time.time() * 1000) < 60_000

@@ -18,6 +18,7 @@ from support.cli.granted import (
     properties,
     role_statements,
     statements,
+    tells_alerts,
     the_provisioner_at_work,
 )
 from support.core.copies import Killed, table_over
@@ -133,7 +134,7 @@ def _loggers() -> Iterator[None]:
 def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
     batch: Mapping[str, Any], resources: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "AggregatorAlertsPolicy" in resources:
+    if tells_alerts(resources):
         monkeypatch.setenv("ZAEL_ALERT_BUS_ARN", BUS)
     with recorded() as calls:
         assert aggregate(batch, None) == {"batchItemFailures": []}
@@ -143,7 +144,7 @@ def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
     assert next(call.resource for call in calls if call.action == "s3:PutObject").startswith("archive/audit/")
     assert Call("sqs:SendMessage", "dead-letters") in calls
     told = Call("events:PutEvents", BUS, source="zae-limiter") in calls
-    assert told is ("AggregatorAlertsPolicy" in resources)
+    assert told is tells_alerts(resources)
 
 
 def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothing_else_there(
@@ -151,7 +152,7 @@ def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothi
 ) -> None:
     granted = role_statements(resources, "Aggregator")
     besides = [each for each in granted if each["Action"][0].split(":")[0] not in {"dynamodb", "kms", "xray"}]
-    told = {BUS: ["events:PutEvents"]} if "AggregatorAlertsPolicy" in resources else {}
+    told = {BUS: ["events:PutEvents"]} if tells_alerts(resources) else {}
     assert {each["Resource"]: each["Action"] for each in besides} == {
         **told,
         "AggregatorLogs": ["logs:CreateLogStream", "logs:PutLogEvents"],

@@ -46,7 +46,7 @@ def the_planner_at_work() -> frozenset[Call]:
     """What the planner asks of a table without limits, and of one with many."""
     store = RecordingStore("my-app")
     table, wanted = Table(store, "my-app"), LimitsManifest.from_dict(MANIFEST)
-    many = {f"key-{number:05d}-{'x' * 200}": {"resources": MANIFEST["resources"]} for number in range(4_000)}
+    many = {f"key-{number:05d}-{'x' * 200}": {"resources": MANIFEST["resources"]} for number in range(2_000)}
     made: set[Call] = set()
     for before in (None, LimitsManifest.from_dict({**MANIFEST, "entities": many})):
         if before is not None:

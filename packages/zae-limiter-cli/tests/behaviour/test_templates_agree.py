@@ -7,6 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
+from support.cli.granted import OPTIONS
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import parametrized, plain
 
@@ -66,10 +67,11 @@ def deployed(template: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_for_the_defaults_both_templates_come_to_the_same_stack(aws: str, forget: Callable[[], None]) -> None:
-    first, there = deployed(plain("my-app", StackOptions())), what_there_is()
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_both_templates_come_to_the_same_stack(options: StackOptions, aws: str, forget: Callable[[], None]) -> None:
+    first, there = deployed(plain("my-app", options)), what_there_is()
     forget()
-    assert deployed(parametrized(StackOptions())) == first
+    assert deployed(parametrized(options)) == first
     assert what_there_is() == there
 
 

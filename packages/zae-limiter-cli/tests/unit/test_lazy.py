@@ -23,17 +23,26 @@ def paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield from paths(inner, (*path, name))
 
 
+ASK = """
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from zae_limiter_cli.main import main
+for path in {paths!r}:
+    with redirect_stdout(StringIO()) as said:
+        main([*path, "--help"], standalone_mode=False)
+    assert said.getvalue().startswith(" ".join(("Usage: -c", *path))), path
+    found = {{"boto3", "botocore", "aioboto3", "yaml", "moto", "asyncio", "zae_limiter"}} & set(sys.modules)
+    assert not found, (path, found)
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", list(paths(main)), ids=" ".join)
-def test_the_help_of_a_command_imports_neither_a_client_nor_the_library(path: tuple[str, ...]) -> None:
-    ask = (
-        "import sys; from zae_limiter_cli.main import main\n"
-        f"main([*{path!r}, '--help'], standalone_mode=False)\n"
-        "print({'boto3', 'botocore', 'aioboto3', 'yaml', 'moto', 'asyncio', 'zae_limiter'} & set(sys.modules))"
-    )
-    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-    assert answer.stdout.startswith(" ".join(("Usage: -c", *path)))
-    assert answer.stdout.endswith("\nset()\n")
+def test_the_help_of_a_command_imports_neither_a_client_nor_the_library() -> None:
+    known = list(paths(main))
+    assert len(known) > 50
+    done = subprocess.run([sys.executable, "-c", ASK.format(paths=known)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_groups_help_imports_none_of_its_commands() -> None:

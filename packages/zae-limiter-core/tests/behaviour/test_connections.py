@@ -224,6 +224,7 @@ def test_a_loop_that_is_closed_while_it_connects_leaves_nothing_to_report(
         store = Moving(DynamoDBStore("t", region="eu-west-1", endpoint_url=url.replace("http", "https")))
         limiter = RateLimiter(asyncio.run(Repository.over(store, Options())), default_limits=[Limit.per_day("rpm", 9)])
         store.moved = True
+        gc.freeze()  # what was there before is not looked at, each time
         for turns in range(40):
             loop = asyncio.new_event_loop()
             task = loop.run_until_complete(begin(turns))
@@ -233,6 +234,7 @@ def test_a_loop_that_is_closed_while_it_connects_leaves_nothing_to_report(
             gc.collect()
         asyncio.run(limiter.close())
     gc.collect()
+    gc.unfreeze()
     assert (reported, caplog.messages, [str(warning.message) for warning in recwarn]) == ([], [], [])
 
 
@@ -284,7 +286,7 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config").write_text(
-        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(8)'\n"
+        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(20)'\n"
     )
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -300,7 +302,7 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
         return time.monotonic() - begun
 
     with ThreadPoolExecutor(3) as pool:
-        assert max(pool.map(timed, range(3))) < 6
+        assert max(pool.map(timed, range(3))) < 15  # on a busy machine, too
     store.close()
 
 

@@ -23,7 +23,7 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key, Operation, Put, Update
 from zae_limiter.schema import keys
 
-SHAPES = 30  # of each call, for each variant
+SHAPES = 15  # of each call, for each variant
 RPM = Limit.per_minute("rpm", 60)
 
 

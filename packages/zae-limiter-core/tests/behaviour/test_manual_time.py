@@ -38,7 +38,10 @@ async def test_those_who_wait_are_served_in_the_order_of_their_instants(world: W
     served.clear()
     await asyncio.gather(*(call(entity, seconds) for entity, seconds in waits.items()))
     assert [entity for entity, _ in served] == ["bob", "cid", "ann"]
-    assert [seconds for _, seconds in served] == pytest.approx([100, 200, 300], abs=2)  # threads may ask once more
+    instants = [at for _, at in served]
+    assert all(at >= due - 2 for at, due in zip(instants, (100, 200, 300), strict=True))
+    if world.variant == "async":  # a thread that the machine lets wait asks once more, however late
+        assert instants == pytest.approx([100, 200, 300], abs=2)
 
 
 async def test_a_call_after_the_clock_has_moved_asks_a_store_that_was_away(world: World) -> None:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from support.core.months import CAPACITY, WrongQuota, months
+from support.core.months import CAPACITY, WrongQuota, begins_of, change_of, months
 from support.core.worlds import World
 from zae_limiter.rules import calendar, periods
 from zae_limiter.rules.balances import ShardLimit
@@ -43,8 +43,9 @@ async def used_up(zones: list[str], count: int, *, carry_over: int = 0, multipli
 
 @pytest.mark.slow
 async def test_fifty_processes_get_exactly_the_quota_in_every_zone_over_a_change_of_its_clocks() -> None:
-    admitted = await used_up(ZONES, 50)
-    assert 2 * CAPACITY * len(ZONES) <= admitted <= 4 * CAPACITY * len(ZONES)
+    zones = sorted({(change_of(zone), *begins_of(zone)): zone for zone in ZONES}.values())  # one of those that agree
+    admitted = await used_up(zones, 50)
+    assert 2 * CAPACITY * len(zones) <= admitted <= 4 * CAPACITY * len(zones)
 
 
 @pytest.mark.parametrize("carry_over", [0, 1, 3])

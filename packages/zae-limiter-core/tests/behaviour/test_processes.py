@@ -20,7 +20,8 @@ from processes.timeline import Stuck, Timeline
 from zae_limiter.operations.values import Key, Update
 
 VARIANTS = ("async", "sync")
-SEEDS = {"async": 250, "sync": 150}
+SEEDS = {"async": 150, "sync": 100}
+WATCHED = 40  # the first lives, of which there is a count of what they show
 
 Simulate = Callable[[int], Any]
 
@@ -28,7 +29,7 @@ Simulate = Callable[[int], Any]
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
-    wrong = [problem for _, found in tried(variant, 1, SEEDS[variant]) for _, problem in found]
+    wrong = [problem for _, found in tried(variant, WATCHED + 1, SEEDS[variant] - WATCHED) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
@@ -39,10 +40,10 @@ def test_a_close_that_counts_refusals_takes_no_longer_than_any_other(variant: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=VARIANTS)
-def test_the_lives_are_worth_something(simulate: Simulate) -> None:
+def test_the_first_lives_go_well_and_are_worth_something(simulate: Simulate) -> None:
     answers: Counter[str] = Counter()
     uncertain = leases = 0
-    for seed in range(1, 41):
+    for seed in range(1, WATCHED + 1):
         world = simulate(seed).world
         leases += len(world.callers)
         uncertain += sum(bool(caller.holding.uncertain) for caller in world.callers)

@@ -116,7 +116,7 @@ async def test_another_serial_than_expected_stores_nothing(world: World, expecte
         await process.repository.put_provisioner_state(SMALL, expected_serial=serial)
     before = stored(world, process)
     with pytest.raises(StaleStateError) as caught:
-        await process.repository.put_provisioner_state(large(), expected_serial=expected)
+        await process.repository.put_provisioner_state(large(7_000), expected_serial=expected)
     assert (caught.value.expected_serial, caught.value.serial) == (expected, 2)
     assert stored(world, process) == before
 

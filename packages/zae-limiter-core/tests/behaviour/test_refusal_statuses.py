@@ -202,7 +202,7 @@ class Model:
 def test_a_refusal_has_every_limit_that_the_call_draws_on_and_exactly_the_short_ones_exceeded(way: str) -> None:
     refused = Counter[str]()
 
-    @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
     @given(scenes(way))
     def check(scene: Scene) -> None:
         stage = Stage(scene, way)

@@ -13,7 +13,7 @@ from support.core.worlds import Process, World, take, until
 from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 
-HISTORIES = int(os.environ.get("ZAEL_TEST_HISTORIES", "20"))
+HISTORIES = int(os.environ.get("ZAEL_TEST_HISTORIES", "12"))
 RATE, BURST = 5, 150  # tokens a second, tokens
 LIMIT = Limit.custom("rps", BURST, refill_amount=RATE, refill_period=1)
 

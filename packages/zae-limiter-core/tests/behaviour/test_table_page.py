@@ -23,8 +23,9 @@ from zae_limiter.flows.records.alerting import Crossing, remember_told
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
-from zae_limiter.maintenance import begin_apply, note_progress, request_stop
-from zae_limiter.operations.values import Item, Operation
+from zae_limiter.maintenance import begin_apply, note_progress, request_stop, set_trace
+from zae_limiter.operations.errors import Unreachable
+from zae_limiter.operations.values import Item, Operation, Update
 from zae_limiter.rules.windows import LimitWindow
 from zae_limiter.schema import keys, plan_keys
 from zae_limiter.schema.alerts import told_key
@@ -179,14 +180,16 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
 
 
 async def _write_what_marked_limits_need(world: World) -> None:
-    limiter, _ = await world.process()
+    limiter, wire = await world.process()
     policy = OnRefused(overflow="credits")
     await limiter.set_system_defaults([MARKED], on_refused=policy)
     await limiter.set_resource_defaults("gpt-4", [MARKED], on_refused=policy)
     await limiter.set_limits("trial", [MARKED], "gpt-4", on_refused=policy)
     await limiter.set_plan_limits("silver", [MARKED], "gpt-4", on_refused=policy)
-    for _ in range(2):
-        async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
+    for away in (False, True, False):
+        if away:
+            wire.break_once(Unreachable("connection refused"), on=Update)
+        async with limiter.acquire("trial", "gpt-4", {"rpm": 1}, on_unavailable="allow"):
             pass
 
 
@@ -309,6 +312,7 @@ async def _write_what_a_stack_needs(world: World) -> None:
     await repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     migration = Migration(1, "nothing", "Reads every item.", "0.1.0", lambda _: None)
     played(world.table, migrate([migration], stack="my-app", report=lambda _: None))
+    played(world.table, set_trace("other", 100))
     await repository.delete_namespace("other")
     await repository.recover_namespace(repository.namespace_id)
     await repository.delete_namespace("other")

@@ -12,7 +12,7 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.process.refusals import MOST_IN_A_WRITE
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Get, Put, Transact, Update
-from zae_limiter.schema.attributes import refusals_of
+from zae_limiter.schema.attributes import late_counts_of
 
 MAX_EXPRESSION_BYTES = 4096
 MAX_OPERATORS = 300
@@ -56,7 +56,7 @@ def test_it_is_applied_and_leaves_an_item_that_is_far_from_too_large(case: Case)
 
 
 def test_writes_carry_as_many_counts_of_refusals_as_they_may() -> None:
-    counts = [refusals_of(write.add) for case in CASES if isinstance(write := case.make(), Update)]
+    counts = [late_counts_of(write.add) for case in CASES if isinstance(write := case.make(), Update)]
     assert max(map(len, counts)) == MOST_IN_A_WRITE
     assert sum(map(bool, counts)) > len(counts) // 2
 

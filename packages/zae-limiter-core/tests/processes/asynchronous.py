@@ -260,7 +260,7 @@ class History:
             except CLOSED:
                 return
             except (RateLimitExceeded, InfrastructureError):
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.005)
 
     async def _close_under_load(self) -> None:
         if self.plan.ending == "close cut":

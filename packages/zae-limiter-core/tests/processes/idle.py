@@ -38,7 +38,7 @@ Outage = Literal["none", "hung", "refused", "slow"]
 Way = Literal["running", "frozen", "between invocations", "a loop for each job"]
 
 CAPACITY = 5
-CROWD = 100
+CROWD = 40
 SLOW_SECONDS = 1.2  # of each answer: within the time of a request
 LASTING_SECONDS = 7.3  # of an outage that has begun: a probe hangs when it ends
 REQUEST_SECONDS = 3.0

@@ -118,7 +118,7 @@ OUTAGE_FAULTS: Final[Mapping[str, tuple[Fault, int]]] = {
     "a share of a process without a history": (_of((CachedBucket, "part", _a_third_at_least)), 5),
     "a part that holds for ever": (
         _of((shares, "is_void", lambda *_: False), (namespace_state, "is_void", lambda *_: False)),
-        5,
+        84,
     ),
     "the balance handed out whole to each process": (
         _of((LimitShare, "__init__", _whole), (LimitShare, "ceiling_milli", property(_ceiling_of_all))),

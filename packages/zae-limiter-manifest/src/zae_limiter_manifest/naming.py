@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
-RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed")
+RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
 
 DEFAULT_RESOURCE: Final = "_default_"
 PLAN_SUBJECT: Final = "$PLAN:"  # with a plan's name, it stands where others have an entity

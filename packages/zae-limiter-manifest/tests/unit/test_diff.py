@@ -132,7 +132,7 @@ def carry_out(plan: Plan, live: Mapping[Address, LiveItem]) -> dict[Address, Liv
 
 @pytest.mark.slow
 @given(situations())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_applied_is_what_is_desired(situation: Situation) -> None:
     desired, live, managed = situation
     after = carry_out(compute_diff(desired, live, managed=managed), live)
@@ -143,7 +143,7 @@ def test_what_is_applied_is_what_is_desired(situation: Situation) -> None:
 
 @pytest.mark.slow
 @given(situations())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_second_plan_is_empty(situation: Situation) -> None:
     desired, live, managed = situation
     after = carry_out(compute_diff(desired, live, managed=managed), live)
@@ -153,7 +153,7 @@ def test_a_second_plan_is_empty(situation: Situation) -> None:
 
 @pytest.mark.slow
 @given(situations())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_unmanaged_never_changes(situation: Situation) -> None:
     desired, live, managed = situation
     plan = compute_diff(desired, live, managed=managed)
@@ -165,7 +165,7 @@ def test_what_is_unmanaged_never_changes(situation: Situation) -> None:
 
 @pytest.mark.slow
 @given(situations(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_an_apply_that_did_only_a_part_is_finished_by_the_next(situation: Situation, data: st.DataObject) -> None:
     desired, live, managed = situation
     plan = compute_diff(desired, live, managed=managed)
@@ -179,7 +179,7 @@ def test_an_apply_that_did_only_a_part_is_finished_by_the_next(situation: Situat
 
 @pytest.mark.slow
 @given(situations())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_change_is_drift_just_where_something_managed_is_not_as_it_was_written(situation: Situation) -> None:
     desired, live, managed = situation
     for change in compute_diff(desired, live, managed=managed).changes:

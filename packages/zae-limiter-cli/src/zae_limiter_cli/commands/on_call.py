@@ -10,7 +10,7 @@ import click
 from ..columns import counted, say_columns, say_json
 from ..confirmation import confirm
 from ..data.parsing import limits_option, parse_new_values
-from ..data.places import ALL_RESOURCES, place_in_plan, places_of, plan_of
+from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
 from ..errors import CommandError
@@ -137,7 +137,8 @@ def lift(
         end = _end(repository, until)
         if _blocks(repository.get_override(entity_id, resource)):
             raise CommandError(f"{entity_id} is blocked on {resource}: unblock it first, and nothing was changed")
-        beneath = _beneath(repository, entity_id, resource)
+        won = winner_beneath(repository, entity_id, resource)
+        beneath = won.limits if won else ()
         if by is None:
             known = {limit.name: limit for limit in beneath}
             lifted = known | {limit.name: limit for limit in (new_values(known) for new_values in limits)}
@@ -217,16 +218,6 @@ def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
     places += [place_in_plan(plan, resource) for resource in of_plan if plan is not None]
     stored = {limit.name for config in repository.get_configs(places).values() for limit in config.limits}
     return stored | {each.limit.name for bucket in repository.get_buckets(entity_id) for each in bucket.limits}
-
-
-def _beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "tuple[Limit, ...]":
-    """Return the limits that hold without an override."""
-    from zae_limiter.values.resolution import Level, winner
-
-    places = places_of(entity_id, resource, plan_of(repository, entity_id))
-    found = repository.get_configs([*places.values()])
-    won = winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
-    return won.limits if won else ()
 
 
 def _times(limit: "Limit", factor: float) -> "Limit":

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from zae_limiter import SyncRepository
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
+    from zae_limiter.values.resolution import Level
 
 ALL_RESOURCES: Final = "_default_"
 """The resource of limits that hold on all resources without their own."""
@@ -15,6 +16,17 @@ def plan_of(repository: "SyncRepository", entity_id: str) -> str | None:
     """Return the plan of an entity; ``None`` without one, or without a record."""
     record = repository.get_entity(entity_id)
     return None if record is None else record.plan
+
+
+def winner_beneath(repository: "SyncRepository", entity_id: str, resource: str) -> "Level | None":
+    """Return the level whose limits hold without an override; on ``_default_``, where no resource is named."""
+    from zae_limiter.values.resolution import Level, winner
+
+    places = places_of(entity_id, resource, plan_of(repository, entity_id))
+    if resource == ALL_RESOURCES:
+        places = {source: places[source] for source in places if source not in ("entity", "plan", "resource")}
+    found = repository.get_configs([*places.values()])
+    return winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
 
 
 def place_in_plan(plan: str, resource: str) -> "ConfigPlace":

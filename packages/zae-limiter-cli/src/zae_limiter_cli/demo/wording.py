@@ -8,14 +8,9 @@ from zae_limiter import Limit
 from .events import Event
 
 
-def limit_in_words(limit: Limit) -> str:
-    """Return a limit as text: ``rpm: 20/min burst 25``."""
-    return str(limit)
-
-
 def limits_in_words(limits: Sequence[Limit]) -> str:
     """Return all limits as text, with commas."""
-    return ", ".join(map(limit_in_words, limits)) or "none"
+    return ", ".join(map(str, limits)) or "none"
 
 
 def seconds(duration: float) -> str:

@@ -55,11 +55,11 @@ def serving(
         data_plane = DataPlane(engine, directory / "data-plane.log", key)
         parts.callback(data_plane.close)
 
+        from . import moto_stacks, moto_templates
         from .custom_resources import CustomResources
         from .functions import Functions
         from .gate import Gate
         from .moto_server import application
-        from .moto_stacks import install
         from .pump.checkpoints import Checkpoints
         from .pump.pump import Pump
         from .router import Router
@@ -70,7 +70,8 @@ def serving(
         parts.callback(clients.close)
         pump = Pump(clients, Checkpoints(data / "stream.json" if data else None))
         custom_resources = CustomResources(functions, url, credentials.access_key_id)
-        install(custom_resources)
+        moto_stacks.install(custom_resources)
+        moto_templates.install()
         items = data_plane.application(moto)
         router = Router(moto, items, functions, custom_resources, written=pump.ring, status=pump.tallies)
         parts.callback(Server(listening, Gate(router, port, credentials.access_key_id)).close)

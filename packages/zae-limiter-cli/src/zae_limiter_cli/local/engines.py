@@ -11,13 +11,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from ..errors import CommandError
 from .engine_process import Command, can_be_alone
 
 Choice = Literal["auto", "moto", "dynamodb-local", "dynoxide"]
-CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 
 SHORTEST_FOR_DYNOXIDE: Final = 11  # of a table with a stream
 OLDEST_JAVA: Final = 17

@@ -3,13 +3,12 @@
 import os
 import shlex
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from .state_dir import Running
 
 Form = Literal["sh", "direnv", "powershell"]
-FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 # They would lead to another account, to none, or to a file.
 UNSET: Final = (

@@ -6,7 +6,7 @@ from ..connection import Connection
 from ..errors import CommandError, message_of
 from . import cloudformation
 from .deploy import earlier_options
-from .template.alarms import alarms as template_alarms
+from .template.build import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ def _stack(connection: Connection, facts: Facts) -> Facts:
     if stack is None:
         raise CommandError("there is no stack of this name")
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
-    own = [name for name in template_alarms() if options.aggregator or name.startswith("Provisioner")]
+    resources = plain(connection.name, options)["Resources"].values()
     return replace(
         facts,
         aggregator=options.aggregator,
-        alarms=len(own) if options.alarms else 0,
+        alarms=sum(each["Type"] == "AWS::CloudWatch::Alarm" for each in resources),
         backups=options.point_in_time_recovery,
     )

@@ -58,7 +58,7 @@ def _choice(default: Any, told: str, **rule: Any) -> Any:
     """Return a field with its rule: ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an
     expression.
 
-    ``form`` says what the expression admits, ``needs`` names the option without which this one has no effect.
+    ``form`` says what the expression admits, ``needs`` names the options without which this one has no effect.
     """
     return field(default=default, metadata={"help": told, **rule})
 
@@ -90,7 +90,7 @@ class StackOptions:
         "",
         "EventBridge bus for crossed thresholds of limits; without, none is told.",
         **_arn("events"),
-        needs="aggregator",
+        needs=("aggregator",),
     )
     provisioner: bool = _choice(True, "The Lambda that applies manifests of limits, and the planner beside it.")
     provisioner_memory: int = _choice(512, "Memory of provisioner and planner, MB.", least=128, most=10_240)
@@ -109,24 +109,43 @@ class StackOptions:
     tracing: bool = _choice(False, "Trace the Lambdas with X-Ray.")
     alarms: bool = _choice(True, "Alarms on table, aggregator, provisioner and dead letters.")
     alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", **_arn("sns"))
+    alarm_refusals: int = _choice(
+        0,
+        "Refused acquires in five minutes from which an alarm fires; 0 has no such alarm.",
+        least=0,
+        most=10**9,
+        needs=("aggregator", "alarms"),
+    )
+    dashboard: bool = _choice(
+        False,
+        "CloudWatch dashboard of acquires, throttles, aggregator, dead letters and alarms.",
+        needs=("aggregator", "alarms"),
+    )
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
     recovery_days: int = _choice(
-        35, "Days back to which the backups reach.", least=1, most=35, needs="point_in_time_recovery"
+        35, "Days back to which the backups reach.", least=1, most=35, needs=("point_in_time_recovery",)
     )
     deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
     kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", **_arn("kms"))
-    archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.", needs="aggregator")
+    archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.", needs=("aggregator",))
     archive_glacier_days: int = _choice(
-        0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500, needs="archive"
+        0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500, needs=("archive",)
+    )
+    archive_days: int = _choice(
+        0,
+        "Days until archived events are removed, and earlier versions as many later; 0 never.",
+        least=0,
+        most=36_500,
+        needs=("archive",),
     )
     archive_lock: str = _choice(
         "off",
         "Object Lock of a new archive: until the retention ends, compliance lets nobody delete an event.",
         among=("off", "governance", "compliance"),
-        needs="archive",
+        needs=("archive",),
     )
     archive_lock_days: int = _choice(
-        365, "Retention of each locked event, days.", least=1, most=36_500, needs="archive_lock"
+        365, "Retention of each locked event, days.", least=1, most=36_500, needs=("archive_lock",)
     )
     iam: bool = _choice(True, "Create roles and policies; without, the Lambdas need existing roles.")
     aggregator_role_arn: str = _choice("", "Existing role for the aggregator.", **_arn("iam"))
@@ -153,6 +172,11 @@ class StackOptions:
                 raise CommandError(
                     f"{flag(name)} 1: must be 0 for ever, or at least 2: the stream keeps its records for a day"
                 )
+        if 0 < self.archive_days <= self.archive_glacier_days:
+            raise CommandError(
+                f"--archive-days {self.archive_days}: must be 0, or more than --archive-glacier-days "
+                f"{self.archive_glacier_days}"
+            )
         if self.app_roles and not (self.iam and self.policies):
             raise CommandError(
                 "--app-roles: these roles need the managed policies, which --no-iam and --no-policies leave out"
@@ -171,9 +195,9 @@ class StackOptions:
         asked = {name: value for name, value in given.items() if value is not None}
         changed = replace(self, **asked)
         for each in fields(self):
-            needed = each.metadata.get("needs")
-            if needed is not None and asked.get(each.name, False) not in _OFF and getattr(changed, needed) in _OFF:
-                raise CommandError(_in_vain(each.name, asked[each.name], needed))
+            for needed in each.metadata.get("needs", ()):
+                if asked.get(each.name, False) not in _OFF and getattr(changed, needed) in _OFF:
+                    raise CommandError(_in_vain(each.name, asked[each.name], needed))
         return changed
 
     def chosen(self) -> dict[str, Any]:

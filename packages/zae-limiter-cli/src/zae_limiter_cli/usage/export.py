@@ -24,8 +24,8 @@ ROWS_OF_A_GROUP: Final = 50_000  # of Parquet, some megabytes
 
 
 class Row(NamedTuple):
-    """One count of a snapshot: acquires ``admitted``, ``refused``, ``shadowed``, or ``refused_by`` a limit of an
-    ancestor (``name``), or tokens ``consumed`` of a limit (``name``).
+    """One count of a snapshot: acquires ``admitted``, ``refused``, ``shadowed``, ``uncounted``, or ``refused_by`` a
+    limit of an ancestor (``name``), or tokens ``consumed`` of a limit (``name``).
     """
 
     namespace: str
@@ -46,11 +46,13 @@ def write(form: ExportForm, namespace: str, snapshots: Iterable["UsageSnapshot"]
 
 
 def rows_of(namespace: str, snapshot: "UsageSnapshot") -> Iterator[Row]:
-    """Yield each count of a snapshot; all three of the acquires, whether there were some or not."""
+    """Yield each count of a snapshot; the first three of the acquires also if there were none."""
     place = namespace, snapshot.window, iso(snapshot.window_start), snapshot.entity_id, snapshot.resource
     yield Row(*place, "admitted", "", snapshot.total_events)
     yield Row(*place, "refused", "", snapshot.total_refused)
     yield Row(*place, "shadowed", "", snapshot.total_shadowed)
+    if snapshot.total_uncounted:
+        yield Row(*place, "uncounted", "", snapshot.total_uncounted)
     for refuser, count in snapshot.refused_by.items():
         yield Row(*place, "refused_by", str(refuser), count)
     for limit, amount in snapshot.consumed.items():

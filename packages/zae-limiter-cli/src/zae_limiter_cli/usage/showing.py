@@ -30,15 +30,22 @@ def say_top(entities: Sequence["EntityUsage"]) -> None:
 
 
 def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"]) -> None:
-    """Print a row for each usage, after its head; with the refusals by ancestors if there are some."""
+    """Print a row for each usage, after its head; uncounted acquires and refusals by ancestors if there are some."""
     limits = sorted({name for each in usages for name in each.consumed})
     refusers = sorted({refuser for each in usages for refuser in each.refused_by})
-    columns = *titles, *ACQUIRES, *(f"BY {refuser}" for refuser in refusers), *limits
+    uncounted = ("UNCOUNTED",) if any(each.total_uncounted for each in usages) else ()
+    columns = *titles, *ACQUIRES, *uncounted, *(f"BY {refuser}" for refuser in refusers), *limits
     say_columns(
         [
             columns,
             *(
-                (*head, *_counts(each), *_cells(each.refused_by, refusers), *_cells(each.consumed, limits))
+                (
+                    *head,
+                    *_counts(each),
+                    *(f"{each.total_uncounted:,}" for _ in uncounted),
+                    *_cells(each.refused_by, refusers),
+                    *_cells(each.consumed, limits),
+                )
                 for head, each in zip(heads, usages, strict=True)
             ),
         ]
@@ -58,8 +65,9 @@ def summary_line(query: "UsageQuery", summary: "UsageSummary") -> str:
     """Return the query, and its acquires."""
     acquires = ", ".join(f"{count} {what.lower()}" for what, count in zip(ACQUIRES, _counts(summary), strict=True))
     by = ", ".join(f"{count:,} by {refuser}" for refuser, count in summary.refused_by.items())
+    uncounted = f", {summary.total_uncounted:,} uncounted" if summary.total_uncounted else ""
     refused = f"; refused {by}" if by else ""
-    return f"{query}: acquires {acquires}{refused}; windows with use: {summary.windows:,}"
+    return f"{query}: acquires {acquires}{uncounted}{refused}; windows with use: {summary.windows:,}"
 
 
 def say_summary(summary: "UsageSummary") -> None:
@@ -136,6 +144,7 @@ def _plain_acquires(usage: "Usage | UsageSummary") -> dict[str, Any]:
         "total_events": usage.total_events,
         "total_refused": usage.total_refused,
         "total_shadowed": usage.total_shadowed,
+        "total_uncounted": usage.total_uncounted,
         "refused_by": [
             {"entity_id": refuser.entity_id, "limit_name": refuser.limit_name, "refused": count}
             for refuser, count in usage.refused_by.items()

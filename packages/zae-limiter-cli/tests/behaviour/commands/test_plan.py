@@ -97,3 +97,11 @@ def test_mistakes_are_one_line_each(table: Table) -> None:
         "plan gold on all resources has no limits in namespace default: nothing was deleted"
     )
     assert refused("plan", "set-limits", "a b", "-l", "rpm:1").startswith("plan 'a b': must be 1 to 64 characters")
+
+
+def test_an_override_of_fewer_limits_than_the_plan_has_is_warned_of(table: Table) -> None:
+    run("plan", "set-limits", "gold", "-l", "rpm:100", "-l", "tpm:1000")
+    run("resource", "set-defaults", "gpt-4", "-l", "rpd:9")
+    run("entity", "create", "acme", "--plan", "gold")
+    done = run("entity", "set-limits", "acme", "-r", "gpt-4", "-l", "rpm:200", "--until", "1h")
+    assert "Warning: the level plan_default has tpm as well" in done.stderr

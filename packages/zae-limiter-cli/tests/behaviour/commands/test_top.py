@@ -264,7 +264,7 @@ async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(qu
         assert [each.action for each in events] == ["bucket_credited"]
 
 
-@pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:5"]])
+@pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:5"], ["-l", "rpd: 20/day"]])
 def test_a_lift_that_raises_no_quota_names_no_credit(quota: Path, other: list[str]) -> None:
     words = ["-r", "gpt-4", "--store", f"sqlite:///{quota}", "--", "--key"]
     done = CliRunner().invoke(main, ["lift", *other, *words])

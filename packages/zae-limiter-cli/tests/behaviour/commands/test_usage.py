@@ -46,6 +46,20 @@ def test_each_window_is_a_row_and_each_limit_a_column(table: Table) -> None:
     ]
 
 
+def test_calls_that_an_outage_let_through_have_a_column_where_there_were_some(table: Table) -> None:
+    table.used("key-abc", "gpt-4", DAY, events=3, uncounted=1_200, rpm=3)
+    table.used("key-def", "gpt-4", DAY, events=3, rpm=3)
+    told = table_of(run("list", "--resource", "gpt-4", *PAST).stdout)
+    assert [row[-3:] for row in told] == [["SHADOWED", "UNCOUNTED", "rpm"], ["0", "1,200", "3"], ["0", "0", "3"]]
+    assert table_of(run("list", "--entity", "key-def", *PAST).stdout)[0][-2:] == ["SHADOWED", "rpm"]
+    assert "0 shadowed, 1,200 uncounted; windows" in run("summary", "--entity", "key-abc", *PAST).stdout
+    assert table_of(run("top", "--by", "uncounted", *PAST).stdout)[1][0] == "key-abc"
+    exported = run("export", "--month", "2024-01", "--window", "hourly").stdout
+    assert [line for line in exported.splitlines() if ",uncounted," in line] == [
+        "default,hourly,2024-01-01T00:00:00Z,key-abc,gpt-4,uncounted,,1200"
+    ]
+
+
 def test_refusals_by_an_ancestor_have_a_column_for_each_of_its_limits(table: Table) -> None:
     table.used("key-abc", "gpt-4", DAY, refused=1_400, refused_by={("acme", "rpm"): 1_200, ("acme", "tpm"): 1}, rpm=3)
     table.used("key-abc", "gpt-4", DAY + timedelta(hours=14), refused=2, rpm=1)
@@ -82,6 +96,7 @@ def test_json_has_everything_about_a_window(table: Table) -> None:
             "total_events": 3,
             "total_refused": 7,
             "total_shadowed": 1,
+            "total_uncounted": 0,
             "refused_by": [{"entity_id": "acme", "limit_name": "rpm", "refused": 5}],
         }
     ]
@@ -164,6 +179,7 @@ def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
         "total_events": 2,
         "total_refused": 5,
         "total_shadowed": 1,
+        "total_uncounted": 0,
         "refused_by": [{"entity_id": "acme", "limit_name": "tpm", "refused": 4}],
         "limits": [{"limit_name": "tpm", "total": 7, "minimum": 7, "maximum": 7, "average": 7.0}],
     }

@@ -68,7 +68,7 @@ def test_an_order_that_no_resource_knows_is_refused(used: Table) -> None:
     used.repository.set_resource_defaults("gpt-4o", [Limit.per_day("tpd", 9)])
     done = run("--since", "2024-01-01", "--by", "other")
     problem = "neither a count, nor a limit that a resource has by default or that anybody used"
-    told = "it is one of refused, shadowed, admitted, rpm, tpd, tpm"
+    told = "it is one of refused, shadowed, uncounted, admitted, rpm, tpd, tpm"
     assert (done.exit_code, done.stderr) == (1, f"Error: --by 'other': {problem}: {told}\n")
     assert run("--since", "2024-01-01", "--by", "tpd").stdout.startswith("No usage by tpd: all resources, ")
 
@@ -108,6 +108,7 @@ def test_json_says_what_it_is_the_top_of(used: Table) -> None:
                 "total_events": 2,
                 "total_refused": 0,
                 "total_shadowed": 4,
+                "total_uncounted": 0,
                 "refused_by": [],
             }
         ],
@@ -124,7 +125,7 @@ def test_nobody_is_said_with_what_was_asked_for(used: Table) -> None:
     [
         (["--by", "refusd"], "did you mean `refused`?"),
         (["--by", "tmp"], "did you mean `tpm`?"),
-        (["--by", "other"], "it is one of refused, shadowed, admitted, rpm, tpd, tpm"),
+        (["--by", "other"], "it is one of refused, shadowed, uncounted, admitted, rpm, tpd, tpm"),
         (["--by", "admitte", "--window", "daily"], "did you mean `admitted`?"),
     ],
     ids=str,

@@ -66,15 +66,18 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def role_documents(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return of a Lambda's role its own policy and those that are attached on condition."""
-    own = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
-    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
-    return [*own, *(each["PolicyDocument"] for each in attached)]
+    """Return the policies of a Lambda's role."""
+    return [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
 
 
 def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """Return the statements of all of them."""
     return [each for document in role_documents(resources, name) for each in statements(document)]
+
+
+def tells_alerts(resources: Mapping[str, Any]) -> bool:
+    """Return whether the aggregator has a bus for alerts."""
+    return "ZAEL_ALERT_BUS_ARN" in resources["AggregatorFunction"]["Environment"]["Variables"]
 
 
 def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tuple[str, str]]:
@@ -90,7 +93,7 @@ def the_provisioner_at_work() -> frozenset[Call]:
     store = RecordingStore("my-app")
     table = Table(store, "my-app")
     limits = MANIFEST["resources"]
-    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
+    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(2_000)}
     for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
         wanted = LimitsManifest.from_dict(levels)
         for action in ("plan", "apply", "apply"):

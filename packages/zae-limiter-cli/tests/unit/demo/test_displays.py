@@ -3,13 +3,12 @@ import math
 
 import pytest
 
-from zae_limiter import Limit
 from zae_limiter.engines.meter import Meter
 from zae_limiter_cli.demo.events import CallBoard, Event
 from zae_limiter_cli.demo.line_display import LineDisplay
 from zae_limiter_cli.demo.summary import summarize
 from zae_limiter_cli.demo.table_display import TableDisplay
-from zae_limiter_cli.demo.wording import limit_in_words, seconds
+from zae_limiter_cli.demo.wording import seconds
 from zae_limiter_cli.terminal import Terminal
 
 EVENTS = [
@@ -110,19 +109,6 @@ def test_the_summary_says_what_was_let_through_uncounted(stream: io.StringIO) ->
         Meter(),
     )
     assert "1 call admitted uncounted: the table was unavailable" in stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("limit", "words"),
-    [
-        (Limit.per_minute("rpm", 20, burst=25), "rpm: 20/min burst 25"),
-        (Limit.per_second("tpm", 10_000), "tpm: 10k/sec"),
-        (Limit.custom("rpm", 10, refill_amount=2, refill_period=90), "rpm: 2/90s capacity 10"),
-    ],
-    ids=lambda case: str(case) if isinstance(case, str) else case.name,
-)
-def test_a_limit_is_written_as_its_rate_and_its_burst(limit: Limit, words: str) -> None:
-    assert limit_in_words(limit) == words
 
 
 @pytest.mark.parametrize(("duration", "words"), [(2.04, "2.0 s"), (0.05, "50 ms"), (0, "0.0 s")])

@@ -3,13 +3,14 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import get_args
 
 import boto3
 import pytest
 
 from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.state_dir import Running
-from zae_limiter_cli.local.variables import FORMS, Form, script, unwanted, variables
+from zae_limiter_cli.local.variables import Form, script, unwanted, variables
 
 RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto", 1.0, Credentials("KEY", "secret"))
 USERS = {
@@ -101,6 +102,6 @@ def test_what_goes_past_the_proxy_already_still_does(there: Mapping[str, str], w
 
 
 def test_every_form_names_the_stack_and_its_address() -> None:
-    for form in FORMS:
+    for form in get_args(Form):
         words = script(RUNNING, form).replace("'", " ").replace("=", " ").split()
         assert {"my-app", "http://127.0.0.1:4588"} <= set(words)

@@ -7,8 +7,11 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zae_limiter.maintenance import METRICS_NAMESPACE
 from zae_limiter.schema.attributes import TTL
 from zae_limiter.schema.table import create_table_request
+from zae_limiter.schema.trace import TRACE_PREFIX
+from zae_limiter_aggregator.telemetry import METRICS
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
@@ -42,6 +45,9 @@ EVERYTHING = StackOptions(
     provisioner_concurrency=3,
     kms_key_arn=KEY,
     alarm_topic_arn=TOPIC,
+    alarm_refusals=500,
+    dashboard=True,
+    archive_days=400,
     alert_bus_arn=BUS,
     permission_boundary_arn=BOUNDARY,
     role_name_format="corp-{}-role",
@@ -79,7 +85,7 @@ def inside(value: Any) -> Iterator[Any]:
         yield from inside(part)
 
 
-def complaints(template: Template, *, everywhere: bool = True) -> list[str]:
+def complaints(template: Template, *, everywhere: bool) -> list[str]:
     """What cfn-lint says of it in every region, or in its own, with its own choice of rules: nothing is left out."""
     from cfnlint.api import lint  # slow to import, also where the test is only collected
     from cfnlint.helpers import REGIONS
@@ -90,7 +96,8 @@ def complaints(template: Template, *, everywhere: bool = True) -> list[str]:
 
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_the_plain_template_is_clean(options: StackOptions) -> None:
-    assert complaints(plain("my-app", options)) == []
+    everywhere = options is LOCKED  # the parametrized one has all types of resources, and is checked everywhere, too
+    assert complaints(plain("my-app", options), everywhere=everywhere) == []
 
 
 @pytest.mark.parametrize("options", [StackOptions(), EVERYTHING, LOCKED], ids=["defaults", "everything", "locked"])
@@ -199,6 +206,7 @@ def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
         "AggregatorIteratorAgeAlarm",
         "DeadLettersAlarm",
         "TableThrottlesAlarm",
+        "UncountedAlarm",
     }
     assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
     percent = alarms["ProvisionerDurationAlarm"]["Metrics"][1]["Expression"]
@@ -209,18 +217,59 @@ def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
     )
 
 
+def test_refusals_have_an_alarm_from_the_number_that_was_chosen() -> None:
+    (alarm,) = [
+        made
+        for name, made in resources(plain("my-app", StackOptions(alarm_refusals=500)), "CloudWatch::Alarm").items()
+        if name == "RefusalsAlarm"
+    ]
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (500, "GreaterThanOrEqualToThreshold")
+    assert alarm["Dimensions"] == [{"Name": "stack", "Value": "my-app"}]
+
+
+@pytest.mark.parametrize("more", [{}, {"provisioner": False}], ids=["whole", "without the provisioner"])
+def test_the_dashboard_shows_metrics_that_there_are_and_every_alarm_that_is_always_there(more: Any) -> None:
+    template = plain("my-app", StackOptions(dashboard=True, **more))
+    (dashboard,) = resources(template, "CloudWatch::Dashboard").values()
+    widgets = json.loads(dashboard["DashboardBody"]["Fn::Sub"])["widgets"]
+    shown = set(widgets[0]["properties"]["alarms"])
+    alarms = {f"${{{name}.Arn}}" for name in resources(template, "CloudWatch::Alarm")}
+    assert shown == {name for name in alarms if not name.startswith("${Provisioner")}
+    metrics = [each for widget in widgets[1:] for each in widget["properties"]["metrics"]]
+    own = {name for namespace, name, *_ in metrics if namespace == METRICS_NAMESPACE}
+    assert own == {"admitted", "refused", "uncounted"} <= {*METRICS}
+    functions = {
+        each["FunctionName"] for each in resources(plain("my-app", StackOptions()), "Lambda::Function").values()
+    }
+    assert {value for _, _, dimension, value in metrics if dimension == "FunctionName"} <= functions
+
+
+def test_the_alarms_on_metrics_of_the_aggregator_name_metrics_that_it_has() -> None:
+    made = resources(plain("my-app", StackOptions(alarm_refusals=1)), "CloudWatch::Alarm").values()
+    own = {each["MetricName"] for each in made if each.get("Namespace") == METRICS_NAMESPACE}
+    assert own == {"refused", "uncounted"} <= {*METRICS}
+
+
+def test_the_archive_lets_go_of_an_event_and_its_versions_after_the_days_that_were_chosen() -> None:
+    chosen = StackOptions(archive_glacier_days=30, archive_days=365)
+    (bucket,) = resources(plain("my-app", chosen), "S3::Bucket").values()
+    rule, _ = bucket["LifecycleConfiguration"]["Rules"]
+    assert (rule["ExpirationInDays"], rule["NoncurrentVersionExpiration"]) == (365, {"NoncurrentDays": 365})
+
+
 def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stack() -> None:
     template = plain("my-app", StackOptions(archive_glacier_days=30))
     assert template["Resources"]["ArchiveBucket"]["DeletionPolicy"] == "RetainExceptOnCreate"
     (bucket,) = resources(template, "S3::Bucket").values()
     assert all(bucket["PublicAccessBlockConfiguration"].values())
     assert "AES256" in list(inside(bucket["BucketEncryption"]))
-    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    rule, _ = bucket["LifecycleConfiguration"]["Rules"]
     assert rule["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
     assert bucket["LifecycleConfiguration"]["TransitionDefaultMinimumObjectSize"] == "varies_by_storage_class"
     (kept,) = resources(plain("my-app", StackOptions()), "S3::Bucket").values()
-    (rule,) = kept["LifecycleConfiguration"]["Rules"]
+    rule, traces = kept["LifecycleConfiguration"]["Rules"]
     assert rule == {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+    assert (traces["Prefix"], traces["ExpirationInDays"]) == (TRACE_PREFIX, 31)
 
 
 def test_audit_events_of_the_provisioner_live_as_long_as_was_chosen() -> None:
@@ -353,12 +402,14 @@ switches = {
     name: st.booleans()
     for name in (
         *("aggregator", "provisioner", "tracing", "alarms", "archive", "policies", "app_roles", "iam"),
-        *("point_in_time_recovery", "deletion_protection"),
+        *("point_in_time_recovery", "deletion_protection", "dashboard"),
     )
 }
 numbers = {
     "aggregator_concurrency": st.integers(0, 2),
     "archive_glacier_days": st.integers(0, 2),
+    "archive_days": st.sampled_from([0, 3]),
+    "alarm_refusals": st.integers(0, 2),
 }
 texts = {
     "archive_lock": st.sampled_from(["off", "governance", "compliance"]),

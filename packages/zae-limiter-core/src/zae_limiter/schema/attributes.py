@@ -35,11 +35,14 @@ CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shap
 ACQUIRES: Final = "ev"  # the number of admitted acquires
 REFUSED: Final = "rj"  # the number of refused acquires
 SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused
+UNCOUNTED: Final = "uc"  # the number of acquires that an outage let through, of which nothing else is counted
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity, the first one, and of a parent link
 
-COUNTERS: Final = (ACQUIRES, REFUSED, SHADOWED)  # counts of acquires; those of a new bucket or shard begin at 0
+COUNTERS: Final = (ACQUIRES, REFUSED, SHADOWED, UNCOUNTED)  # counts of acquires; a new bucket has the first, 0
+
+_LATE: Final = (REFUSED, UNCOUNTED)
 
 # Of an entity.
 METADATA: Final = "metadata"
@@ -68,7 +71,13 @@ WINDOW_START: Final = "window_start"
 TOTAL_EVENTS: Final = "total_events"
 TOTAL_REFUSED: Final = "total_refused"
 TOTAL_SHADOWED: Final = "total_shadowed"
-TOTALS: Final[Mapping[str, str]] = {ACQUIRES: TOTAL_EVENTS, REFUSED: TOTAL_REFUSED, SHADOWED: TOTAL_SHADOWED}
+TOTAL_UNCOUNTED: Final = "total_uncounted"
+TOTALS: Final[Mapping[str, str]] = {
+    ACQUIRES: TOTAL_EVENTS,
+    REFUSED: TOTAL_REFUSED,
+    SHADOWED: TOTAL_SHADOWED,
+    UNCOUNTED: TOTAL_UNCOUNTED,
+}
 """The attribute that adds up a counter of buckets, by that counter; values of usage have a field of the same name."""
 
 # Of an audit event.
@@ -87,6 +96,7 @@ NAMESPACE_ID: Final = "namespace_id"
 DELETED: Final = "deleted_at"  # on both records of a namespace, from its soft deletion on
 PURGING: Final = "purging_at"  # on the record by id, from the beginning of a purge on
 PURGED: Final = "purged_at"  # on the record by id, from the end of a purge on
+TRACE: Final = "trace"  # on the record by id: of how many of a thousand entities a trace is kept
 
 # The id of the source's namespace, in a namespace that was copied; no limit has such a name, as below.
 COPYING: Final = "_copying_from"  # on both records, until all is there
@@ -123,8 +133,6 @@ MANAGED_SYSTEM: Final = "managed_system"
 MANAGED_RESOURCES: Final = "managed_resources"
 MANAGED_ENTITIES: Final = "managed_entities"
 INTENDED_SYSTEM: Final = "intended_system"
-INTENDED_RESOURCES: Final = "intended_resources"
-INTENDED_ENTITIES: Final = "intended_entities"
 
 LIMIT: Final = "limit"
 TOLD: Final = "told"
@@ -300,9 +308,9 @@ def parse_refuser(text: str) -> Refuser:
     return Refuser(entity_id, limit)
 
 
-def refusals_of(item: Mapping[str, Any]) -> dict[str, int]:
-    """Return the counts of refusals among the attributes of a bucket, or of a write to it."""
-    return {name: item[name] for name in item if name == REFUSED or parse_refused_by(name) is not None}
+def late_counts_of(item: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts of what came before a write, among its attributes: refusals, and acquires of an outage."""
+    return {name: item[name] for name in item if name in _LATE or parse_refused_by(name) is not None}
 
 
 def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:

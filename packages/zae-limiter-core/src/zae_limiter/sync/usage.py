@@ -61,8 +61,9 @@ class SyncUsageMethods(SyncFlowRunner):
         """Return the ``limit`` (at most 1000) entities with the most of ``by`` on a resource, with their sums; most
         first. Without a resource, each entity on each resource of the namespace has its place.
 
-        ``by`` is ``total_refused``, ``total_shadowed``, ``total_events``, or the name of a limit. The windows begin at
-        or after ``start`` and before ``end``. Reads every snapshot of them. Raises ``ValidationError``.
+        ``by`` is ``total_refused``, ``total_shadowed``, ``total_uncounted``, ``total_events``, or the name of a limit.
+        The windows begin at or after ``start`` and before ``end``. Reads every snapshot of them. Raises
+        ``ValidationError``.
         """
         asked = top_usage.validate_top(resource, by, window, start, end, limit)
         return self._run(top_usage.get_top(self.namespace_state, asked, by=by, limit=limit))

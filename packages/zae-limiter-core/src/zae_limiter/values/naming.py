@@ -11,7 +11,7 @@ from ..exceptions import InvalidIdentifierError, InvalidNameError, ValidationErr
 DEFAULT_RESOURCE: Final = "_default_"
 
 # A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
-RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed")
+RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids
 RESOURCE_SUBJECT: Final = "$RESOURCE:"

@@ -36,7 +36,8 @@ class UsageSnapshot:
     """The consumption of an entity on a resource in one window, which begins at ``window_start`` (UTC).
 
     ``consumed`` has whole tokens by limit, net of tokens given back. Acquires are counted: ``total_events`` those
-    admitted, ``total_refused`` those refused, ``total_shadowed`` those admitted that shadow limits would have refused.
+    admitted, ``total_refused`` those refused, ``total_shadowed`` those admitted that shadow limits would have refused,
+    ``total_uncounted`` those that an outage let through, of which nothing else is counted.
     ``refused_by`` has those of the refused for which limits of an ancestor were short, by ancestor and limit.
     """
 
@@ -49,6 +50,7 @@ class UsageSnapshot:
     total_refused: int = 0
     total_shadowed: int = 0
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
+    total_uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class LimitUsage:
 class UsageSummary:
     """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
 
-    ``total_events``, ``total_refused``, ``total_shadowed`` and ``refused_by`` count acquires, as in ``UsageSnapshot``.
+    The totals of acquires and ``refused_by`` are as in ``UsageSnapshot``.
     """
 
     window: Window
@@ -89,6 +91,7 @@ class UsageSummary:
     total_refused: int = 0
     total_shadowed: int = 0
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
+    total_uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class EntityUsage:
     total_refused: int
     total_shadowed: int
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
+    total_uncounted: int = 0
 
 
 @lru_cache(maxsize=WINDOWS_REMEMBERED)

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from ..exceptions import ValidationError
 
 UTC: Final = "UTC"
-CRON: Final = "cron"
 CALENDAR: Final = "calendar"
 SECONDS: Final[Mapping[str, int]] = {"minute": 60, "hour": 3600, "day": 86400, "week": 604_800, "month": 2_678_400}
 """The seconds of each window by name, when no clock is changed; a month has 31 days."""

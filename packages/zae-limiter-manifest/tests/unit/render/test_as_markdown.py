@@ -55,16 +55,15 @@ def test_no_id_breaks_out_of_its_cell(entity: str, cell: str) -> None:
     assert f"| `+` | entity {cell} | `rpm` |" in as_markdown.render_plan(Plan("a", (change,)))
 
 
-@pytest.mark.slow
 def test_a_plan_that_is_too_long_for_a_comment_is_cut_and_counted() -> None:
-    changes = tuple(Change(Address("gpt-4", f"user-{n}"), None, resource(rpm=1)) for n in range(50_000))
+    changes = tuple(Change(Address("gpt-4", f"user-{n}"), None, resource(rpm=1)) for n in range(4_000))
     text = as_markdown.render_plan(Plan("a", changes), Plan("b", changes))
     assert len(text) < 65_536
-    assert text.count("Plan: 50,000 to create") == 2
+    assert text.count("Plan: 4,000 to create") == 2
     shown = items(text)
     cut = [counted(line) for line in text.splitlines() if line.startswith("… and ")]
     assert len(cut) == 2
-    assert shown + sum(cut) == 100_000
+    assert shown + sum(cut) == 8_000
 
 
 CREATES = tuple(Change(Address("gpt-4", f"user-{n}"), None, resource(rpm=1)) for n in range(2_000))

@@ -58,7 +58,7 @@ def test_changes_with_many_different_numbers_are_one_kind_shown_by_the_one_that_
 def test_any_plan_fits_a_terminal_of_24_lines_and_counts_what_it_leaves_out(limits_each: int) -> None:
     changes = [
         entity(number, None, limits(**{f"l{number % 40}-{each}": number + 1 for each in range(limits_each)}))
-        for number in range(5000)
+        for number in range(1000)
     ]
     override = LiveOverride(Address("gpt-4", "x"), "2026-11-27T18:00:00Z", limits(rpm=1))
     text = as_text.render_plan(Plan("a", tuple(changes), overrides=(override,) * 30, taken_from="stack:b"))
@@ -66,7 +66,7 @@ def test_any_plan_fits_a_terminal_of_24_lines_and_counts_what_it_leaves_out(limi
     assert "… and 29 more overrides: --full shows each" in text
     shown = sum(1 + int(more or 0) for more in re.findall(r"  \+ entity [^\s,]+(?:, and (\d+) more)?", text))
     (left,) = re.findall(r"… and ([\d,]+) more of other kinds", text)
-    assert shown + int(left.replace(",", "")) == 5000
+    assert shown + int(left.replace(",", "")) == 1000
 
 
 def test_drift_of_many_items_is_shown_by_its_kinds_too() -> None:
@@ -116,10 +116,10 @@ def test_markdown_has_the_kinds_of_a_large_plan_and_folds_its_items() -> None:
     assert len(text) <= as_markdown.LONGEST
 
 
-@pytest.mark.parametrize("namespaces", [1, 7, 300])
-def test_markdown_of_any_size_fits_a_comment_and_names_each_large_plan_that_fits(namespaces: int) -> None:
+@pytest.mark.parametrize(("namespaces", "changed"), [(1, 600), (7, 600), (300, 60)])
+def test_markdown_of_any_size_fits_a_comment_and_names_each_large_plan_that_fits(namespaces: int, changed: int) -> None:
     long = "|" * 150
-    kinds = [entity(number, None, limits(**{f"l{number % 300}": number + 1})) for number in range(600)]
+    kinds = [entity(number, None, limits(**{f"l{number % 300}": number + 1})) for number in range(changed)]
     changes = (*kinds, Change(Address("gpt-4", long), None, limits(rpm=1)))
     text = as_markdown.render_plan(*(Plan(f"n-{number}", changes) for number in range(namespaces)))
     assert len(text) <= as_markdown.LONGEST

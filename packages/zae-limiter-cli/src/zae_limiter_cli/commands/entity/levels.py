@@ -1,6 +1,6 @@
 """`zae-limiter entity effective` and `list-resources`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +14,8 @@ from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import open_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter.values.resolution import Level
+    from zae_limiter import ConfigSource, Limit, OnRefused
+    from zae_limiter.values.provisioner import StoredConfig
 
     from ...connection import Connection
 
@@ -41,29 +42,20 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
         plan = plan_of(repository, entity_id)
         places = places_of(entity_id, resource, plan)
         found = repository.get_configs([*places.values()])
-    own = {source: found[place].limits if place in found else () for source, place in places.items()}
-    overrides = {source: found[place].override for source, place in places.items() if place in found}
-    levels = [
-        Level(source, override.limits if (override := overrides.get(source)) else own[source]) for source in places
-    ]
-    on_unavailable = found[places["system"]].on_unavailable if places["system"] in found else None
-    policies = {source: found[place].on_refused for source, place in places.items() if place in found}
-    policy_from = next((source for source, each in policies.items() if each is not None), None)
-    on_refused = None if policy_from is None else policies[policy_from]
-    switches = {source: found[place].switches if place in found else NO_SWITCHES for source, place in places.items()}
+    configs = {source: found.get(place) for source, place in places.items()}
+    switches = {source: each.switches if each else NO_SWITCHES for source, each in configs.items()}
     resolved = resolve_switches(switches.items())
-    won = winner(levels)
+    won = winner([Level(source, _limits_in_force(each)) for source, each in configs.items()])
+    policy_from = next((source for source, each in configs.items() if each and each.on_refused), None)
+    policy = _policy_of(configs[policy_from]) if policy_from else None
     if output == "table":
         of = "" if plan is None else f" (plan {plan})"
-        _say(f"{entity_id} on {resource}{of}", levels, won)
-        for source, override in overrides.items():
-            if override is not None:
-                click.echo(f"{source}: {override_line(override)[:-1]}; then these limits of its own:")
-                say_columns([LIMIT_HEAD, *(map(limit_cells, own[source]) if own[source] else [("-", "-", "-", "-")])])
+        _say(f"{entity_id} on {resource}{of}", configs, won and won.source)
         for line in lines_of(resolved):
             click.echo(line)
-        say_on_refused(on_refused, by=policy_from)
+        say_on_refused(policy, by=policy_from)
         return
+    system = configs["system"]
     say_json(
         {
             "entity_id": entity_id,
@@ -71,19 +63,19 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
             **({} if plan is None else {"plan": plan}),
             "source": won and won.source,
             "limits": plain_limits(won.limits if won else ()),
-            "on_unavailable": on_unavailable,
-            **plain_on_refused(on_refused),
+            "on_unavailable": system and system.on_unavailable,
+            **plain_on_refused(policy),
             **({} if policy_from is None else {"on_refused_source": policy_from}),
             "switches": plain_resolved(resolved),
             "levels": [
                 {
                     "source": source,
-                    "limits": plain_limits(own[source]),
-                    "override": plain_override(overrides.get(source)),
+                    "limits": plain_limits(each.limits if each else ()),
+                    "override": plain_override(each.override if each else None),
                     "switches": plain_switches(switches[source]),
-                    **plain_on_refused(policies.get(source)),
+                    **plain_on_refused(_policy_of(each)),
                 }
-                for source in places
+                for source, each in configs.items()
             ],
         }
     )
@@ -103,12 +95,29 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
     show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
 
 
-def _say(place: str, levels: Sequence["Level"], won: "Level | None") -> None:
-    click.echo(f"{place}: no level has limits." if won is None else f"{place}: the level {won.source} wins.")
-    head = ("LEVEL", "WINS", *LIMIT_HEAD)
-    say_columns([head, *(cells for level in levels for cells in _cells(level, "yes" if level is won else "-"))])
+def _limits_in_force(config: "StoredConfig | None") -> "tuple[Limit, ...]":
+    """Return the limits of a level: those of its override while that is in force."""
+    if config is None:
+        return ()
+    return config.override.limits if config.override else config.limits
 
 
-def _cells(level: "Level", wins: str) -> list[tuple[str, ...]]:
-    limits = [limit_cells(each) for each in level.limits] or [("-", "-", "-", "-")]
-    return [(level.source, wins, *cells) for cells in limits]
+def _policy_of(config: "StoredConfig | None") -> "OnRefused | None":
+    return None if config is None else config.on_refused
+
+
+def _say(place: str, configs: "Mapping[ConfigSource, StoredConfig | None]", won: "ConfigSource | None") -> None:
+    click.echo(f"{place}: no level has limits." if won is None else f"{place}: the level {won} wins.")
+    rows = [("LEVEL", "WINS", *LIMIT_HEAD)]
+    for source, config in configs.items():
+        wins = "yes" if source == won else "-"
+        rows += [(source, wins, *cells) for cells in _cells(_limits_in_force(config))]
+    say_columns(rows)
+    for source, config in configs.items():
+        if config is not None and config.override is not None:
+            click.echo(f"{source}: {override_line(config.override)[:-1]}; then these limits of its own:")
+            say_columns([LIMIT_HEAD, *_cells(config.limits)])
+
+
+def _cells(limits: "Sequence[Limit]") -> list[tuple[str, ...]]:
+    return [limit_cells(each) for each in limits] or [("-", "-", "-", "-")]

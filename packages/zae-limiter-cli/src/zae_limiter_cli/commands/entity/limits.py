@@ -9,7 +9,7 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
-from ...data.places import ALL_RESOURCES, places_of
+from ...data.places import ALL_RESOURCES, winner_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
@@ -77,13 +77,7 @@ def set_limits(
 
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
     """Warn of the limits that an override lacks: calls that consume them fail while it holds."""
-    from zae_limiter.values.resolution import Level, winner
-
-    places = places_of(entity_id, resource)
-    if resource == ALL_RESOURCES:
-        del places["entity"], places["resource"]  # each resource has others
-    found = repository.get_configs([*places.values()])
-    won = winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
+    won = winner_beneath(repository, entity_id, resource)
     missing = {limit.name for limit in won.limits} - names if won else ()
     if won and missing:
         click.echo(

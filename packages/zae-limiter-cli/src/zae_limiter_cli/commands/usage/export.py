@@ -57,9 +57,9 @@ def export(
 ) -> None:
     """Write the usage of a month, of all entities on all resources, to a file or a pipe.
 
-    In CSV and Parquet each count is a row: its `kind` is admitted, refused, shadowed, refused_by or consumed. In JSON
-    each window is an object, as in `usage list`. A page of the usage at a time is in memory. A file is there as a whole
-    or not at all.
+    In CSV and Parquet each count is a row: its `kind` is admitted, refused, shadowed, uncounted, refused_by or
+    consumed. In JSON each window is an object, as in `usage list`. A page of the usage at a time is in memory. A file
+    is there as a whole or not at all.
     """
     from ...results import writing
     from ...usage.export import check_parquet, write

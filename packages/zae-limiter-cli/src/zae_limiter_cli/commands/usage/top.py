@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COUNTS: Final[Mapping[str, str]] = {
     "refused": "total_refused",
     "shadowed": "total_shadowed",
+    "uncounted": "total_uncounted",
     "admitted": "total_events",
 }
 
@@ -34,7 +35,7 @@ COUNTS: Final[Mapping[str, str]] = {
     metavar="COUNT|LIMIT",
     default="refused",
     show_default=True,
-    help="The order: refused, shadowed or admitted acquires, or the consumption of this limit.",
+    help="The order: refused, shadowed, uncounted or admitted acquires, or the consumption of this limit.",
 )
 @partial(rows_option, default=10, most=ROWS_OF_A_PAGE, noun="entities")
 @output_option

@@ -65,10 +65,9 @@ def _invoking(name: str, what: str, functions: Value, condition: str) -> Value:
 
 
 def _policy(name: str, what: str, statements: list[Value]) -> Value:
-    with_customer_key = [*statements, with_key("dynamodb", ["Decrypt"])]
     policy = {
         **policy_name(name),
         "Description": text(f"${{AWS::StackName}}: {what}"),
-        "PolicyDocument": document(when("HasKey", with_customer_key, statements)),
+        "PolicyDocument": document([*statements, when("HasKey", with_key("dynamodb", ["Decrypt"]))]),
     }
     return resource("IAM::ManagedPolicy", policy, condition="HasPolicies")

@@ -1,9 +1,11 @@
-"""Alarms on aggregator and provisioner, on the stream, on dead letters and on the table.
+"""Alarms on aggregator and provisioner, on the stream, on dead letters, on the table and on acquires.
 
 The planner has none: its caller gets the error.
 """
 
 from typing import Final, Literal
+
+from zae_limiter.maintenance import METRICS_NAMESPACE
 
 from ...artifacts.builder import LambdaName
 from .functions import FUNCTIONS
@@ -12,6 +14,7 @@ from .language import Resource, Resources, Value, attribute, ref, resource, text
 DURATION_PERCENT: Final = 80  # of the time-out
 ITERATOR_AGE_MS: Final = 300_000
 PERIOD_SECONDS: Final = 300
+STACK: Final[Resource] = {"Name": "stack", "Value": ref("AWS::StackName")}  # the dimension of the aggregator's metrics
 
 
 def alarms() -> Resources:
@@ -24,7 +27,7 @@ def alarms() -> Resources:
             "aggregator",
             "records of the stream wait for the aggregator",
             threshold=ITERATOR_AGE_MS,
-            **_metric("Lambda", "IteratorAge", "Maximum", _function("aggregator")),
+            **_metric("AWS/Lambda", "IteratorAge", "Maximum", _function("aggregator")),
         ),
         **_alarm(
             "DeadLettersAlarm",
@@ -32,7 +35,7 @@ def alarms() -> Resources:
             "records of the stream could not be processed: see the dead-letter queue",
             threshold=1,
             **_metric(
-                "SQS",
+                "AWS/SQS",
                 "ApproximateNumberOfMessagesVisible",
                 "Maximum",
                 {"Name": "QueueName", "Value": attribute("DeadLetters", "QueueName")},
@@ -43,7 +46,21 @@ def alarms() -> Resources:
             "table",
             "writes to the table are throttled",
             threshold=1,
-            **_metric("DynamoDB", "WriteThrottleEvents", "Sum", {"Name": "TableName", "Value": ref("Table")}),
+            **_metric("AWS/DynamoDB", "WriteThrottleEvents", "Sum", {"Name": "TableName", "Value": ref("Table")}),
+        ),
+        **_alarm(
+            "UncountedAlarm",
+            "aggregator",
+            "calls were let through in an outage, uncounted",
+            threshold=1,
+            **_metric(METRICS_NAMESPACE, "uncounted", "Sum", STACK),
+        ),
+        **_alarm(
+            "RefusalsAlarm",
+            "refusals",
+            "many acquires are refused",
+            threshold=ref("AlarmRefusals"),
+            **_metric(METRICS_NAMESPACE, "refused", "Sum", STACK),
         ),
     }
 
@@ -62,14 +79,14 @@ def _of_function(name: LambdaName) -> Resources:
             name,
             f"the {name} fails",
             threshold=1,
-            **_metric("Lambda", "Errors", "Sum", _function(name)),
+            **_metric("AWS/Lambda", "Errors", "Sum", _function(name)),
         ),
         **_alarm(
             f"{prefix}ThrottlesAlarm",
             name,
             f"the {name} is throttled",
             threshold=1,
-            **_metric("Lambda", "Throttles", "Sum", _function(name)),
+            **_metric("AWS/Lambda", "Throttles", "Sum", _function(name)),
         ),
         **_alarm(
             f"{prefix}DurationAlarm",
@@ -81,7 +98,9 @@ def _of_function(name: LambdaName) -> Resources:
     }
 
 
-def _alarm(alarm: str, name: LambdaName | Literal["table"], told: str, *, threshold: int, **metric: Value) -> Resources:
+def _alarm(
+    alarm: str, part: LambdaName | Literal["table", "refusals"], told: str, *, threshold: Value, **metric: Value
+) -> Resources:
     topic = when("HasAlarmTopic", [ref("AlarmTopicArn")])
     made = resource(
         "CloudWatch::Alarm",
@@ -95,14 +114,14 @@ def _alarm(alarm: str, name: LambdaName | Literal["table"], told: str, *, thresh
             "TreatMissingData": "notBreaching",
             **metric,
         },
-        condition=f"Alarms{name.capitalize()}",
+        condition=f"Alarms{part.capitalize()}",
     )
     return {alarm: made}
 
 
-def _metric(service: str, name: str, statistic: str, dimension: Resource) -> Resource:
+def _metric(namespace: str, name: str, statistic: str, dimension: Resource) -> Resource:
     return {
-        "Namespace": f"AWS/{service}",
+        "Namespace": namespace,
         "MetricName": name,
         "Statistic": statistic,
         "Dimensions": [dimension],

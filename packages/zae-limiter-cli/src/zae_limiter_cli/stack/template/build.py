@@ -6,6 +6,7 @@ from ..options import StackOptions, check_stack_name
 from .access import policies, roles
 from .alarms import alarms
 from .archive import archive
+from .dashboard import dashboard
 from .functions import FUNCTIONS, aggregator, planner, provisioner
 from .language import Resource, Resources, attribute, ref, text
 from .names import check_lengths
@@ -51,6 +52,7 @@ def _resources() -> Resources:
         **policies(),
         **roles(),
         **alarms(),
+        **dashboard(),
     }
 
 

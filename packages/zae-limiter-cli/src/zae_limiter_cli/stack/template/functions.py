@@ -39,17 +39,15 @@ def aggregator() -> Resources:
     }
     return {
         **_function("aggregator", environment, _size("Aggregator")),
-        **_role("aggregator", [*aggregating(), *reading_stream()]),
-        **_grant("aggregator", "Traces", [_tracing()]),
-        **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
-        **_grant("aggregator", "Alerts", [telling()]),
-        **_grant(
+        **_role(
             "aggregator",
-            "UsesKey",
             [
-                with_key("dynamodb", ["Decrypt"]),
-                with_key("sqs", ["Decrypt", "GenerateDataKey"]),
-                with_key("s3", ["GenerateDataKey"]),
+                *aggregating(),
+                *reading_stream(),
+                when("HasArchive", allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))),
+                when("HasAlertBus", telling()),
+                when("HasKey", with_key("sqs", ["Decrypt", "GenerateDataKey"])),
+                when("HasKey", with_key("s3", ["GenerateDataKey"])),
             ],
         ),
         "AggregatorStream": _stream(),
@@ -82,8 +80,6 @@ def provisioner() -> Resources:
     return {
         **_function("provisioner", environment, _size("Provisioner")),
         **_role("provisioner", provisioning()),
-        **_grant("provisioner", "Traces", [_tracing()]),
-        **_grant("provisioner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }
 
 
@@ -93,8 +89,6 @@ def planner() -> Resources:
     return {
         **_function("planner", {"ZAEL_STACK": ref("AWS::StackName")}, size),
         **_role("planner", planning()),
-        **_grant("planner", "Traces", [_tracing()]),
-        **_grant("planner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }
 
 
@@ -133,7 +127,12 @@ def _function(name: LambdaName, environment: Resources, size: Resource) -> Resou
 def _role(name: LambdaName, statements: list[Value]) -> Resources:
     prefix = name.capitalize()
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
-    policy = {"PolicyName": "own", "PolicyDocument": document([logging_to(f"{prefix}Logs"), *statements])}
+    of_all = [
+        logging_to(f"{prefix}Logs"),
+        when("HasKey", with_key("dynamodb", ["Decrypt"])),
+        when("HasTracing", _tracing()),
+    ]
+    policy = {"PolicyName": "own", "PolicyDocument": document([*of_all, *statements])}
     role = {
         **role_name(name),
         "AssumeRolePolicyDocument": document([trust]),
@@ -141,13 +140,6 @@ def _role(name: LambdaName, statements: list[Value]) -> Resources:
         "Policies": [policy],
     }
     return {f"{prefix}Role": resource("IAM::Role", role, condition=f"Own{prefix}Role")}
-
-
-def _grant(name: LambdaName, verb: str, statements: list[Value]) -> Resources:
-    """Return a policy for a role, under the condition of that name."""
-    prefix = name.capitalize()
-    policy = {"PolicyName": verb.lower(), "PolicyDocument": document(statements), "Roles": [ref(f"{prefix}Role")]}
-    return {f"{prefix}{verb}Policy": resource("IAM::Policy", policy, condition=f"{prefix}{verb}")}
 
 
 def _tracing() -> Value:

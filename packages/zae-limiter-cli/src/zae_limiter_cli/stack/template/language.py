@@ -26,7 +26,7 @@ def text(template: str) -> Value:
 
 
 def when(condition: str, then: Value, otherwise: Value = NO_VALUE) -> Value:
-    """Return one value or the other; without the other, the property is absent. Not for an item of a list."""
+    """Return one value or the other; without the other, the property is absent, or the item of a list."""
     return {"Fn::If": [condition, then, otherwise]}
 
 

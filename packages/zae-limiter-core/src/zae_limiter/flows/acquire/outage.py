@@ -5,7 +5,7 @@ process's.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 from ...exceptions import RateLimiterUnavailable
 from ...operations.errors import StoreError
 from ...rules.balances import refill_bucket
+from ...schema.attributes import UNCOUNTED
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, OnUnavailable
 from ...values.refusal import RateLimitExceeded
@@ -40,11 +41,23 @@ def grant_without_store(
     parts = (request, *request.also)
     anew = [anew for claim in claims for anew in for_each([claim], parts[claim.draw].amounts)]
     if (yield from let_through(namespace_state, request, error, anew)) == "allow":
+        _remember_uncounted(namespace_state, parts)
         return Grant(request, (), error)
     grant = Grant(request, anew, error)
     for each in grant.all:
         each.uncounted = each.shared = each.consumed
     return grant
+
+
+def _remember_uncounted(namespace_state: NamespaceState, parts: Iterable[AcquireRequest]) -> None:
+    """Remember acquires that the outage lets through: the next write of this process to their bucket adds their number.
+
+    Without the id of the namespace there is no bucket to remember them by.
+    """
+    for part in parts if namespace_state.is_identified else ():
+        if any(part.amounts.values()):
+            cached = cached_bucket(namespace_state, part.entity_id, part.resource)
+            namespace_state.refusals.add(cached, namespace_state.now(), (UNCOUNTED,))
 
 
 def let_through(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
-from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
+from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
@@ -191,7 +191,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
-        batch.refused = refusals_of(write.add)
+        batch.refused = late_counts_of(write.add)
         plan.write(batch)
         return Decision(write, batch, plan)
 

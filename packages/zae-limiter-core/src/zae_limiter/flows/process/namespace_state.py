@@ -257,6 +257,11 @@ class NamespaceState:
             raise Unreachable(f"the id of namespace {self.namespace!r} is not known: the store was away when it opened")
         return self._namespace_id
 
+    @property
+    def is_identified(self) -> bool:
+        """Whether the id of the namespace is known."""
+        return self._namespace_id is not None
+
     def identify(self, namespace_id: str | None) -> None:
         """Set the id, which is that of all keys from now on."""
         size = self.settings.buckets_remembered

@@ -1,6 +1,7 @@
-"""The refusals of this process that no write has counted yet, as plain data.
+"""The refusals of this process that no write has counted yet, and the acquires that it let through uncounted in an
+outage, as plain data.
 
-``acquire.counting`` says what is a refusal, ``commit_run`` writes the counts.
+``acquire.counting`` says what is a refusal, ``acquire.outage`` what is uncounted; ``commit_run`` writes the counts.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,0 +1,60 @@
+"""The dashboard of a stack: acquires, throttles, aggregator, dead letters, and the alarms of all of these.
+
+Its body is text, in which CloudFormation fills in names. It names functions by the names that they would have, so it
+needs no part of the stack that may be off, apart from the aggregator's queue and the alarms.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from zae_limiter.maintenance import METRICS_NAMESPACE
+
+from ...artifacts.builder import LambdaName
+from ..code import function_name
+from .alarms import alarms
+from .language import Resources, ref, resource, text
+
+STACK: Final = "${AWS::StackName}"
+WIDTH: Final = 12  # of 24
+ALWAYS: Final = {"AlarmsTable", "AlarmsAggregator"}  # the conditions of the alarms that are there with a dashboard
+
+Metric = list[str]
+
+
+def dashboard() -> Resources:
+    """Return the dashboard. CloudWatch has three for nothing in each account, and charges for more."""
+    body = json.dumps({"widgets": _widgets()}, separators=(",", ":"))
+    properties = {"DashboardName": ref("AWS::StackName"), "DashboardBody": text(body)}
+    return {"OverviewDashboard": resource("CloudWatch::Dashboard", properties, condition="HasDashboard")}
+
+
+def _widgets() -> list[dict[str, Any]]:
+    lag = _of_function("IteratorAge", "aggregator")
+    letters = ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", "${DeadLetters.QueueName}"]
+    shown = [f"${{{name}.Arn}}" for name, made in alarms().items() if made["Condition"] in ALWAYS]
+    return [
+        {"type": "alarm", "width": 2 * WIDTH, "properties": {"title": "Alarms", "alarms": shown}},
+        _graph("Acquires", "Sum", [_of_stack(name) for name in ("admitted", "refused", "uncounted")]),
+        _graph("Throttled requests", "Sum", [_of_table("WriteThrottleEvents"), _of_table("ReadThrottleEvents")]),
+        _graph("Age of the stream's records, ms", "Maximum", [lag]),
+        _graph("Dead letters", "Maximum", [letters]),
+        _graph("Failed invocations", "Sum", [_of_function("Errors", each) for each in ("aggregator", "provisioner")]),
+    ]
+
+
+def _graph(title: str, statistic: str, metrics: Sequence[Metric]) -> dict[str, Any]:
+    shown = {"title": title, "region": "${AWS::Region}", "stat": statistic, "period": 60, "metrics": [*metrics]}
+    return {"type": "metric", "width": WIDTH, "properties": shown}
+
+
+def _of_stack(name: str) -> Metric:
+    return [METRICS_NAMESPACE, name, "stack", STACK]
+
+
+def _of_table(name: str) -> Metric:
+    return ["AWS/DynamoDB", name, "TableName", STACK]
+
+
+def _of_function(name: str, function: LambdaName) -> Metric:
+    return ["AWS/Lambda", name, "FunctionName", function_name(STACK, function)]
