@@ -22,7 +22,8 @@ They are versioned apart from core, so that they import no room of core but this
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
-- **Forecasts**: ``lasts_seconds`` says how long tokens last at a rate of use.
+- **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
+  ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -62,6 +63,7 @@ from .operations.values import Key, Scan
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
 from .replay.writes import DISABLED, BucketLimits, BucketReplay, Judged
 from .rules.registry import lasts_seconds
+from .rules.windows import given_in, period_seconds
 from .runtime.embedded_metrics import NAMESPACE as METRICS_NAMESPACE
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
@@ -156,6 +158,7 @@ __all__ = [
     "find_crossings",
     "forecast",
     "forecast_copy",
+    "given_in",
     "is_audit_event",
     "is_invalid",
     "is_traced",
@@ -173,6 +176,7 @@ __all__ = [
     "open_upkeep",
     "peek_state",
     "pending",
+    "period_seconds",
     "pk_audit",
     "pk_bucket",
     "pk_entity",

@@ -19,6 +19,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zae_limiter_manifest import Address, Plan
+
     from ...connection import Connection
 
 
@@ -79,7 +83,6 @@ def plan(
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
     from ...limits.replay.run import replays_of
-    from ...limits.risks import risks_of
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
 
@@ -91,7 +94,7 @@ def plan(
     planner = Planner(connection, reporter(quiet=False))
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
-    risks = risks_of(connection, plans) if use else {}
+    risks = _risks_of(connection, plans) if use else {}
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
@@ -138,3 +141,9 @@ def diff(
     show_drift(plans, form, list_unmanaged=unmanaged, view=View(full, frozenset(entities), pattern))
     if exit_code and any(each.drifted for each in plans):
         raise click.exceptions.Exit(2)
+
+
+def _risks_of(connection: "Connection", plans: "Sequence[Plan]") -> "Mapping[Address, str]":
+    from ...limits.risks import risks_of  # which imports core: a plan without --use does not
+
+    return risks_of(connection, plans)
