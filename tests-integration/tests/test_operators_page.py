@@ -63,7 +63,7 @@ def test_the_commands_do_what_they_say(stack: Stack, monkeypatch: pytest.MonkeyP
         if comment.strip().endswith("."):
             assert done.stdout.endswith(f"{comment.strip()}\n")
         told.append(words[2])
-    limits_commands = {"schema", "validate", "plan", "apply", "diff", "export", "state", "cfn-template"}
+    limits_commands = {"schema", "validate", "plan", "apply", "diff", "init", "state", "cfn-template"}
     limits_commands |= {"history", "show", "rollback", "watch"}
     assert {*told} == limits_commands | {"set-limits", "effective", "delete-override"}
     assert Path("templates/tenant-alpha.template.yaml").exists()

@@ -28,15 +28,15 @@ def pytest_configure() -> None:
 def moto_server() -> Iterator[str]:
     """The address of moto's server in this process; its Lambdas are not run, which would take Docker.
 
-    Its stacks leave items out of lists, as those of `local up` do. Its tables are asked one request after the other: a
-    transaction copies them, and breaks where they change meanwhile.
+    Its stacks read templates as those of `local up` do. Its tables are asked one request after the other: a transaction
+    copies them, and breaks where they change meanwhile.
     """
     from moto.awslambda.models import LambdaBackend
     from moto.cloudformation import parsing
     from moto.dynamodb.responses import DynamoHandler
     from moto.server import ThreadedMotoServer
 
-    from zae_limiter_cli.local.moto_templates import leaving_out
+    from zae_limiter_cli.local.moto_templates import mended
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     turn, answer = Lock(), DynamoHandler.call_action
@@ -48,7 +48,7 @@ def moto_server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LambdaBackend, "send_dynamodb_items", lambda *_: "")
         patch.setattr(DynamoHandler, "call_action", in_turn)
-        patch.setattr(parsing, "clean_json", leaving_out(parsing.clean_json))
+        patch.setattr(parsing, "clean_json", mended(parsing.clean_json))
         server.start()
         host, port = server.get_host_and_port()
         yield f"http://{host}:{port}"

@@ -29,6 +29,7 @@ WITHOUT_JSON = {
     "demo": "draws a show",
     "limits cfn-template": "prints a template, which is a document",
     "limits export": "prints a manifest, which is a document",
+    "limits init": "writes a manifest, which is a document",
     "limits show": "prints a manifest, which is a document",
     "limits fmt": "writes files, and prints their names",
     "limits watch": "prints lines as they come",

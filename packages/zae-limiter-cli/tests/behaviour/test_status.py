@@ -38,6 +38,24 @@ def bad(parts: dict[str, Any]) -> dict[str, str]:
     return {name: each["message"] for name, each in parts.items() if each["ok"] is False}
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            StackOptions(),
+            "audit events 90 days, then archived for ever; usage of hours 90 days, days 730 days; the last 50 applies",
+        ),
+        (
+            StackOptions(archive=False, audit_retention_days=1, usage_hourly_days=0),
+            "audit events 1 day; usage of hours for ever, days 730 days; the last 50 applies",
+        ),
+    ],
+    ids=["defaults", "no archive"],
+)
+def test_what_is_kept_is_told_with_how_long(options: StackOptions, told: str) -> None:
+    assert status_of_stacks.check_retention(options).message == told
+
+
 def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
     deploy()
     code, parts = status()
@@ -52,6 +70,7 @@ def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
             "stream",
             "dead letters",
             "alarms",
+            "retention",
             "version",
             "latency",
         )
@@ -183,7 +202,7 @@ def test_a_queue_that_was_deleted_by_hand_fails_alone(aws: str) -> None:
     boto3.client("sqs").delete_queue(QueueUrl=queue)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"dead letters": "the dead-letter queue is gone"})
-    assert len(parts) == 10
+    assert len(parts) == 11
 
 
 def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +218,7 @@ def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: py
     code, parts = status()
     told = "An error occurred (AccessDenied) when calling the DescribeTable operation: no right to it"
     assert (code, bad(parts)) == (1, {"table": told})
-    assert len(parts) == 10
+    assert len(parts) == 11
 
 
 def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:

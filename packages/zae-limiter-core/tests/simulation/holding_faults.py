@@ -152,7 +152,7 @@ def _of(*patches: tuple[Any, str, Any]) -> Faulty:
 
 HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "a block that is spent late": (_of((Hold, "_look", _never_void)), 13, "ahead"),
-    "a suspended process that spends on waking": (_of((Hold, "_look_at_blocks", _void_for_writes_alone)), 156, "ahead"),
+    "a suspended process that spends on waking": (_of((Hold, "_look_at_blocks", _void_for_writes_alone)), 202, "ahead"),
     "a child that spends what its parent holds": (_of((Hold, "_begin_again", _kept_over_a_fork)), 2, "ahead"),
     "tokens held ahead under the whole burst": (
         _of((Limit, "usable_burst", property(lambda self: self.burst))),
@@ -172,7 +172,7 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 16, "ahead"),
     "a caller who is cut off and keeps what was held": (
         _of((queueing, "Settled", lambda _: steps.Settled(()))),
-        131,
+        221,
         "ahead",
     ),
 }

@@ -8,7 +8,7 @@ from .changes import Action, Change, FieldChange, fingerprint
 from .cloudformation import StackProperties, render_template
 from .declarations import Decl, EntityDecl, OnUnavailable, RecordDecl, ResourceDecl, SystemDecl
 from .diff import LiveItem, compute_diff, managed_after, settle_intended
-from .dumping import dump
+from .dumping import dump, dump_grouped
 from .formats import FormatError
 from .history import ApplyEntry, compress, decompress
 from .json_schema import json_schema
@@ -70,6 +70,7 @@ __all__ = [
     "compute_diff",
     "decompress",
     "dump",
+    "dump_grouped",
     "fingerprint",
     "ignored_in",
     "json_schema",

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -18,14 +19,34 @@ _WORDS: Final = frozenset(
     {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 )  # some YAML readers do not read these as text
 
+Lines = tuple[str, ...]
+_NO_NAMES: Final[Mapping[Lines, str]] = {}
+
 
 def dump(manifest: LimitsManifest) -> str:
     """Return a YAML text that `load` reads back as an equal manifest; equal manifests give equal texts."""
     return "".join(f"{line}\n" for line in _lines(manifest))
 
 
-def _lines(manifest: LimitsManifest) -> Iterator[str]:
+def dump_grouped(manifest: LimitsManifest) -> tuple[str, dict[str, int]]:
+    """Return a YAML text as ``dump`` does, in which entities with the same limits share a part; and the parts' sizes.
+
+    A part is a key `x-plan-1`, `x-plan-2` and so on, the one of most entities first. It is a spelling: the text is read
+    back as an equal manifest.
+    """
+    groups = Counter(_resources(own) for own in manifest.entities.values() if own.resources)
+    shared = [lines for lines, count in groups.most_common() if count > 1]
+    names = {lines: f"plan-{number}" for number, lines in enumerate(shared, 1)}
+    text = "".join(f"{line}\n" for line in _lines(manifest, names))
+    return text, {f"x-{name}": groups[lines] for lines, name in names.items()}
+
+
+def _lines(manifest: LimitsManifest, names: Mapping[Lines, str] = _NO_NAMES) -> Iterator[str]:
+    """Yield the lines of a manifest; those of ``names`` are written once, and named where they are meant."""
     yield f"namespace: {_name(manifest.namespace)}"
+    for lines, name in names.items():
+        yield f"x-{name}: &{name}"
+        yield from lines
     if manifest.system:
         yield "system:"
         if manifest.system.on_unavailable:
@@ -33,14 +54,14 @@ def _lines(manifest: LimitsManifest) -> Iterator[str]:
         yield from _indented(_level(manifest.system))
     yield from _section("resources", {name: _level(decl) for name, decl in manifest.resources.items()})
     yield from _section("plans", {plan: _plan(own) for plan, own in manifest.plans.items()})
-    yield from _section("entities", {entity: _entity(own) for entity, own in manifest.entities.items()})
+    yield from _section("entities", {entity: _entity(own, names) for entity, own in manifest.entities.items()})
 
 
 def _plan(own: PlanDecl) -> Iterator[str]:
     yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
 
 
-def _entity(own: EntityDecl) -> Iterator[str]:
+def _entity(own: EntityDecl, names: Mapping[Lines, str]) -> Iterator[str]:
     match own.parents:
         case (parent,):
             yield f"parent: {_name(parent)}"
@@ -54,7 +75,17 @@ def _entity(own: EntityDecl) -> Iterator[str]:
         yield f"name: {_flow(own.name)}"
     if metadata := own.metadata.to_dict():
         yield f"metadata: {_flow(metadata)}"
-    yield from _section("resources", {name: _level(decl) for name, decl in own.resources.items()})
+    resources = _resources(own)
+    if name := names.get(resources):
+        yield f"resources: *{name}"
+    elif resources:
+        yield "resources:"
+        yield from resources
+
+
+def _resources(own: EntityDecl) -> Lines:
+    """Return the lines of an entity's limits, without the key above them."""
+    return tuple(_section("resources", {name: _level(decl) for name, decl in own.resources.items()}))[1:]
 
 
 def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:

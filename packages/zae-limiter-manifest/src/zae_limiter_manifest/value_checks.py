@@ -253,7 +253,16 @@ def _in_percents(shape: Percents, value: object, path: Path) -> Iterator[Finding
     valid = found is not None and 1 <= len(found) <= shape.most and all(1 <= each <= 100 for each in found)
     if not valid or found != sorted(set(found or ())):
         rule = f"must be a list of 1 to {shape.most} whole numbers from 1 to 100, each above the one before"
-        yield Finding(path, f"{rule}, like [80, 95], not {describe(value)}")
+        yield Finding(path, f"{rule}, like [80, 95], not {_listed(value, shape.most)}")
+
+
+def _listed(value: object, most: int) -> str:
+    """Return what a value is, with one more of its items than a list may have."""
+    if not isinstance(value, list | tuple):
+        return describe(value)
+    shown = [describe(each) for each in value[: most + 1]]
+    more = " and more" if len(value) > len(shown) else ""
+    return f"a list of {', '.join(shown)}{more}" if shown else "an empty list"
 
 
 def _in_metadata(value: object, path: Path) -> Iterator[Finding]:

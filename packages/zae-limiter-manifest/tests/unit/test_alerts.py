@@ -75,3 +75,19 @@ def test_a_change_says_both_sides_and_a_fingerprint_differs_only_with_thresholds
     assert canonical(alerting) == "usd 100 100 100 60 alert 80,95"
     change = Change(Address(), plain, alerting)
     assert [(each.field, each.before, each.after) for each in change.fields()] == [("alert", "none", "80,95")]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("80", "the integer 80"),
+        ("[]", "an empty list"),
+        ("[0, 101]", "a list of the integer 0, the integer 101"),
+        ('["80"]', 'a list of the string "80"'),
+        ("[1, 2, 3, 4, 5, 6, 7]", "the integer 5, the integer 6 and more"),
+    ],
+)
+def test_the_message_shows_what_was_given(text: str, told: str) -> None:
+    with pytest.raises(ManifestError) as error:
+        limits_of(f"{{capacity: 250, window: month, alert: {text}}}")
+    assert str(error.value).endswith(told)

@@ -1,8 +1,10 @@
+from typing import Any
+
 import yaml
 from hypothesis import given, settings
 
 from support.manifest.manifests import DESIGN, manifests
-from zae_limiter_manifest import LimitDecl, LimitsManifest, SystemDecl, WeightsDecl, dump, load
+from zae_limiter_manifest import LimitDecl, LimitsManifest, SystemDecl, WeightsDecl, dump, dump_grouped, load
 
 
 def test_a_manifest_is_dumped_as_people_write_it() -> None:
@@ -61,7 +63,7 @@ def test_a_limit_that_has_no_text_is_a_map_on_one_line() -> None:
     text = dump(LimitsManifest("a", system=SystemDecl(limits=limits)))
     assert text.splitlines()[3:] == [
         "    tpm: {capacity: 5, weights: {input: 0.000001, output: 4}}",
-        '    usd: {capacity: 250, window: "month", timezone: "Europe/Berlin"}',
+        "    usd: 250/month Europe/Berlin",
     ]
     assert yaml.safe_load(text)["system"]["limits"]["tpm"]["weights"] == {"input": 1e-6, "output": 4}
 
@@ -73,3 +75,40 @@ def test_a_weight_of_minus_zero_is_zero() -> None:
 
 def _limits(capacity: int) -> dict[str, object]:
     return {"limits": {"rpm": {"capacity": capacity}}}
+
+
+@given(manifests)
+@settings(max_examples=50, deadline=None)
+def test_what_is_dumped_in_groups_loads_as_an_equal_manifest(manifest: LimitsManifest) -> None:
+    text, parts = dump_grouped(manifest)
+    assert load(text) == manifest
+    assert LimitsManifest.from_dict(_without_parts(yaml.safe_load(text))).to_dict() == manifest.to_dict()
+    assert all(size > 1 for size in parts.values())
+
+
+def test_entities_with_the_same_limits_share_a_part_the_largest_first() -> None:
+    limits = {"a": 1, "b": 2, "c": 2, "d": 3, "e": 1, "f": 2}
+    entities = {entity: {"resources": {"x": _limits(number)}} for entity, number in limits.items()}
+    text, parts = dump_grouped(LimitsManifest.from_dict({"namespace": "some", "entities": entities}))
+    assert parts == {"x-plan-1": 3, "x-plan-2": 2}
+    assert text.startswith(
+        "namespace: some\n"
+        "x-plan-1: &plan-1\n"
+        "  x:\n"
+        "    limits:\n"
+        "      rpm: 2/min\n"
+        "x-plan-2: &plan-2\n"
+        "  x:\n"
+        "    limits:\n"
+        "      rpm: 1/min\n"
+        "entities:\n"
+        "  a:\n"
+        "    resources: *plan-2\n"
+        "  b:\n"
+        "    resources: *plan-1\n"
+    )
+    assert "  d:\n    resources:\n      x:\n        limits:\n          rpm: 3/min\n" in text
+
+
+def _without_parts(plain: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in plain.items() if not key.startswith("x-")}

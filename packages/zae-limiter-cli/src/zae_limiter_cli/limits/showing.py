@@ -112,3 +112,9 @@ def _refusal(namespace: str, answer: Answer) -> CommandError:
 
 def _colour() -> bool:
     return Terminal.of_stdout().colour
+
+
+def report_left_out(answer: Answer) -> None:
+    """Name on standard error the overrides, which the manifest leaves out."""
+    for override in answer.plan.overrides if answer.plan else ():
+        click.echo(f"left out: {override.address}, an override until {override.until}", err=True)

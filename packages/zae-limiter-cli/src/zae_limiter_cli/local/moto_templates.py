@@ -1,4 +1,8 @@
-"""Let moto's CloudFormation leave an item out of a list, as AWS does: moto puts a null in its place."""
+"""Let moto's CloudFormation read templates as AWS does.
+
+moto puts a null where a template leaves an item out of a list. And it refuses a template that asks for an attribute of
+a resource of a type that moto does not make, such as an alarm.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,14 +14,24 @@ Clean = Callable[[Any, Any], Any]
 
 def install() -> None:
     """Mend moto, which all of this process shares."""
-    vars(moto_parsing)["clean_json"] = leaving_out(moto_parsing.clean_json)
+    vars(moto_parsing)["clean_json"] = mended(moto_parsing.clean_json)
 
 
-def leaving_out(clean: Clean) -> Clean:
-    """Return moto's function that resolves a part of a template, for lists without what ``AWS::NoValue`` stands for."""
+def mended(clean: Clean) -> Clean:
+    """Return moto's function that resolves a part of a template, without both faults. In place of an attribute that
+    nobody has, it has the name.
+    """
 
     def cleaned(part: Any, resources: Any) -> Any:
-        found = clean(part, resources)
-        return [each for each in found if each is not None] if isinstance(part, list) else found
+        if isinstance(part, list):
+            return [each for each in clean(part, resources) if each is not None]
+        match part:
+            case {"Fn::GetAtt": [str(name), attribute]} if _is_never_made(resources._resource_json_map.get(name)):
+                return f"{name}.{attribute}"
+        return clean(part, resources)
 
     return cleaned
+
+
+def _is_never_made(declared: Any) -> bool:
+    return declared is not None and moto_parsing.resource_class_from_type(declared["Type"]) is None

@@ -1,11 +1,12 @@
 """Check the health of each part of a stack, by AWS."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, ParamSpec
 
 from zae_limiter import SyncRepository, ZAELimiterError
+from zae_limiter.maintenance import APPLIES_KEPT
 
 from ..artifacts.builder import LAMBDAS, LambdaName
 from ..columns import counted
@@ -16,6 +17,7 @@ from .cloudformation import Stack
 from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
 from .events import way_out
+from .options import StackOptions
 from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
 
@@ -45,12 +47,11 @@ def checks(connection: Connection) -> Iterator[Check]:
         return
     yield check_stack(stack)
     yield _looked("table", check_table, connection)
-    on: Sequence[LambdaName] = LAMBDAS
     template = cloudformation.template_of(client, connection.name)
-    try:
-        on = lambdas_of(earlier_options(template, stack))
-    except CommandError as error:  # parameters that CloudFormation took, and our commands do not
-        yield Check("options", False, str(error), {})
+    options = _options(template, stack)
+    if isinstance(options, Check):
+        yield options
+    on = LAMBDAS if isinstance(options, Check) else lambdas_of(options)
     for name in LAMBDAS:
         if name not in on:
             yield Check(name, None, "off", {})
@@ -62,9 +63,19 @@ def checks(connection: Connection) -> Iterator[Check]:
         yield _looked("stream", check_stream, connection)
         yield _looked("dead letters", check_dead_letters, connection, stack)
     yield _looked("alarms", check_alarms, connection)
+    if isinstance(options, StackOptions):
+        yield check_retention(options)
     with connection.open_table() as table:
         yield _looked("version", check_version, table, connection.name)
         yield _looked("latency", check_latency, table)
+
+
+def _options(template: Mapping[str, Any], stack: Stack) -> StackOptions | Check:
+    """Return the options of a stack; a check where CloudFormation took parameters that our commands do not."""
+    try:
+        return earlier_options(template, stack)
+    except CommandError as error:
+        return Check("options", False, str(error), {})
 
 
 def _comes_with_an_upgrade(name: LambdaName, template: Mapping[str, Any]) -> bool:
@@ -192,6 +203,25 @@ def alarms_of(client: Any, stack: str) -> list[dict[str, Any]]:
     pages = client.get_paginator("describe_alarms").paginate(AlarmNamePrefix=prefix)
     own = tuple(prefix + logical_id for logical_id in template_alarms())
     return [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(own)]
+
+
+def check_retention(options: StackOptions) -> Check:
+    """Return how long the stack keeps what it writes. It is a choice, so it is never wrong."""
+    days = {
+        "audit_retention_days": options.audit_retention_days,
+        "archive_days": options.archive_days if options.archive and options.aggregator else None,
+        "usage_hourly_days": options.usage_hourly_days,
+        "usage_daily_days": options.usage_daily_days,
+    }
+    archive = days["archive_days"]
+    archived = "" if archive is None else f", then archived {_kept(archive)}"
+    usage = f"hours {_kept(options.usage_hourly_days)}, days {_kept(options.usage_daily_days)}"
+    told = f"audit events {_kept(options.audit_retention_days)}{archived}; usage of {usage}"
+    return Check("retention", True, f"{told}; the last {APPLIES_KEPT} applies", {**days, "applies": APPLIES_KEPT})
+
+
+def _kept(days: int) -> str:
+    return counted(days, "day") if days else "for ever"
 
 
 def check_latency(table: SyncRepository) -> Check:

@@ -282,6 +282,16 @@ def test_who_is_near_is_listed_the_closest_first(table: Table) -> None:
     assert len(json_of("near", "--seconds", "0", "--percent", "5")) == 4
 
 
+def test_the_order_is_that_of_the_second_look(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for entity, amount in (("first", 85), ("second", 90)):
+        take(table, entity, "gpt-4", SLOW, amount)
+    meanwhile = [14]
+    monkeypatch.setattr(
+        time, "sleep", lambda _: take(table, "first", "gpt-4", SLOW, meanwhile.pop()) if meanwhile else None
+    )
+    assert [(each["entity_id"], each["available"]) for each in json_of("near")] == [("first", 1), ("second", 10)]
+
+
 NOW_MS = 1_790_000_000_000  # 2026-09-21, nine days before the end of the month
 
 

@@ -16,6 +16,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "cfn-template": Entry("limits.offline:cfn_template", "Print a CloudFormation template with the limits."),
     "validate": Entry("limits.offline:validate", "Check files, without a request."),
     "fmt": Entry("limits.fmt:fmt", "Put files in order, comments and all."),
+    "init": Entry("limits.init:init", "Write a first manifest from the live limits."),
     "export": Entry("limits.state:export", "Print live limits as a manifest."),
     "schema": Entry("limits.offline:schema", "Print the JSON Schema of a manifest, for editors."),
     "state": Entry("limits.state:state", "Show managed items, owner, serial, lock, last apply."),

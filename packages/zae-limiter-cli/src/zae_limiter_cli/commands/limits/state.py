@@ -27,22 +27,17 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
     """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
     from zae_limiter_manifest import dump
 
+    from ...limits.showing import report_left_out
     from ...results import write_file
 
     answer = _ask(connection, "export", namespace)
-    _report_left_out(answer)
+    report_left_out(answer)
     if answer.manifest is None:
         raise CommandError(f"{namespace}: the answer contains no manifest")
     if out is None:
         click.echo(dump(answer.manifest), nl=False)
     else:
         write_file(out, dump(answer.manifest))
-
-
-def _report_left_out(answer: "Answer") -> None:
-    """Name on standard error the overrides, which the manifest leaves out."""
-    for override in answer.plan.overrides if answer.plan else ():
-        click.echo(f"left out: {override.address}, an override until {override.until}", err=True)
 
 
 @click.command()

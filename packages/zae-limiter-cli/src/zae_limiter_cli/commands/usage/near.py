@@ -65,7 +65,8 @@ def near(
         found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
         if found and seconds:
             time.sleep(seconds)
-            shown = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
+            again = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
+            shown = sorted(again, key=lambda each: each.percent, reverse=True)
         else:
             shown = [each for each, _ in found]
     if output == "json":
