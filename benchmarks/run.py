@@ -31,6 +31,7 @@ NAMES = (
     "waiting",
     "outage",
     "declarative",
+    "screens",
     "import_time",
     "help_time",
     "local_up",
