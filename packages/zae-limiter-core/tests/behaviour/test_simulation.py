@@ -138,7 +138,7 @@ def test_histories_that_hold_tokens_ahead_break_nothing_and_are_worth_something(
         back += sum(bool(each.back) for each in drawn)
         paid += sum(bool(each.paid) for each in drawn)
     assert min(served, given, taken) > 50, (served, given, taken)
-    assert back > 5 and paid > 1, (back, paid)
+    assert min(back, 3 * paid) > 5, (back, paid)
 
 
 @pytest.mark.slow

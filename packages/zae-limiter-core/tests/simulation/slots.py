@@ -88,7 +88,7 @@ class SlotBook:
     def took(self, process: Lives, request: BucketRequest, write: "Application") -> None:
         """A confirmed write took slots for a caller, or renewed some. Raises ``Violation`` where too many are held.
 
-        Whoever a switch lets pass takes what its process knew to be free, whether it still is or not: it does not count.
+        Whoever a switch lets pass takes what its process knew to be free, even if it no longer is: that does not count.
         """
         tried = SLOTS in request.shadow_amounts
         if isinstance(request, SlotRenewal):
