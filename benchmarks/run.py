@@ -32,6 +32,7 @@ NAMES = (
     "outage",
     "declarative",
     "declared_tree",
+    "screens",
     "import_time",
     "help_time",
     "local_up",

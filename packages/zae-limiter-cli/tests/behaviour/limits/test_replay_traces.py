@@ -222,6 +222,15 @@ def test_a_file_of_limits_keeps_no_trace() -> None:
     assert "a file has no stream, so no trace can be kept of it" in failed("namespace", "trace", "a", "--share", "1")
 
 
+@pytest.mark.parametrize("share", ["2", "-0.1", "0.0005", "nan", "inf", "a tenth", "", "10%"])
+def test_a_share_is_a_part_of_a_thousand(share: str) -> None:
+    done = CliRunner(env={"ZAEL_STORE": ""}).invoke(main, ["namespace", "trace", "a", f"--share={share}"])
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"Error: --share {share!r}: must be from 0 to 1, in thousandths, such as 0.1 or 0.005; 0 keeps none\n"
+    )
+
+
 class Objects:
     """The archive of a stack, as S3 and CloudFormation show it."""
 

@@ -97,7 +97,8 @@ class Decider:
     def call(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
         """Decide a call for millitokens of each limit of ``plan``, and return the limits that are short.
 
-        The instant is not before those of earlier calls. Nothing of a limit is no call for it.
+        The instant is not before those of earlier calls. Nothing of a limit is no call for it; what is below 0 came
+        back beside the call, from leases, and comes back.
         """
         if not self._is_open:
             self._open(at_ms)
@@ -111,16 +112,20 @@ class Decider:
         for balance, place in plan:
             if (cost := costs[place]) > 0:
                 balance.take(at_ms, cost)
+            elif cost:
+                self._correct(balance, at_ms, cost)
         return ()
 
     def _short(self, at_ms: int, plan: Plan, costs: Sequence[int]) -> Sequence[Balance]:
         """Return the limits that are short. If only shadow limits are, take from the others."""
         short = [balance for balance, place in plan if costs[place] > 0 and costs[place] > balance.free]
-        if all(balance.shadow for balance in short):
-            self._is_open = True
-            for balance, place in plan:
-                if costs[place] > 0 and balance not in short:
-                    balance.take(at_ms, costs[place])
+        is_admitted = all(balance.shadow for balance in short)
+        self._is_open = self._is_open or is_admitted
+        for balance, place in plan:
+            if costs[place] < 0:
+                self._correct(balance, at_ms, costs[place])
+            elif costs[place] and is_admitted and balance not in short:
+                balance.take(at_ms, costs[place])
         return short
 
     def again(self, at_ms: int, plan: Plan, costs: Sequence[int], *, counts: bool) -> None:
@@ -138,23 +143,19 @@ class Decider:
         return is_admitted
 
     def admitted(self, at_ms: int, plan: Plan, amounts: Sequence[int], number: int, *, counts: bool) -> None:
-        """Decide calls that were admitted then, of one size; what came back beside them comes back."""
+        """Decide calls that were admitted then, of one size."""
         for place in range(number):
             costs = [each * (place + 1) // number - each * place // number for each in amounts]
             self.admitted_one(at_ms, plan, costs, counts=counts)
 
     def admitted_one(self, at_ms: int, plan: Plan, amounts: Sequence[int], *, counts: bool) -> None:
-        """Decide a call that was admitted then; what came back beside it comes back."""
+        """Decide a call that was admitted then."""
         short = self.call(at_ms, plan, amounts)
         if short and not self._count(short, counts=counts):
             self._refused += 1
         self._asked += 1
         if self._asked > LATELY:
             self._asked, self._refused = self._asked // 2, self._refused // 2
-        for each in amounts:
-            if each < 0:
-                self.correct(at_ms, plan, [min(each, 0) for each in amounts])
-                break
 
     def correct(self, at_ms: int, plan: Plan, changes: Sequence[int]) -> None:
         """Take what leases took or gave back beside their calls, in the proportion of the calls that are admitted."""
@@ -162,10 +163,12 @@ class Decider:
             self._open(at_ms)
             self._is_open = True
         for balance, place in plan:
-            change = changes[place]
-            if change:
-                part = change * (self._asked - self._refused) // self._asked if self._refused else change
-                balance.correct(at_ms, part)
+            if changes[place]:
+                self._correct(balance, at_ms, changes[place])
+
+    def _correct(self, balance: Balance, at_ms: int, change: int) -> None:
+        part = change * (self._asked - self._refused) // self._asked if self._refused else change
+        balance.correct(at_ms, part)
 
     def state(self) -> list[tuple[int | None, ...]]:
         """Return what decides of the calls to come."""
@@ -266,7 +269,7 @@ class BucketReplay:
             self._unknown += number if counts else 0
             return
         names, amounts, calls = size
-        costs = [each // calls for each in amounts]
+        costs = [max(0, each // calls) for each in amounts]
         for each in self._deciders:
             plan = each.plan(names)
             for _ in range(number):

@@ -189,6 +189,16 @@ def test_what_leases_give_back_counts_in_the_proportion_of_the_calls_that_are_ad
     assert found.judged() == Judged(4, 0, 2, 2, {"tpm": (2, 2)})
 
 
+def test_what_comes_back_beside_a_call_comes_back_whether_it_is_admitted_or_not() -> None:
+    for rpm, refused in ((1, 0), (6, 1)):
+        found = replay(FIVE, Limit.custom("tpm", 100, refill_period=86_400))
+        names = ("rpm", "tpm")
+        put(found, names, write(0, 1, 0, 0, 100, is_new=True))
+        put(found, names, write(1, 1, 2, rpm, -60))  # the refused ones were of no rpm
+        put(found, names, write(2, 1, 0, 0, 60))
+        assert found.judged().least == refused + 2, "the two of 100 tpm"
+
+
 def test_a_shadow_limit_refuses_nobody_and_is_counted() -> None:
     found = replay(Limit.custom("rpm", 1, refill_period=3600, shadow=True))
     put(found, RPM, write(0, 3, 0, 3, is_new=True))

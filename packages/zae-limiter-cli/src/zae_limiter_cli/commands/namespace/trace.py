@@ -12,7 +12,7 @@ from ...options import OutputForm, connected, output_option
 if TYPE_CHECKING:
     from ...connection import Connection
 
-WHOLE: Final = 1000
+WHOLE: Final = 1000  # of so many entities a trace has some
 
 
 @click.command()
@@ -33,9 +33,10 @@ def trace(*, connection: "Connection", namespace: str, share: str | None, output
             f"{connection.name}: a file has no stream, so no trace can be kept of it: `limits plan --replay` goes by "
             "its hourly usage, or by a file that --trace names"
         )
+    wanted = None if share is None else _permille(share)
     with connection.open_table() as table:
-        if share is not None:
-            run(table, set_trace(namespace, _permille(share)))
+        if wanted is not None:
+            run(table, set_trace(namespace, wanted))
         permille = run(table, trace_of(namespace))
     if output == "json":
         say_json({"namespace": namespace, "trace": permille / WHOLE})
