@@ -31,6 +31,7 @@ NAMES = (
     "waiting",
     "outage",
     "declarative",
+    "declared_tree",
     "screens",
     "import_time",
     "help_time",
