@@ -67,7 +67,7 @@ test-fast *args:
 coverage *args:
     uv run python tools/branches.py "$@"
 
-# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core that concern interpreters, with its unit tests on the newest
+# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core that concern interpreters
 test-pythons which="all":
     uv run python tools/sessions.py pythons {{which}} -n {{workers}} --dist worksteal
 

@@ -82,12 +82,12 @@ class Provisioner:
 def measure() -> list[Row]:
     with ExitStack() as stack:
         url = dynoxide(stack)
-        _create_table(url)
-        provisioner = stack.enter_context(_provisioner(url))
+        create_table(url)
+        process = stack.enter_context(provisioner(url))
         rows, invocations = [], []
         for count in SIZES:
             for what, request in _requests(_manifest(count)):
-                taken = provisioner.finish(request)
+                taken = process.finish(request)
                 rows += _rows(f"{count:,} entities: {what}", request, taken)
                 invocations += taken
         longest, most = max(each.seconds for each in invocations), max(each.peak_mb for each in invocations)
@@ -127,7 +127,7 @@ def _manifest(count: int) -> LimitsManifest:
     return LimitsManifest.from_dict({"namespace": f"tenant-{count}", "entities": entities})
 
 
-def _create_table(url: str) -> None:
+def create_table(url: str) -> None:
     """Without a stream: the more records one has, the longer a write takes the emulator."""
     request = {name: value for name, value in create_table_request(TABLE).items() if name != "StreamSpecification"}
     client = boto3.client("dynamodb", endpoint_url=url, region_name=REGION)
@@ -137,7 +137,7 @@ def _create_table(url: str) -> None:
 
 
 @contextmanager
-def _provisioner(url: str) -> Iterator[Provisioner]:
+def provisioner(url: str) -> Iterator[Provisioner]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs, url), daemon=True)

@@ -31,6 +31,8 @@ NAMES = (
     "waiting",
     "outage",
     "declarative",
+    "declared_tree",
+    "screens",
     "import_time",
     "help_time",
     "local_up",

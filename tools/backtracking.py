@@ -36,8 +36,9 @@ _NAMES: Final = {"whole": "fullmatch", "start": "match", "anywhere": "search"}
 
 def growth(expression: re.Pattern[str], place: Place) -> str | None:
     """Return the text on which an expression takes more than linear time, shortened; ``None`` where none was found."""
+    machine = Machine(expression, place)
     for text_of in _texts(expression):
-        steps = [Machine(expression, place).steps(text_of(length)) for length in LENGTHS]
+        steps = [machine.steps(text_of(length)) for length in LENGTHS]
         first, second, third = steps
         if third > MOST_STEPS or third - second > 3 * (second - first) + 200:  # twice is linear, four times quadratic
             return f"{text_of(3)!r}, with 24, 48, 96 for 3: {steps} steps"

@@ -75,7 +75,7 @@ def pythons(which: str, *options: str) -> None:
     found = found_pythons(*(["--others"] if fast else []))
     failed = []
     for version, path in found.items():
-        for name, tests in _tests_on(fast=fast, newest=version == [*found][-1]):
+        for name, tests in _tests_on(fast=fast):
             heading(f"zae-limiter-{name} on Python {version}")
             selected = ["-m", "not slow"] if fast else []
             if _on(path, name, *options, "-q", *selected, *tests):
@@ -90,13 +90,10 @@ def found_pythons(*options: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in lines)
 
 
-def _tests_on(*, fast: bool, newest: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield packages and their tests: what interpreters may differ in, on the newest with all unit tests of core."""
+def _tests_on(*, fast: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield packages and their tests, or what interpreters may differ in."""
     if fast:
-        places = (
-            ("unit", *(each for each in OF_INTERPRETERS if not each.startswith("unit"))) if newest else OF_INTERPRETERS
-        )
-        yield "core", [f"packages/zae-limiter-core/tests/{each}" for each in places]
+        yield "core", [f"packages/zae-limiter-core/tests/{each}" for each in OF_INTERPRETERS]
         return
     for name in packages_of([]):
         yield name, [f"packages/zae-limiter-{name}/tests"]

@@ -5,18 +5,20 @@ What never does: every way to deliver a stream (test_aggregator).
 import asyncio
 import gzip
 import json
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.aggregator.streams import record
 from support.integration.consumers import ENTITIES, Ledger, consume, prepare
-from support.integration.embedded import Embedded, local_stack
+from support.integration.embedded import COMMAND, Embedded, local_stack
 from support.integration.stream_reader import Record, records_of
-from zae_limiter import Options, SyncRepository
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.schema.audit import audit_item
 from zae_limiter.values.audit import AuditEvent
@@ -77,6 +79,32 @@ def test_an_audit_event_that_expired_is_one_object_however_often_it_comes(embedd
     assert key == f"audit/date=2024-01-01/ns/key-abc/{at}-1.jsonl.gz"
     body = objects.get_object(Bucket=bucket, Key=key)["Body"].read()
     assert json.loads(gzip.decompress(body))["principal"] == "alice"
+
+
+def test_a_plan_is_tried_on_the_trace_that_the_stack_keeps(embedded: Embedded, tmp_path: Path) -> None:
+    def zael(*args: str) -> dict[str, Any]:
+        command = [COMMAND, *args, "--name", embedded.name, "-o", "json"]
+        environment = embedded.environment
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=180)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    store = SyncDynamoDBStore(embedded.name, region="us-east-1", endpoint_url=embedded.endpoint_url, read_timeout=30)
+    with SyncRateLimiter(SyncRepository.over(store, Options(read_timeout=30))) as limiter:
+        limiter.repository.set_resource_defaults("traced", [Limit.per_hour("rpm", 100)])
+        assert zael("namespace", "trace", "default", "--share", "1") == {"namespace": "default", "trace": 1.0}
+        for number in range(7):
+            with limiter.acquire("ann", "traced", {"rpm": 1 + number % 2}):
+                pass
+    (tmp_path / "limits.yaml").write_text("namespace: default\nresources: {traced: {limits: {rpm: 5/hour}}}\n")
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        (found,) = zael("limits", "plan", "-f", f"{tmp_path}/limits.yaml", "--replay", "24h", "--take-over")["replays"]
+        if found["source"] == "trace" and found["calls"] == 7:
+            break
+        time.sleep(1)
+    # of the calls of 1, 2, 1, 2, 1, 2, 1 tokens an hourly 5 admits 1, 2, 1 and, after a call of 2 that is refused, 1
+    assert (found["calls"], found["refused_after"]) == (7, {"at_least": 3, "at_most": 3}), found
 
 
 def _objects(client: Any) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
 
 PROCESSES = int(os.environ.get("ZAEL_TEST_SLOT_PROCESSES", "20"))
 SLOTS, EXPIRES = 10, 2
-SECONDS = 12.0
+SECONDS = 8.0
 Start = Callable[[Path, int], subprocess.Popen[bytes]]
 
 

@@ -211,8 +211,9 @@ def test_terraform_names_aliases_functions_and_versions_as_the_command_line_does
     for kind, alias in found.items():
         assert alias["function_name"].strip('"') == function_name("${var.name}", kind)
         assert alias["function_version"].strip('"') == LATEST
-        inner = re.sub(r"\s", "", alias["name"].strip('"'))
-        assert inner == 'ns-${replace(replace(each.key,"_","__"),".","_d")}'
+        assert alias["name"].strip("${}") == "local.aliases[each.key]"
+    (aliases,) = [each["aliases"] for each in module["locals"] if "aliases" in each]
+    assert 'namespace=>"ns-${replace(replace(namespace,"_","__"),".","_d")}"' in re.sub(r"\s", "", aliases)
     assert alias_of("a_b.c") == f"ns-{'a_b.c'.replace('_', '__').replace('.', '_d')}"
 
 

@@ -47,14 +47,14 @@ def test_the_first_group_that_fails_ends_the_unit_tests(just: Just) -> None:
     assert len(just.play("test-fast", ends_with=2).sessions()) == 1
 
 
-def test_pythons_between_the_oldest_and_the_newest_run_what_interpreters_differ_in(just: Just) -> None:
+def test_each_other_python_runs_what_interpreters_differ_in(just: Just) -> None:
     played = just.play("test-pythons", "fast", pythons="3.12 /py/3.12\n3.13 /py/3.13")
-    between, newest = played.sessions()
-    assert between.count("packages/zae-limiter-core/tests/") == len(OF_INTERPRETERS)
-    assert "--python /py/3.12" in between
-    assert "packages/zae-limiter-core/tests/unit packages/" in newest
-    assert all(f"packages/zae-limiter-core/tests/{each}" in newest for each in OF_INTERPRETERS if "unit" not in each)
-    assert all("--dist worksteal -q -m not slow" in line for line in (between, newest))
+    one, other = played.sessions()
+    assert "--python /py/3.12" in one
+    assert "--python /py/3.13" in other
+    for line in (one, other):
+        assert line.count("packages/zae-limiter-core/tests/") == len(OF_INTERPRETERS)
+        assert "--dist worksteal -q -m not slow" in line
 
 
 def test_all_pythons_run_everything_and_every_failure_is_named_at_the_end(just: Just) -> None:

@@ -36,10 +36,14 @@ resource "terraform_data" "code" {
 }
 
 # A delegated namespace: aliases that serve it alone, and a policy to invoke them. They need the code.
+locals {
+  aliases = { for namespace in var.delegated : namespace => "ns-${replace(replace(namespace, "_", "__"), ".", "_d")}" }
+}
+
 resource "aws_lambda_alias" "planner" {
   for_each = var.delegated
 
-  name             = "ns-${replace(replace(each.key, "_", "__"), ".", "_d")}"
+  name             = local.aliases[each.key]
   function_name    = "${var.name}-limits-planner"
   function_version = "$LATEST"
 
@@ -49,7 +53,7 @@ resource "aws_lambda_alias" "planner" {
 resource "aws_lambda_alias" "provisioner" {
   for_each = var.delegated
 
-  name             = "ns-${replace(replace(each.key, "_", "__"), ".", "_d")}"
+  name             = local.aliases[each.key]
   function_name    = "${var.name}-limits-provisioner"
   function_version = "$LATEST"
 

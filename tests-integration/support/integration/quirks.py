@@ -28,7 +28,7 @@ class Quirks:
 
 
 AS_AWS: Final = Quirks()
-IN_PROCESS: Final = Quirks(clock_steps=4_000)
+IN_PROCESS: Final = Quirks(clock_steps=1_000)
 EMBEDDED: Final = Quirks(streamed=300)  # moto does some twenty requests a second
 DYNAMODB_LOCAL: Final = Quirks(
     two_buckets_units=(2, 6),

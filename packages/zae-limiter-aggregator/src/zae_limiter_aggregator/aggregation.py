@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from zae_limiter.maintenance import ACQUIRES, REFUSED, UNCOUNTED, StoreError, Upkeep, purged_namespaces
+from zae_limiter.maintenance import ACQUIRES, REFUSED, UNCOUNTED, Known, StoreError, Upkeep, look_up
 
 from .alerts import Alerts, PutEvents, TellingResult, open_bus
 from .archive import PutObject, archive_event
@@ -22,6 +22,7 @@ from .parallel import WRITERS, Task, TaskResult, run_all
 from .problems import problem_of
 from .records import Record
 from .settings import Settings
+from .trace import pages_of, trace_tasks
 
 DELETED: Final = "an audit event was deleted, neither by TTL nor by a purge: the stream has it in OldImage"
 log = logging.getLogger(__name__)
@@ -34,8 +35,8 @@ class BatchResult:
     ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
     counts the shards that were split. ``admitted``, ``refused`` and ``uncounted`` count acquires, the last ones those
     that an outage let through. ``alerts`` counts the thresholds that were told of, ``alerts_failed`` what failed of
-    that, which holds nothing up. ``dropped`` counts the re-anchorings and splits that failed; a later batch repeats
-    them.
+    that, which holds nothing up. ``dropped`` counts the re-anchorings and splits that failed, which a later
+    batch repeats, and the objects of traces, which nothing repeats. ``traced`` counts the writes that were kept.
     """
 
     records: int
@@ -52,10 +53,11 @@ class BatchResult:
     uncounted: int = 0
     alerts: int = 0
     alerts_failed: int = 0
+    traced: int = 0
 
 
 class Aggregator:
-    """Processes batches of one table's stream. The first expired event calls ``open_archive``.
+    """Processes batches of one table's stream. The first expired event, or write of a trace, calls ``open_archive``.
 
     The first record that can never be processed calls ``open_queue``, the first crossing of a threshold ``open_bus``.
     """
@@ -82,8 +84,11 @@ class Aggregator:
     def process(self, records: Sequence[Record]) -> BatchResult:
         """Count the usage of a batch, move old anchors, split hot shards, archive events, tell of thresholds."""
         begun = monotonic()
-        batch, deferred = self._without_purged(read_batch(records))
-        results = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
+        read = read_batch(records)
+        known, deferred = self._look_up(read)
+        batch = read.without(known.purged)
+        tasks = [*self._table_tasks(batch), *self._archive_tasks(batch), *self._trace_tasks(batch, known)]
+        results = run_all(tasks, writers=self._writers)
         failures = [*deferred, *_failures(each for each in results if not each.hopeless)]
         deleted = [Failure(each.position.sequence, DELETED) for each in batch.deleted]
         hopeless = [*batch.unreadable, *deleted, *_failures(each for each in results if each.hopeless)]
@@ -104,6 +109,7 @@ class Aggregator:
             uncounted=_acquires(batch, UNCOUNTED),
             alerts=telling.told,
             alerts_failed=telling.failed,
+            traced=_changed(results, "traced"),
         )
 
     def _give_up(
@@ -129,18 +135,19 @@ class Aggregator:
         lost = {each.sequence for each in unsent}
         return [each for each in letters if each.sequence not in lost], unsent
 
-    def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
-        """Return the batch without purged namespaces: later writes would remain, and a purge deletes audit events.
+    def _look_up(self, batch: Batch) -> tuple[Known, Sequence[Failure]]:
+        """Return what is known of the batch's namespaces: later writes to purged ones would remain, and a purge deletes
+        audit events.
 
-        If the table cannot tell which ones are purged, all changes and deletes have to come again.
+        If the table cannot tell, all count as purged, and all changes and deletes have to come again.
         """
         try:
-            return batch.without(self._upkeep.run(purged_namespaces(batch.namespaces))), ()
+            return self._upkeep.run(look_up(batch.namespaces)), ()
         except StoreError as error:
             problem = problem_of(error)
             log.warning("the namespaces of the batch could not be read", extra={"fields": {"problem": problem}})
             first = [Failure(sequence, problem) for sequence in batch.first_in_namespaces]
-            return batch.without(batch.namespaces), first
+            return Known(batch.namespaces, {}), first
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
         jobs = jobs_of(batch, self._settings, self._upkeep.clock.now_ms)
@@ -149,11 +156,21 @@ class Aggregator:
     def _archive_tasks(self, batch: Batch) -> list[Task]:
         if not (batch.expired and self._settings.archive_bucket):
             return []
-        self._put = put = self._put or self._open_archive()  # opened here, not in a thread, so that it is opened once
+        put = self._archive()
         return [
             Task("archived", partial(archive_event, put, self._settings, each), (each.position.sequence,))
             for each in batch.expired
         ]
+
+    def _trace_tasks(self, batch: Batch, known: Known) -> list[Task]:
+        bucket = self._settings.archive_bucket
+        pages = pages_of(batch.changes, known.traced) if known.traced and bucket else []
+        return trace_tasks(self._archive(), bucket, pages) if pages and bucket else []
+
+    def _archive(self) -> PutObject:
+        """Return what puts an object; it is opened here, not in a thread, so that it is opened once."""
+        self._put = put = self._put or self._open_archive()
+        return put
 
 
 def _failures(results: Iterable[TaskResult]) -> list[Failure]:

@@ -23,6 +23,7 @@ METRICS: Final[Mapping[str, str]] = {
     "uncounted": "Count",
     "alerts": "Count",
     "alerts_failed": "Count",
+    "traced": "Count",
 }
 
 

@@ -43,6 +43,7 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
         "uncounted": 7,
         "alerts": 2,
         "alerts_failed": 1,
+        "traced": 0,
     }
     assert told["stack"] == "demo"
     assert abs(told["_aws"]["Timestamp"] - time.time() * 1000) < 60_000

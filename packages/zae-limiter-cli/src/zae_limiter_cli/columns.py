@@ -42,6 +42,21 @@ def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
         click.echo(f"{indent}{GAP.join(cells)}".rstrip())
 
 
+def say_tree(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows as ``say_columns`` does, whose first cells draw a tree. On a terminal that is too narrow, cells follow
+    each other without columns, and the terminal breaks lines: broken cells would break the drawing.
+    """
+    from zae_limiter_manifest.problems import printable
+
+    room, shown = _room(), [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    if room is None or sum(widths) + len(GAP) * (len(widths) - 1) <= room:
+        say_columns(rows)
+        return
+    for row in shown:
+        click.echo(GAP.join(row))
+
+
 def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", most: int | None = None) -> None:
     """Print rows as ``say_columns`` does, and break the last column by words where a line would be longer than
     ``width``; its rest is below itself, or below the row if there is little room beside the others. A cell has at most

@@ -84,7 +84,7 @@ def _in_time(read: Callable[[], list[str]]) -> list[str]:
         except Exception:  # noqa: BLE001  an error must not be written between the words of a command line
             found.clear()
 
-    import_module("zae_limiter")  # the time is the table's
+    import_module("zae_limiter.sync.repository")  # `zae_limiter` loads it late; the time is the table's
     logging.disable()  # a log line would stand there, too
     thread = Thread(target=ask, daemon=True)
     thread.start()

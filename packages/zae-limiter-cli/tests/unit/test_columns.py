@@ -2,6 +2,7 @@
 
 import pytest
 
+from zae_limiter_cli import columns
 from zae_limiter_cli.columns import say_columns, say_wrapped
 
 
@@ -32,3 +33,18 @@ def test_a_cell_has_at_most_so_many_lines_and_says_that_there_is_more(capsys: py
     say_wrapped([("one two three four five six seven eight nine ten",)], width=20, most=2)
     first, second = capsys.readouterr().out.splitlines()
     assert (first, second[-4:], len(second) <= 20) == ("one two three four", " ...", True)
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (60, ["ENTITY       CASCADE", "acme         no", "└─ key\\x091  yes"]),
+        (17, ["ENTITY  CASCADE", "acme  no", "└─ key\\x091  yes"]),
+    ],
+)
+def test_a_tree_keeps_its_drawing_where_its_columns_have_no_room(
+    room: int, shown: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(columns, "_room", lambda: room)
+    columns.say_tree([("ENTITY", "CASCADE"), ("acme", "no"), ("└─ key\t1", "yes")])
+    assert capsys.readouterr().out.splitlines() == shown

@@ -9,17 +9,21 @@ They are versioned apart from core, so that they import no room of core but this
 - **Its stream**: ``bucket_of``, ``is_audit_event``, ``audit_event_of`` and ``namespace_of`` say which item a record is
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
-- **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
+- **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``look_up``, which
+  tells what is ``Known`` of namespaces.
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
   ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its applies**, flows as well: ``begin_apply``, ``end_apply``, ``list_applies`` and ``read_apply`` keep their
   history; ``note_progress``, ``peek_state`` and ``request_stop`` are of the one under way.
-- **A replay**: ``Replay`` decides past calls by the limits of ``BucketLimits``, and says which were ``Short``, or
+- **A trace**: ``set_trace`` says which share of a namespace's entities it keeps, ``trace_of`` reads that, ``is_traced``
+  says whose; ``traced_write`` is what a write did, ``trace_line`` and ``read_trace`` its form.
+- **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
-- **Forecasts**: ``lasts_seconds`` says how long tokens last at a rate of use.
+- **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
+  ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
@@ -50,15 +54,16 @@ from .flows.records.copying import CopyForecast
 from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
 from .flows.records.migrations import MIGRATIONS, Change, Migration
 from .flows.records.provisioner_state import note_progress, peek_state, request_stop
-from .flows.records.registry import purged_namespaces
+from .flows.records.registry import Known, look_up, set_trace, trace_of
 from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
 from .operations.values import Key, Scan
-from .replay.engine import DISABLED, BucketLimits, Replay, Short
 from .replay.hourly import Bounds, Hour, judged, looks_back_ms, summed
+from .replay.writes import DISABLED, BucketLimits, BucketReplay, Judged
 from .rules.registry import lasts_seconds
+from .rules.windows import given_in, period_seconds
 from .runtime.embedded_metrics import NAMESPACE as METRICS_NAMESPACE
 from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
@@ -81,6 +86,7 @@ from .schema.keys import (
 from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
+from .schema.trace import TRACE_PREFIX, TracedWrite, TracePage, is_traced, read_trace, trace_line, traced_write
 from .schema.usage import SnapshotId, stream_mark
 from .settings import Options
 from .sync.driver import SyncDriver
@@ -103,12 +109,14 @@ __all__ = [
     "MIGRATIONS",
     "REFUSED",
     "REGISTRY",
+    "TRACE_PREFIX",
     "TTL",
     "UNCOUNTED",
     "AuditAddress",
     "Bounds",
     "BucketId",
     "BucketLimits",
+    "BucketReplay",
     "BucketUse",
     "Capabilities",
     "Change",
@@ -118,15 +126,17 @@ __all__ = [
     "Flow",
     "Forecast",
     "Hour",
+    "Judged",
     "Key",
+    "Known",
     "Migration",
-    "Replay",
     "RunFlow",
-    "Short",
     "SnapshotId",
     "StoreError",
     "SystemClock",
     "Told",
+    "TracePage",
+    "TracedWrite",
     "Upkeep",
     "Use",
     "anchor_of",
@@ -148,12 +158,15 @@ __all__ = [
     "find_crossings",
     "forecast",
     "forecast_copy",
+    "given_in",
     "is_audit_event",
     "is_invalid",
+    "is_traced",
     "judged",
     "lasts_seconds",
     "list_applies",
     "log_as_json",
+    "look_up",
     "looks_back_ms",
     "migrate",
     "namespace_of",
@@ -163,24 +176,29 @@ __all__ = [
     "open_upkeep",
     "peek_state",
     "pending",
+    "period_seconds",
     "pk_audit",
     "pk_bucket",
     "pk_entity",
     "pk_system",
     "plan_of_subject",
-    "purged_namespaces",
     "read_apply",
     "read_bucket_image",
     "read_item",
+    "read_trace",
     "reanchor",
     "remember_told",
     "request_stop",
     "run",
+    "set_trace",
     "shard_count_of",
     "sk_state",
     "split_shard",
     "stream_mark",
     "summed",
+    "trace_line",
+    "trace_of",
+    "traced_write",
     "unrecorded_schema",
     "watch",
     "without_passwords",

@@ -23,7 +23,7 @@ from zae_limiter.flows.records.alerting import Crossing, remember_told
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
-from zae_limiter.maintenance import begin_apply, note_progress, request_stop
+from zae_limiter.maintenance import begin_apply, note_progress, request_stop, set_trace
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Item, Operation, Update
 from zae_limiter.rules.windows import LimitWindow
@@ -312,6 +312,7 @@ async def _write_what_a_stack_needs(world: World) -> None:
     await repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
     migration = Migration(1, "nothing", "Reads every item.", "0.1.0", lambda _: None)
     played(world.table, migrate([migration], stack="my-app", report=lambda _: None))
+    played(world.table, set_trace("other", 100))
     await repository.delete_namespace("other")
     await repository.recover_namespace(repository.namespace_id)
     await repository.delete_namespace("other")

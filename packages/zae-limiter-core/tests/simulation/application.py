@@ -82,7 +82,7 @@ class Application:
         self.moved = moved
         self.splits = splits
         self.repairs = False
-        self.dropped: set[str] = set()
+        self.dropped: frozenset[str] = frozenset()
         self.life = 0
         self.confirmed = False
         self.checked: dict[str, int] = {}

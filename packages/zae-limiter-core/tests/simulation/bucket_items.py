@@ -6,6 +6,7 @@ Lives here: rules, shares and balances of items; ``LimitState`` is one limit of 
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ class Rule(NamedTuple):
         """Millitokens a millisecond, or a window; of a schedule the most that it ever has."""
         if self.times:
             return max(rule.rate() for _, rule in self.times)
-        return Fraction(self.refill, self.period)
+        return _rate(self.refill, self.period)
 
     def minted(self, begin_ms: int, end_ms: int) -> Fraction:
         """Millitokens between two instants."""
@@ -71,6 +72,8 @@ class Rule(NamedTuple):
 
 
 Times = tuple[tuple[int, Rule], ...]
+
+_rate = lru_cache(maxsize=4096)(Fraction)  # a fraction is slow to make
 
 
 def pieces_between(times: Times, begin_ms: int, end_ms: int) -> Iterator[tuple[int, int, Rule]]:
@@ -153,12 +156,14 @@ def _stepping(capacity: int, burst: int, refill: int, window: str) -> Rule:
     return Rule(burst, refill if window else 0, 1, window_ms, burst - capacity)
 
 
-def limits_of(item: Item | None) -> set[str]:
+def limits_of(item: Item | None) -> frozenset[str]:
     """The limits that a bucket item has, but for slots: these are no tokens."""
-    found = {name[2:-3] for name in item or () if name[-3:] == "_tk" and name[:2] == "b_"}
-    if item is not None and f"b_{SLOTS}_tk" in item:
-        found.discard(SLOTS)
-    return found
+    return _limits_of(*item or ())
+
+
+@lru_cache(maxsize=1024)
+def _limits_of(*attributes: str) -> frozenset[str]:
+    return frozenset(name[2:-3] for name in attributes if name[-3:] == "_tk" and name[:2] == "b_") - {SLOTS}
 
 
 def limit_state_of(item: Item, name: str, times: Times = ()) -> LimitState:

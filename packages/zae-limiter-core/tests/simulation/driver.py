@@ -40,6 +40,7 @@ from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
 from .sharing import ByShare, Sharing
+from .waits import Bell
 
 T = TypeVar("T")
 
@@ -72,6 +73,7 @@ class Driver:
         self._due: dict[Waiter, Mapping[str, int]] = {}
         self._last: dict[str, Application] = {}  # the last confirmed write of this process to a shard
         self.queues: set[BucketQueue] = set()
+        self._bell = Bell(kernel, owner)
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
         """The flow's result. Where it fails or is cancelled, what it took and nobody has is given back."""
@@ -196,8 +198,12 @@ class Driver:
         duration_us = round(step.seconds * 1e6)
         if account.waits is None:
             raise Violation("somebody waits for tokens who does not acquire")
-        account.waits.sleep(duration_us)
-        return self._kernel.pause(duration_us)
+        woken = self._kernel.pause(duration_us)
+        if step.sleeper is not None:
+            step.sleeper.waker = woken
+        account.waits.sleep(duration_us, woken)
+        self._bell.sleeps(woken, account.waits, for_slots=step.sleeper is not None)
+        return woken
 
     def _pause(self, step: Sleep) -> Future:
         return self._kernel.pause(round(step.seconds * 1e6 * self._rng.uniform(0.5, 1.0)))
@@ -330,12 +336,18 @@ class Driver:
                 account.counts(carried.pk, {**request.count_only, **request.not_taken})
             if carried.slots is not None:
                 self._oracle.slots.took(self._owner, request, carried)
+                self._ring(request, carried.bucket)
             not_taken = {name: amount for name, amount in request.not_taken.items() if name != SLOTS}
             for name, amount in not_taken.items():
                 self._oracle.not_taken(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
             raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
         self._check_dropped(request, since, account, reached=carried is not None)
+
+    def _ring(self, request: BucketRequest, bucket: str) -> None:
+        """Slots came back by a request of this process, which is to wake somebody, if it is there and awake itself."""
+        if request.freed and self.link.longest_us:
+            self._bell.rings(bucket, 3 * self.link.longest_us)
 
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
         """A correction may be dropped where what it corrects was not there at some instant of the run."""

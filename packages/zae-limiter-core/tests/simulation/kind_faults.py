@@ -4,7 +4,7 @@ Lives here: the faults, and the seeds of ``mixed`` that have found them. Never: 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,24 +12,27 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
-from zae_limiter.flows.acquire import acquire, disabling, refused
+from zae_limiter.flows.acquire import acquire, create_path, disabling, refused
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket import write_plans
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process import config_cache, queueing
+from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.records import switches
 from zae_limiter.flows.steps import Flow
 from zae_limiter.rules.schedules import Carried, carry
 from zae_limiter.values import resolution, schedules
-from zae_limiter.values.resolution import Config
+from zae_limiter.values.resolution import Config, Level
 from zae_limiter.values.schedules import Timetable
-from zae_limiter.values.switches import ResolvedSwitches
+from zae_limiter.values.switches import NO_SWITCHES, ResolvedSwitches, resolve_switches
 from zae_limiter.values.token_usage import TokenUsage
 from zae_limiter.values.weights import LIKE, Weights
 
 from .slot_faults import SLOT_FAULTS
 
-CONFIG_AT, OVERFLOW = Config.at, refused._overflow
+CONFIG_AT, OVERFLOW, PUT = Config.at, refused._overflow, create_path._put
+LEVELS = ConfigItems.levels
 
 
 def _minted_twice(*args: Any) -> Carried:
@@ -52,6 +55,23 @@ def _by_the_last_rule(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
 
 def _a_minute_late(self: Config, now_ms: int) -> Config:
     return CONFIG_AT(self, now_ms - 20_000)
+
+
+def _by_the_claim(*args: Any) -> Any:
+    """A cold path's bucket begins with the values of the claim, which a boundary may lie behind."""
+    with patch.object(Config, "at", lambda self, _: self):
+        return PUT(*args)
+
+
+def _without_those_of_all(self: ConfigItems, now_ms: int) -> list[Level]:
+    """Switches of a resource and of the system have no reader."""
+    found = LEVELS(self, now_ms)
+    return [*found[:-2], *(level._replace(switches=NO_SWITCHES) for level in found[-2:])]
+
+
+def _weakest_first(levels: Iterable[Any]) -> ResolvedSwitches | None:
+    """The word of the system holds before that of the entity."""
+    return resolve_switches([*levels][::-1])
 
 
 def _told_nobody(*_: Any) -> Flow[int]:
@@ -130,28 +150,32 @@ def _of(*patches: tuple[Any, str, Any]) -> Faulty:
 
 OF_SLOTS: Final[Mapping[str, int]] = {  # the others need holders that stand still: ``test_slot_histories`` has them
     "a slot given back twice": 2,
-    "a renewal of slots that counts twice": 40,
-    "a drop of more than was seen": 65,
-    "a take without a look at the slots": 64,
+    "a renewal of slots that counts twice": 30,
+    "a drop of more than was seen": 30,
+    "a take without a look at the slots": 60,
 }
 
 KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     **{name: (Faulty(partial(SLOT_FAULTS.__getitem__, name)), seed) for name, seed in OF_SLOTS.items()},
-    "a boundary of a schedule minted twice": (_of((write_plans, "carry", _minted_twice)), 96),
+    "a boundary of a schedule minted twice": (_of((write_plans, "carry", _minted_twice)), 19),
     "what overflowed before a boundary": (_of((write_plans, "carry", _former_ceiling)), 15),
-    "the time before a boundary by the rule behind it": (_of((write_plans, "carry", _by_the_last_rule)), 8),
-    "a schedule that is late": (_of((Config, "at", _a_minute_late)), 8),
-    "a schedule that nobody heeds": (_of((Timetable, "_place", lambda self, _: len(self._schedule))), 8),
-    "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 30),
+    "the time before a boundary by the rule behind it": (_of((write_plans, "carry", _by_the_last_rule)), 5),
+    "a schedule that is late": (_of((Config, "at", _a_minute_late)), 20),
+    "a schedule that nobody heeds": (_of((Timetable, "_place", lambda self, _: len(self._schedule))), 3),
+    "a cold path by the values before a boundary": (_of((create_path, "_put", _by_the_claim)), 64),
+    "a switch of all entities that nobody heeds": (_of((ConfigItems, "levels", _without_those_of_all)), 26),
+    "a switch of the system before the entity's": (_of((config_cache, "resolve_switches", _weakest_first)), 881),
+    "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 310),
+    "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 333),
     "a disabled entity that is admitted": (
         _of((acquire, "refuse_if_disabled", lambda *_: None), (disabling, "is_disabled", lambda *_: False)),
-        26,
+        1,
     ),
-    "a bypass that nobody heeds": (_of((ResolvedSwitches, "bypasses", property(lambda _: False))), 79),
-    "a cascade that no switch changes": (_of((config_cache, "cascades", lambda link, _: link.cascade)), 94),
+    "a bypass that nobody heeds": (_of((ResolvedSwitches, "bypasses", property(lambda _: False))), 77),
+    "a cascade that no switch changes": (_of((config_cache, "cascades", lambda link, _: link.cascade)), 85),
     "an overflow beside which others of the path stay taken": (Faulty(lambda: [_both_buckets()]), 82),
-    "an overflow that takes twice": (_of((refused, "_overflow", _kept_beside)), 15),
+    "an overflow that takes twice": (_of((refused, "_overflow", _kept_beside)), 28),
     "a weight that is rounded down": (_of((Weights, "weigh", _rounded_down)), 49),
-    "a weight in whole tokens": (_of((Weights, "weigh", _in_whole_tokens)), 19),
-    "a weight of the named kinds alone": (_of((Weights, "weigh", _named_kinds_alone)), 5),
+    "a weight in whole tokens": (_of((Weights, "weigh", _in_whole_tokens)), 6),
+    "a weight of the named kinds alone": (_of((Weights, "weigh", _named_kinds_alone)), 6),
 }

@@ -89,6 +89,11 @@ class Link:
         self.away = False
         self.blocks = Blocks(kernel, machine is None)
 
+    @property
+    def longest_us(self) -> int:
+        """The longest that an answered request takes, both ways."""
+        return 1000 * self._network.longest_ms
+
     def clock(self) -> int:
         """The time as the process knows it; epoch milliseconds."""
         if self._machine is not None:
@@ -195,7 +200,7 @@ class Link:
             application.sender = self
             if application.drawn is not None:
                 self.blocks.wrote(application, sending.sent_us)
-        return self._partly(operation, value), None
+        return self._partly(operation, self._oracle.images.answer(operation, value)), None
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:
         """A read of several items may leave some unread."""

@@ -24,6 +24,7 @@ from .bucket_items import (
     net_of,
     only_anchored,
 )
+from .images import Images
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
@@ -50,6 +51,7 @@ class Oracle:
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
+        self._states: dict[str, tuple[Item, dict[str, LimitState]]] = {}  # of the item seen last, by key
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
@@ -62,6 +64,7 @@ class Oracle:
         self.shadowed: Counter[str] = Counter()
         self._not_taken: list[tuple[Application, str, int]] = []
         self.noted = Noted()
+        self.images = Images(table)
         self.slots = SlotBook(kernel, skew_ms)
         self._batches: Mapping[str, Batch] = NOTHING
         self.served: list[Served] = []
@@ -242,13 +245,20 @@ class Oracle:
         self._note_anchor(key.pk, before, after)
         if before is not None:
             _check_dropped(before, after, instant)
-            if only_anchored(before, after):
+            if only_anchored(before, after) and not self._shifts(before, after):
                 _check_nothing_lost(before, after, instant)
         changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
         moved = before is not None and before["rf"] != after["rf"]
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
         write.dropped = limits_of(before) - limits_of(after)
         return write
+
+    def _shifts(self, before: Item, after: Item) -> bool:
+        """Whether a schedule changed values between the anchors. Then a write bounds what is there by each ceiling,
+        even if the values are the same again: what overflowed is forgotten.
+        """
+        schedules = (self.times.get((after["resource"], name), ()) for name in limits_of(after))
+        return any(before["rf"] < since_ms <= after["rf"] for times in schedules for since_ms, _ in times)
 
     def _note_anchor(self, pk: str, before: Item | None, after: Item) -> None:
         if before is None:
@@ -281,7 +291,7 @@ class Oracle:
         after = self.look(key)
         if after is None:
             raise Violation("a write of a bucket left no item")
-        check_readable(after)
+        check_readable(self.images.of(after))
         if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
             raise Violation("a write did not count itself once")
         counts = counts_of(after)
@@ -357,7 +367,13 @@ class Oracle:
         return sum(state.ceiling for state in states), sum(max(0, -balance) for balance in others)
 
     def _state(self, item: Item, name: str) -> LimitState:
-        return limit_state_of(item, name, self.times.get((item["resource"], name), ()))
+        """The state of a limit in an item. The table never changes an item, so of the last one it is known already."""
+        seen, states = self._states.get(item["PK"], (None, {}))
+        if seen is not item:
+            self._states[item["PK"]] = item, (states := {})
+        if name not in states:
+            states[name] = limit_state_of(item, name, self.times.get((item["resource"], name), ()))
+        return states[name]
 
     def _instant(self, before: Item | None, after: Item, decided_ms: int) -> int:
         """When the write counts: as decided, or, where it moves the anchor, at the new one."""
@@ -380,6 +396,7 @@ class Oracle:
         if before is None or name not in limits_of(before):
             if balance + net != state.initial:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
+            check_times(name, state)
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = self._state(before, name)
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
@@ -419,6 +436,13 @@ class Oracle:
         floor = change.state.part.rate() * write.drawn.life_ms
         if self._lossless and there - write.checked_of(name) < floor - 2:
             raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
+
+
+def check_times(name: str, state: LimitState) -> None:
+    """Raises ``Violation`` where a limit begins with other values than its schedule has at the anchor."""
+    now = next((rule for since_ms, rule in reversed(state.rule.times) if since_ms <= state.anchor_ms), state.rule)
+    if now != state.rule._replace(times=now.times):
+        raise Violation(f"{name} is new at {state.anchor_ms} with {state.rule}, and its schedule has {now}")
 
 
 def _check_dropped(before: Item, after: Item, instant: int) -> None:

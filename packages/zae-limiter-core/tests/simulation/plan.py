@@ -289,7 +289,7 @@ def _held_ahead(rng: Random) -> Plan:
     kind = rng.choice((_single_process, _faultless, _faultless, _mixed, _mixed, _expiring))
     plan, aheads = kind(rng), rng.choice((0.6, 1.0, 1.0))
     splits = plan.splits or (plan.settings.split_above or SPLIT_ABOVE) < SPLIT_ABOVE
-    callers = rng.choice((60, 150, 300) if not splits or rng.random() < 0.05 else (60, 100))  # shards cost time here
+    callers = rng.choice((30, 40, 40, 150) if not splits or rng.random() < 0.05 else (30, 60))  # most find as much
     names = rng.choice((("rpm",), ("rpm",), ("rpm", "tpm")))
     limits = [tuple(_held_limit(rng, name, aheads) for name in names) for _ in range(4)]
     return replace(
@@ -412,7 +412,7 @@ def _all_kinds(rng: Random) -> Plan:
         of_parent=(),
         draws=(draws := rng.choice((0.0, 0.3, 0.8))),
         resources=RESOURCES[:2] if draws else RESOURCES[:1],
-        waiting=0.0,
+        waiting=rng.choice((0.0, 0.0, 0.5)),
         splits=min(plan.splits, 1),
         moves=rng.choice((0, 0, 0, 0, 2)),
         expiries=min(plan.expiries, 2),
@@ -446,7 +446,8 @@ def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
     elif has_slots:
         plan = replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
     if first is None and rng.random() < 0.4:
-        plan = replace(_undisturbed(plan), switches=rng.choice((1, 3, 6)), splits=0, expiries=0)
+        settings = replace(plan.settings, config_ttl_ms=rng.choice((0, 0, 2_000, 60_000)))  # or a wide one comes late
+        plan = replace(_undisturbed(plan), switches=rng.choice((1, 3, 6)), splits=0, expiries=0, settings=settings)
     return _held_by(plan)
 
 

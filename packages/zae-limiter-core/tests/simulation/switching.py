@@ -1,9 +1,10 @@
 """Switches: what administrators set beside the limits, and what a call has to obey that begins afterwards.
 
-Why. A change of an entity's switches tells its live buckets, so the next request of every process heeds it. So a call
-that begins when the change is done is refused by ``disabled``, is refused by no limit of a bucket that ``bypass``
-opens, and draws on the parents or not as ``cascade`` says. While a change is under way, or if nobody knows whether it
-was made, either is right.
+Why. A change of an entity's switches tells its live buckets, so the next request of every process heeds it; one of a
+resource or of the system holds everywhere when all have read the limits again. So a call that begins when the change is
+done is refused by ``disabled``, is refused by no limit of a bucket that ``bypass`` opens, and draws on the parents or
+not as ``cascade`` says. While a change is under way, or if nobody knows whether it was made, either is right. The word
+of a level holds where no stronger one says anything.
 
 Never: how a switch is stored or found.
 """
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-Place = tuple[str, str]
+Place = tuple[str, str]  # an entity and a resource; of a level that is for all of them, an empty text
 
 
 class Change:
@@ -30,6 +31,11 @@ class Change:
 
 class Unknown(LookupError):
     """Either value of a switch is right."""
+
+
+def levels(entity: str, resource: str) -> tuple[Place, ...]:
+    """The levels whose words hold for an entity on a resource, the strongest first."""
+    return (entity, resource), (entity, ""), ("", resource), ("", "")
 
 
 class Switchboard:
@@ -51,6 +57,10 @@ class Switchboard:
 
     def value(self, name: str, place: Place, begun_ms: int, ended_ms: int) -> Any:
         """The value of a switch for a call that began and ended so. Raises ``Unknown``."""
+        found = (self._value(name, level, begun_ms, ended_ms) for level in levels(*place))
+        return next((value for value in found if value is not None), None)
+
+    def _value(self, name: str, place: Place, begun_ms: int, ended_ms: int) -> Any:
         value = None
         for change in self._changes[place]:
             if name not in change.fields or change.begun_ms > ended_ms:

@@ -3,6 +3,7 @@
 Lives here: the course of events. Never: a check of a write (oracle, ledger, accounts).
 """
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -51,7 +52,7 @@ from .outages import Outages
 from .plan import OVERFLOW, RESOURCES, Plan, planned
 from .settled import check_settled
 from .sharing import Sharing, check_shares
-from .switching import Switchboard
+from .switching import Switchboard, levels
 from .trees import MOST_PARENTS
 from .waits import check_order
 
@@ -174,7 +175,7 @@ class World:
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._split_up()
         self._schedule()
-        with self.oracle.noted.noting(), self.held.noting(), self.sharing.noting():
+        with self.oracle.noted.noting(), self.oracle.images.noting(), self.held.noting(), self.sharing.noting():
             self.kernel.run()
             self._settle()
         self._check()
@@ -212,8 +213,8 @@ class World:
                 metadata=None,
             )
             store(created)
-        first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
-        store(stored.set_system(namespace_state, first, None, self._change_of(levels.system, own=ordered(first))))
+        first, places = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
+        store(stored.set_system(namespace_state, first, None, self._change_of(places.system, own=ordered(first))))
         if self.plan.of_overflow:
             cause = self._change_of(config_keys("ns", "", OVERFLOW).resource, own=ordered(self.plan.of_overflow))
             store(stored.set_resource(namespace_state, OVERFLOW, self.plan.of_overflow, cause))
@@ -274,8 +275,8 @@ class World:
         return None
 
     def _arrive(self) -> None:
-        busy = [task for _, _, task in self.callers if not task.ended.done]
-        if self.plan.one_by_one and busy:
+        busy = [task for _, _, task in self.callers if not task.ended.done] if self.plan.one_by_one else []
+        if busy:
             return busy[-1].ended.when_done(lambda: self.kernel.later(1_000, self._arrive))
         checks = self.rng.random() < self.plan.checks
         return self._admit(self.rng.choice(self.processes), self._some_bucket(), checks=checks)
@@ -293,9 +294,15 @@ class World:
         return self._admit(process, caller.place, checks=checks)
 
     def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
-        levels, switches = self.oracle.levels, self.switches
         caller = Caller(
-            self.kernel, process, self.plan, self.rng, place, checks=checks, levels=levels, switches=switches
+            self.kernel,
+            process,
+            self.plan,
+            self.rng,
+            place,
+            checks=checks,
+            levels=self.oracle.levels,
+            switches=self.switches,
         )
         task = Task(self.kernel, process, caller.live())
         self.callers.append((process, caller, task))
@@ -387,8 +394,10 @@ class World:
         Task(self.kernel, process, self._store(process, flow))
 
     def _switch(self) -> None:
-        """Somebody closes an entity's bucket, opens it, or says whether its parents are drawn on; or takes it back."""
-        rng, place = self.rng, self._some_bucket()
+        """Somebody closes buckets, opens them, or says whether parents are drawn on; or takes it back: of one level."""
+        rng = self.rng
+        own, *wider = levels(*self._some_bucket())
+        place = rng.choice((own, own, own, *wider))
         process = rng.choice(self.processes)
         name, values = rng.choice(SWITCHES)
         fields = {name: rng.choice(values)}
@@ -396,17 +405,24 @@ class World:
             fields["bypass"] = None
         if fields.get("bypass"):
             fields["disabled"] = None
-        flow = stored_switches.set_own(process.namespace_state, *place, fields, None, self._cause())
+        flow = self._switching(process.namespace_state, *place, fields)
         change = self.switches.begin(place, fields, self.kernel.now_ms)
         task = Task(self.kernel, process, process.driver.run(flow, Account()))
 
         def done() -> None:
             if task.ended.error is not None:
                 return
-            told = self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
+            told = all(place) and self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
             change.done(self.kernel.now_ms + (0 if told else self.plan.settings.config_ttl_ms + NOT_TOLD_MS))
 
         task.ended.when_done(done)
+
+    def _switching(self, state: NamespaceState, entity: str, resource: str, fields: Mapping[str, Any]) -> Flow[object]:
+        if entity:
+            return stored_switches.set_own(state, entity, resource or "_default_", fields, None, self._cause())
+        if resource:
+            return stored_switches.set_resource(state, resource, fields, None, self._cause())
+        return stored_switches.set_system(state, fields, None, self._cause())
 
     def _move(self) -> None:
         """Give somebody other parents, among those who were there before."""
@@ -466,9 +482,10 @@ class World:
         self.processes[index] = fresh
 
     def suspend(self) -> None:
-        """A process stands still, while its clock goes on."""
+        """A process stands still, while its clock goes on; one that does already wakes no sooner."""
         for_us = self.rng.choice((200_000, 1_000_000, 6_000_000, 60_000_000))
-        self.rng.choice(self.processes).wakes_us = self.kernel.now_us + for_us
+        process = self.rng.choice(self.processes)
+        process.wakes_us = max(process.wakes_us, self.kernel.now_us + for_us)
 
     def _fork(self) -> None:
         parent = self.rng.choice(self.processes)
@@ -551,6 +568,7 @@ class World:
 def simulate(seed: int, *, tamper: Tamper = untampered, changes: Mapping[str, str] = NOTHING) -> World:
     """The history of a seed. Raises ``Violation`` with the command that replays it."""
     world = World(seed, tamper=tamper, changes=changes)
+    gc.disable()  # all of a history lives until its end, and to look through it meanwhile takes a fifth of the time
     try:
         world.run()
     except Violation as violation:
@@ -558,4 +576,6 @@ def simulate(seed: int, *, tamper: Tamper = untampered, changes: Mapping[str, st
             ["just simulate --replay", str(seed), *(f"{name}={value}" for name, value in changes.items())]
         )
         raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{world.plan}") from violation
+    finally:
+        gc.enable()
     return world

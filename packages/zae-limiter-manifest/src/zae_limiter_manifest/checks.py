@@ -63,8 +63,8 @@ def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if len(value) < shape.least:
         yield Finding(path, "must not be empty")
     if shape.most is not None and len(value) > shape.most:
-        advice = "leave some out, or put them on a resource of their own"
-        yield Finding(path, f"must have at most {shape.most} entries, not {len(value)}: {advice}")
+        yield Finding(path, f"must have at most {shape.most:,} entries, not {len(value):,}: {shape.advice}")
+        return
     yield from _spelled_twice(value, path)
     for key, item in value.items():
         below = (*path, key)

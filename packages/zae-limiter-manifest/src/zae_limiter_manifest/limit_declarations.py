@@ -233,6 +233,12 @@ short_limits(LimitDecl)
 LIMIT_FIELDS: Final = tuple(each.name for each in fields(LimitDecl))
 LIMIT: Final = evolve(record_of(LimitDecl), conflicts=_find_conflicts, short={name: name for name in LIMIT_FIELDS})
 LIMITS: Final = about(
-    NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
+    NamedMap(
+        NameKind.LIMIT,
+        LIMIT,
+        least=1,
+        most=MAX_LIMITS,
+        advice="leave some out, or put them on a resource of their own",
+    ),
     f"the limits, by name; at least one, at most {MAX_LIMITS}",
 )

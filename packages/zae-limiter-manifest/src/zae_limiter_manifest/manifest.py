@@ -39,6 +39,14 @@ def _unless_empty(system: SystemDecl | None) -> SystemDecl | None:
     return None if system == SystemDecl() else system
 
 
+MOST_ENTITIES: Final = 75_000
+"""The most entities of one namespace: with two limits each, an apply needs about 500 MB, and `deploy` gives 512."""
+
+_ENTITIES: Final = NamedMap(
+    NameKind.ENTITY, ENTITY, most=MOST_ENTITIES, advice="divide the entities among several namespaces"
+)
+
+
 @frozen
 class LimitsManifest:
     """The desired limits of a namespace; an empty system level is None; raises `ManifestError`."""
@@ -72,7 +80,7 @@ class LimitsManifest:
         kw_only=True,
         converter=freeze_names,
         validator=values_are(EntityDecl),
-        metadata=about(NamedMap(NameKind.ENTITY, ENTITY), "single entities and their limits, by their ids"),
+        metadata=about(_ENTITIES, "single entities and their limits, by their ids"),
     )
 
     def __attrs_post_init__(self) -> None:

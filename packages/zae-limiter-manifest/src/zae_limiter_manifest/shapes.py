@@ -129,12 +129,15 @@ class Name:
 
 @frozen
 class NamedMap:
-    """A map from names of one kind to values of one shape, with `least` to `most` entries."""
+    """A map from names of one kind to values of one shape, with `least` to `most` entries; `advice`: what to do with
+    more.
+    """
 
     kind: NameKind
     entry: "Shape"
     least: int = 0
     most: int | None = None
+    advice: str = ""
 
 
 @frozen

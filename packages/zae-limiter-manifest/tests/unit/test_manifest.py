@@ -1,5 +1,5 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from zae_limiter_manifest import (
     load,
     load_all,
 )
+from zae_limiter_manifest.manifest import MANIFEST, MOST_ENTITIES
 
 
 def test_the_manifest_of_the_design_loads() -> None:
@@ -207,3 +208,28 @@ def test_manifests_that_differ_in_where_an_id_ends_have_other_hashes() -> None:
 
 def _limits() -> dict[str, object]:
     return {"limits": {"rpm": {"capacity": 1}}}
+
+
+@pytest.fixture
+def at_most_three() -> Iterator[None]:
+    """A bound of three entities in place of 75,000."""
+    shape = MANIFEST.members["entities"].shape
+    object.__setattr__(shape, "most", 3)
+    yield
+    object.__setattr__(shape, "most", MOST_ENTITIES)
+
+
+TOO_MANY = "entities: must have at most 3 entries, not 4: divide the entities among several namespaces"
+
+
+@pytest.mark.usefixtures("at_most_three")
+def test_more_entities_than_an_apply_has_memory_for_are_one_mistake_that_says_what_to_do() -> None:
+    head = "namespace: a\nentities:\n"
+    assert len(load(f"{head}  e1: {{}}\n  e2: {{}}\n  e3: {{}}\n").entities) == 3
+    with pytest.raises(ManifestError) as caught:
+        load(f"{head}  e1: {{x: 1}}\n  e2: {{}}\n  e3: {{}}\n  e4: {{}}\n", "big.yaml")
+    assert str(caught.value) == f"big.yaml:3:3: {TOO_MANY}"
+    with pytest.raises(ManifestError, match=TOO_MANY):
+        load_all([("1.yaml", f"{head}  e1: {{}}\n  e2: {{}}\n"), ("2.yaml", f"{head}  e3: {{}}\n  e4: {{}}\n")])
+    with pytest.raises(ManifestError, match=TOO_MANY):
+        LimitsManifest.from_dict({"namespace": "a", "entities": {f"e{number}": {} for number in range(4)}})

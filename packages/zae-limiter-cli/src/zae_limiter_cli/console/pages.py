@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+from functools import partial
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..audit.changes import changes
@@ -11,12 +12,12 @@ from ..explanation.next_steps import next_steps
 from ..explanation.report import read_report
 from ..live.health import Health
 from ..live.reading import Reader
-from ..live.rows import Order, Place, Recent, Row, State, rate
+from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
 from ..live.tree import Branch, tree_of
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository
+    from zae_limiter import SyncRepository, UsageSnapshot, ZAELimiterError
     from zae_limiter.values.usage import Window
 
 Span = Literal["24h", "30d"]
@@ -26,7 +27,8 @@ SPANS: "Final[dict[Span, tuple[Window, int, timedelta]]]" = {
     "30d": ("daily", 30, timedelta(days=1)),
 }
 MOST_CHANGES: Final = 100
-MOST_SNAPSHOTS: Final = 1000
+SNAPSHOTS: Final = 1000  # that core reads at once
+MOST_PAGES: Final = 3  # of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Shoot:
 
 
 class Pages:
-    """Reads for all browsers: the rows at most once in ``every`` seconds, however many look."""
+    """Reads for all browsers: the rows at most once in ``every`` seconds, however many look, and none waits for it."""
 
     def __init__(
         self, repository: "SyncRepository", reader: Reader, health: Health, *, every: float, options: list[str]
@@ -60,9 +62,11 @@ class Pages:
         self._lock = Lock()
         self._recent = Recent(every)
         self._read_at = 0.0
+        self._reads = False
+        self._problem: ZAELimiterError | None = None
 
     def rows(self, order: Order, only: str, now: float) -> list[Shown]:
-        """Return the rows of the last reading; read again if it is too old. ``now``: of `time.monotonic`."""
+        """Return the rows of the last reading. ``now``: of `time.monotonic`."""
         with self._lock:
             return [_shown(row) for row in self._look(now).rows(order, only, self._reader.most, tree=False)]
 
@@ -83,10 +87,31 @@ class Pages:
         return "" if self._reader.complete else f"The usage of {self._reader.known:,} was read so far, more follows."
 
     def _look(self, now: float) -> Recent:
-        if not self._recent or now - self._read_at >= self._every:
+        """Return what was read last, and have it read again meanwhile if it is too old: only the first look waits."""
+        if not self._recent:
             self._recent.add(self._reader.read())
             self._read_at = now
+        elif self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+        elif not self._reads and now - self._read_at >= self._every:
+            self._reads, self._read_at = True, now
+            Thread(target=self._read, daemon=True).start()
         return self._recent
+
+    def _read(self) -> None:
+        from zae_limiter import ZAELimiterError
+
+        reading: Reading | None = None
+        problem: ZAELimiterError | None = None
+        try:
+            reading = self._reader.read()
+        except ZAELimiterError as error:  # the next look tells it
+            problem = error
+        with self._lock:
+            self._problem, self._reads = problem, False
+            if reading is not None:
+                self._recent.add(reading)
 
     def health(self) -> str:
         """Return the line of the stack's parts."""
@@ -102,16 +127,26 @@ class Pages:
             "steps": next_steps(report, self.options),
         }
 
-    def charts(self, entity_id: str | None, resource: str | None, span: Span) -> list[Chart]:
-        """Return the usage of an entity, of a resource or of both, as charts."""
+    def charts(self, entity_id: str | None, resource: str | None, span: Span) -> list[Chart] | None:
+        """Return the usage of an entity, of a resource, of both or of all as charts; ``None`` if it has more snapshots
+        than a page may read.
+        """
         window, windows, step = SPANS[span]
         now = datetime.fromtimestamp(self.repository.namespace_state.now() / 1000, UTC)
         this = now.replace(minute=0, second=0, microsecond=0)
-        start = (this.replace(hour=0) if window == "daily" else this) - (windows - 1) * step
-        page = self.repository.get_usage_snapshots(
-            entity_id=entity_id, resource=resource, window=window, start=start, limit=MOST_SNAPSHOTS
-        )
-        return charts_of(page.snapshots, start, windows, step)
+        this = this.replace(hour=0) if window == "daily" else this
+        start = this - (windows - 1) * step
+        read = partial(self.repository.get_usage_snapshots, entity_id=entity_id, resource=resource, window=window)
+        if read(start=this, limit=SNAPSHOTS).next is not None:
+            return None  # the last window alone has too many
+        snapshots: list[UsageSnapshot] = []
+        behind: str | None = None
+        for _ in range(MOST_PAGES):
+            page = read(start=start, limit=SNAPSHOTS, next=behind)
+            snapshots += page.snapshots
+            if (behind := page.next) is None:
+                return charts_of(snapshots, start, windows, step)
+        return None
 
     def changes(self, hours: int) -> list[tuple[Any, list[str]]]:
         """Return the last changes of the namespace, newest first, each with the values that it changed."""

@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from zae_limiter_manifest import Address, Change, LimitDecl, Plan, RecordDecl
-from zae_limiter_manifest.cuts import DAY, LENGTHS, largest_cut
+from zae_limiter.maintenance import given_in, period_seconds
+from zae_limiter.values.limits import MILLI
+from zae_limiter_manifest import Address, Change, Plan, RecordDecl
+from zae_limiter_manifest.cuts import largest_cut
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
 from ..connection import Connection
 from ..paging import open_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository, UsageSnapshot
+    from zae_limiter import Limit, SyncRepository, UsageSnapshot
 
 LARGEST_CUTS: Final = 20
 """The most cuts of one namespace that are looked up, with a query each."""
@@ -24,6 +26,7 @@ SNAPSHOTS: Final = 1000
 """The most entities of a resource that are compared."""
 
 HOUR: Final = 3600
+DAY: Final = 24 * HOUR
 
 
 def risks_of(connection: Connection, plans: Iterable[Plan], now: datetime | None = None) -> dict[Address, str]:
@@ -45,6 +48,8 @@ def _largest_cuts(plan: Plan) -> list[Change]:
 
 
 def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | None:
+    from zae_limiter import Limit
+
     cut, address = largest_cut(change), change.address
     if (
         cut is None
@@ -55,13 +60,13 @@ def _risk(repository: "SyncRepository", change: Change, now: datetime) -> str | 
         or address.resource in (None, DEFAULT_RESOURCE)
     ):
         return None  # usage is kept by entity and by resource
-    limit = change.after.limits[cut.limit]
+    limit = Limit(cut.limit, **change.after.limits[cut.limit].values)
     if address.entity is None:
         return _of_resource(repository, str(address.resource), cut.limit, limit, now)
     return _of_entity(repository, address, cut.limit, limit, now)
 
 
-def _of_entity(repository: "SyncRepository", address: Address, name: str, limit: LimitDecl, now: datetime) -> str:
+def _of_entity(repository: "SyncRepository", address: Address, name: str, limit: "Limit", now: datetime) -> str:
     summary = repository.get_usage_summary(
         entity_id=address.entity, resource=address.resource, start=now - timedelta(days=1), end=now
     )
@@ -74,7 +79,7 @@ def _of_entity(repository: "SyncRepository", address: Address, name: str, limit:
     return f"{name}: {use.total:,} in 24 h, at most {use.maximum:,} in an hour; {given:,} {period} from now on{verdict}"
 
 
-def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: LimitDecl, now: datetime) -> str:
+def _of_resource(repository: "SyncRepository", resource: str, name: str, limit: "Limit", now: datetime) -> str:
     given, period = _given(limit)
     length = timedelta(hours=1) if _is_hourly(limit) else timedelta(days=1)
     end = now.replace(minute=0, second=0, microsecond=0)
@@ -94,26 +99,22 @@ def _by_entity(snapshots: "Iterable[UsageSnapshot]", name: str) -> dict[str, int
     return used
 
 
-def _given(limit: LimitDecl) -> tuple[int, str]:
+def _given(limit: "Limit") -> tuple[int, str]:
     """Return what a limit gives by its rate within the period that is compared, and that period."""
     if not limit.capacity:
         return 0, "at all"
     if not _fits_in_a_day(limit):
         return limit.capacity, "in all" if limit.kind in ("total", "concurrent") else "in each window"
     if _is_hourly(limit):
-        return limit.refill_amount * HOUR // _seconds(limit), "an hour"
-    return limit.refill_amount * DAY // _seconds(limit), "in 24 h"
+        return given_in(limit, HOUR) // MILLI, "an hour"
+    return given_in(limit, DAY) // MILLI, "in 24 h"
 
 
-def _is_hourly(limit: LimitDecl) -> bool:
-    return _seconds(limit) <= HOUR
+def _is_hourly(limit: "Limit") -> bool:
+    return (period_seconds(limit) or DAY) <= HOUR
 
 
-def _fits_in_a_day(limit: LimitDecl) -> bool:
+def _fits_in_a_day(limit: "Limit") -> bool:
     """Return whether the use of a day tells: not where a whole week's or month's tokens may go in one day."""
-    return limit.kind == "token_bucket" or _seconds(limit) <= DAY
-
-
-def _seconds(limit: LimitDecl) -> int:
-    """Return how long the tokens of a limit take to come; of a total, and of a cron expression, longer than a day."""
-    return limit.refill_period if limit.kind == "token_bucket" else LENGTHS.get(limit.window, LENGTHS["month"])
+    period = period_seconds(limit)
+    return limit.kind == "token_bucket" or (period is not None and period <= DAY)

@@ -1,31 +1,35 @@
-"""The cells of `top` cut to the width of a screen, so that nothing is beside it: indents first, then names, in their
-middle, because the ends of names tell them apart.
+"""The rows of `top` as lines of text, cut to the width of a screen, so that nothing is beside it: indents first, then
+names, in their middle, because the ends of names tell them apart.
+
+A line is one cell of the screen's table: Textual renders each cell by itself, and those of eight columns on forty lines
+take a quarter of a second.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from .rows import Row, cells, heads
 
-AROUND: Final = 2  # columns of a screen around each cell
+GAP: Final = "  "
 MOST_LEAD: Final = 9  # columns: three levels
 LEAST: Final = ((0, 24), (-1, 12), (1, 8), (0, 16), (-1, 8))  # the columns to cut, in this order, each to so much
 CUT: Final = "…"
 
 
-def fitted(lines: Iterable[tuple[str, Row]], *, wide: bool, width: int) -> list[Sequence[str]]:
-    """Return the cells of each line below ``heads``, together as wide as ``width`` if that is possible at all."""
+def fitted(lines: Iterable[tuple[str, Row]], *, wide: bool, width: int) -> list[str]:
+    """Return the line of heads and that of each row, in columns, at most ``width`` wide if that is possible at all."""
     short = [(_short(lead), row) for lead, row in lines]
-    shown = [[*cells(row, lead, wide=wide)] for lead, row in short]
-    sizes = [max(map(len, column)) for column in zip(heads(wide=wide), *shown, strict=True)]
-    over = sum(sizes) + AROUND * len(sizes) - width
+    table = [[*heads(wide=wide)], *([*cells(row, lead, wide=wide)] for lead, row in short)]
+    sizes = [max(map(len, column)) for column in zip(*table, strict=True)]
+    over = sum(sizes) + len(GAP) * (len(sizes) - 1) - width
     for column, least in LEAST:
         cut = max(0, min(over, sizes[column] - least))
         sizes[column], over = sizes[column] - cut, over - cut
-    for (lead, row), each in zip(short, shown, strict=True):
-        each[0] = lead + cut_middle(row.place.entity_id, sizes[0] - len(lead))
-        each[1:] = [cut_middle(cell, size) for cell, size in zip(each[1:], sizes[1:], strict=True)]
-    return [*shown]
+    for (lead, row), line in zip(short, table[1:], strict=True):
+        line[0] = lead + cut_middle(row.place.entity_id, sizes[0] - len(lead))
+    return [
+        GAP.join(cut_middle(cell, size).ljust(size) for cell, size in zip(line, sizes, strict=True)) for line in table
+    ]
 
 
 def cut_middle(text: str, room: int) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 REQUESTS: Final = 2.5  # a second, for usage; as many are for the rest
 ROUND_SECONDS: Final = 5.0  # for usage, which the aggregator counts some seconds later, and for new buckets
 CHANGES_SECONDS: Final = 30.0
+RESTS: Final = 50  # times as long as the keys of many events took
 PARENTS_SECONDS: Final = 30.0
 RECENT: Final = timedelta(hours=1)
 MOST_PLACES: Final = 1000  # that core reads at once
@@ -52,9 +53,6 @@ class Reader:
         """Return what there is now. Raises the errors of core."""
         if monotonic() >= self._usage_at:
             self._read_usage()
-        if monotonic() >= self._change_at:
-            self._read_change()
-            self._change_at = monotonic() + CHANGES_SECONDS
         if monotonic() >= self._parents_at:
             self._parents = {}
             self._parents_at = monotonic() + PARENTS_SECONDS
@@ -65,6 +63,14 @@ class Reader:
         parents = {entity_id: above for entity_id, above in self._parents.items() if above}
         since_ms = int(self._usage.since.timestamp()) * 1000
         return Reading(self._now_ms(), since_ms, usage, found, parents)
+
+    def read_change(self) -> None:
+        """Read the last change of the hour, now and then: that reads the keys of all events. Raises errors of core."""
+        if monotonic() < self._change_at:
+            return
+        begun, since = monotonic(), datetime.fromtimestamp(self._now_ms() / 1000, UTC) - RECENT
+        self.change = next(iter(self._repository.get_namespace_audit_events(since, limit=1).events), None)
+        self._change_at = monotonic() + max(CHANGES_SECONDS, RESTS * (monotonic() - begun))
 
     @property
     def known(self) -> int:
@@ -111,10 +117,6 @@ class Reader:
             none = dict.fromkeys(asked, ())
             self._parents |= none | {entity_id: tuple(each.parent_ids) for entity_id, each in records.items()}
             entity_ids = [parent for entity_id in asked for parent in self._parents[entity_id]]
-
-    def _read_change(self) -> None:
-        since = datetime.fromtimestamp(self._now_ms() / 1000, UTC) - RECENT
-        self.change = next(iter(self._repository.get_namespace_audit_events(since, limit=1).events), None)
 
     def _now_ms(self) -> int:
         return self._repository.namespace_state.now()  # the store's time

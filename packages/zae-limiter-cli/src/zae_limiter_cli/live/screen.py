@@ -22,12 +22,12 @@ from ..errors import one_line
 from .fitting import fitted
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Reading, Recent, Row, State, heads
+from .rows import ORDERS, Order, Reading, Recent, Row, State
 from .running import CHANGES, change_of, command_of, run
 from .tree import lines_of
 
 WIDE: Final = 100  # columns
-SCROLL_BAR: Final = 2  # columns
+AROUND: Final = 4  # columns beside a line, the scroll bar's among them
 STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
 
 
@@ -121,7 +121,6 @@ class TopScreen(App[None]):
         self._reader, self._health, self._look = reader, health, look
         self._name, self._every, self._options = title, every, options
         self._recent = Recent(every)
-        self._problem = ""
         self._paused = self._reads = False
         self._rows: list[Row] = []
         self._shown: list[Row] = []  # a line each: in a tree, a row is below each of its parents
@@ -129,7 +128,7 @@ class TopScreen(App[None]):
     def compose(self) -> ComposeResult:
         """Lay out: health, table, filter, state, keys."""
         yield Static("", id="health")
-        yield DataTable[Text](cursor_type="row", zebra_stripes=True, id="rows")
+        yield DataTable[Text](cursor_type="row", id="rows")
         yield Input(placeholder="entity or resource", id="filter")
         yield Static("reading...", id="state")
         yield Footer(show_command_palette=False, compact=True)
@@ -155,19 +154,23 @@ class TopScreen(App[None]):
     def _read(self) -> None:
         from zae_limiter import ZAELimiterError
 
+        problem = ""
         try:
-            reading, problem = self._reader.read(), ""
+            self.call_from_thread(self._take, self._reader.read())
+            self._reader.read_change()
         except ZAELimiterError as error:  # an outage: the last rows stay
-            reading, problem = None, one_line(str(error))
-        line = self._health.line()
-        self.call_from_thread(self._take, reading, problem, line)
+            problem = one_line(str(error))
+        self.call_from_thread(self._tell, problem or self._health.line())
 
-    def _take(self, reading: Reading | None, problem: str, health: str) -> None:
-        self._reads, self._problem = False, problem
-        if reading is not None:
-            self._recent.add(reading)
-        self.query_one("#health", Static).update(Text(printable(f"{self._name}: {problem or health}"), style="bold"))
+    def _take(self, reading: Reading) -> None:
+        self._recent.add(reading)
         self._show()
+
+    def _tell(self, health: str) -> None:
+        self._reads = False
+        self.query_one("#health", Static).update(Text(printable(f"{self._name}: {health}"), style="bold"))
+        if self._recent:
+            self.query_one("#state", Static).update(Text(printable(self._state())))
 
     def _show(self) -> None:
         if not self._recent:
@@ -180,9 +183,10 @@ class TopScreen(App[None]):
         lines = [*lines_of(self._rows, self._recent.parents if look.tree else {}, symbols=True)]
         self._shown = [row for _, row in lines]
         table.clear(columns=True)
-        table.add_columns(*heads(wide=wide))
-        for row, line in zip(self._shown, fitted(lines, wide=wide, width=self.size.width - SCROLL_BAR), strict=True):
-            table.add_row(*(Text(printable(cell), style=STYLES[row.state]) for cell in line))
+        head, *shown = fitted(lines, wide=wide, width=self.size.width - AROUND)
+        table.add_column(head, width=len(head))
+        for row, line in zip(self._shown, shown, strict=True):
+            table.add_row(Text(printable(line), style=STYLES[row.state]))
         if before and (again := [at for at, row in enumerate(self._shown) if row.place == before[-1]]):
             nth = before.count(before[-1])  # of the lines of this place, the cursor stays on the same
             table.move_cursor(row=again[min(nth, len(again)) - 1], scroll=False)

@@ -5,8 +5,10 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from urllib.request import urlopen
 
 import pytest
@@ -14,9 +16,10 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository, ValidationError
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.console import bills
+from zae_limiter_cli.console import pages as pages_module
 from zae_limiter_cli.console.access import Access, same_origin
 from zae_limiter_cli.console.app import Console, application
 from zae_limiter_cli.console.applies import Applies
@@ -24,6 +27,7 @@ from zae_limiter_cli.console.pages import Pages
 from zae_limiter_cli.limits.provisioner import Planner
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
+from zae_limiter_cli.live.rows import Reading
 from zae_limiter_cli.main import main
 
 HOST = "http://127.0.0.1"
@@ -92,6 +96,62 @@ def test_the_tree_has_entities_below_each_of_their_parents_with_what_is_left(
         assert 'aria-label="98 percent left"' in shown
     assert "1 refused, by acme/rpm" in below["acme"]
     assert 'aria-label="Entities below acme on gpt-4"' in tree
+
+
+def test_usage_of_more_snapshots_than_a_page_reads_has_no_charts_that_leave_some_out(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = browser(console_of(repository, tmp_path))
+    assert "<figure>" in client.get("/usage").text
+    for most_pages, snapshots in ((1, 1), (0, 1000)):  # in this hour, and in all hours
+        monkeypatch.setattr(pages_module, "MOST_PAGES", most_pages)
+        monkeypatch.setattr(pages_module, "SNAPSHOTS", snapshots)
+        page = client.get("/usage").text
+        assert "There is more usage in 24h than this page reads." in page
+        assert "<figure>" not in page
+
+
+def test_no_request_waits_for_the_store_once_rows_were_read(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = console_of(repository, tmp_path)
+    client = browser(console)
+    assert client.get("/rows").status_code == 200
+    asked, answered, read = Event(), Event(), Reader.read
+
+    def slow(reader: Reader) -> Reading:
+        asked.set()
+        assert answered.wait(30)
+        return read(reader)
+
+    monkeypatch.setattr(Reader, "read", slow)
+    at = time.monotonic()
+    for late in (2.0, 4.0):  # the second look finds the first one's reading under way
+        assert console.pages.rows("refused", "", at + late)
+    assert asked.wait(30)
+    monkeypatch.setattr(Reader, "read", refuse)
+    answered.set()
+    until(lambda: _fails(console, at))
+
+
+def refuse(_: Reader) -> Reading:
+    raise ValidationError("store", "x", "is away")
+
+
+def _fails(console: Console, at: float) -> bool:
+    try:
+        console.pages.rows("refused", "", at + 1000 * time.monotonic())
+    except ValidationError:
+        return True
+    return False
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came")
 
 
 def test_a_bucket_says_why_with_its_path_usage_changes_and_commands(repository: SyncRepository, tmp_path: Path) -> None:

@@ -97,8 +97,12 @@ def top_of(path: Path, repository: SyncRepository) -> TopScreen:
 
 
 def texts(top: TopScreen) -> list[list[str]]:
+    """The entity and the other cells of each row."""
     table = top.screen_stack[0].query_one("#rows", DataTable)
-    return [[str(cell) for cell in table.get_row_at(row)] for row in range(table.row_count)]
+    heads = [str(column.label) for column in table.columns.values()]
+    lines = [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
+    at = heads[0].index("RESOURCE") if heads else 0
+    return [[line[:at].rstrip(), *line[at:].split()] for line in lines]
 
 
 async def until(pilot: Any, holds: Any) -> None:
@@ -260,16 +264,17 @@ async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(qu
         assert [each.action for each in events] == ["bucket_credited"]
 
 
-@pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:20"]])
+@pytest.mark.parametrize("other", [["--by", "0.5"], ["-l", "rpd:5"], ["-l", "rpd: 20/day"]])
 def test_a_lift_that_raises_no_quota_names_no_credit(quota: Path, other: list[str]) -> None:
     words = ["-r", "gpt-4", "--store", f"sqlite:///{quota}", "--", "--key"]
     done = CliRunner().invoke(main, ["lift", *other, *words])
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_a_lift_of_a_quota_says_which_credit_gives_its_tokens_now(quota: Path) -> None:
+@pytest.mark.parametrize("more", [["--by", "3"], ["-l", "rpd:20"]])
+def test_a_lift_of_a_quota_says_which_credit_gives_its_tokens_now(quota: Path, more: list[str]) -> None:
     words = ["--store", f"sqlite:///{quota}"]
-    done = CliRunner().invoke(main, ["lift", "-r", "gpt-4", "--by", "3", *words, "--", "--key"])
+    done = CliRunner().invoke(main, ["lift", "-r", "gpt-4", *more, *words, "--", "--key"])
     told, command = done.stderr.splitlines()
     assert (done.exit_code, told.split(" before ")[0]) == (0, "A larger limit gives no token of rpd")
     assert CliRunner().invoke(main, shlex.split(command)[1:]).exit_code == 0

@@ -106,8 +106,8 @@ def test_a_plan_shows_who_would_have_been_refused_by_which_limit() -> None:
 def test_the_bounds_are_those_of_the_hour() -> None:
     found = replayed(change(Address("gpt-4"), hourly(10)), change(Address("gpt-4", "key-a"), hourly(20)))
     expected = [
-        Finding("key-b", "gpt-4", "key-b", "rpm", "10/hour", 45, 0, 45 - 19, 45 - 10),
-        Finding("key-a", "gpt-4", "key-a", "rpm", "20/hour", 60, 10, 60 - 39, 60 - 20),
+        Finding("key-b", "gpt-4", "rpm", "10/hour", 45, 0, 45 - 19, 45 - 10),
+        Finding("key-a", "gpt-4", "rpm", "20/hour", 60, 10, 60 - 39, 60 - 20),
     ]
     assert found.refusing == expected
     assert (found.calls, found.before, found.least, found.most, found.buckets) == (107, 10, 26 + 21, 35 + 40, 3)
@@ -160,7 +160,7 @@ def test_what_usage_does_not_tell_is_left_out_and_said() -> None:
     assert not found.findings
     assert found.notes == [
         "1 change of parents left out: usage does not tell whose calls a parent's are",
-        "slots left out, because usage does not tell how long calls held them: key-b/gpt-4 rpm, key-c/gpt-4 rpm",
+        "slots left out, because nothing tells how long calls held them: key-b/gpt-4 rpm, key-c/gpt-4 rpm",
         "no use is known of a limit by this name: key-b/gpt-4 tpm, key-c/gpt-4 tpm",
     ]
 
@@ -169,7 +169,7 @@ def test_the_parts_of_json_and_of_markdown() -> None:
     Path("limits.yaml").write_text(MANIFEST.format(10, 50))
     (found,) = json.loads(told("plan", "-f", "limits.yaml", "--replay", "24h", "-o", "json"))["replays"]
     assert found["source"] == "hourly usage"
-    assert found["findings"][0]["limit"] == {"entity_id": "key-b", "name": "rpm", "text": "10/hour", "shadow": False}
+    assert found["findings"][0]["limit"] == {"name": "rpm", "text": "10/hour", "shadow": False}
     assert found["refused_after"] == found["findings"][0]["refused_after"]
     assert "replays" not in json.loads(told("plan", "-f", "limits.yaml", "-o", "json"))
     document = told("plan", "-f", "limits.yaml", "--replay", "24h", "-o", "markdown")
@@ -178,11 +178,11 @@ def test_the_parts_of_json_and_of_markdown() -> None:
 
 
 def test_many_rows_are_counted_in_text_and_in_markdown() -> None:
-    rows = [Finding(f"key-{n:02}", "gpt-4", "org", "rpm", "5/min", 10, 0, n, n) for n in range(1, 30)]
+    rows = [Finding(f"key-{n:02}", "gpt-4", "rpm", "5/min", 10, 0, n, n) for n in range(1, 30)]
     span = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
-    found = Replayed("a", "trace", *span, calls=290, before=0, least=400, most=400, buckets=29, findings=rows)
+    found = Replayed("a", *span, calls=290, before=0, least=400, most=400, buckets=29, findings=rows)
     text = markdown([found], full=False)
-    assert "| `key-29` | `gpt-4` | `org/rpm 5/min` | 10 | 0 | 29 | 290 % |" in text
+    assert "| `key-29` | `gpt-4` | `rpm 5/min` | 10 | 0 | 29 | 290 % |" in text
     assert text.count("| `key-") == MOST_ROWS
     assert "… and 9 more rows." in text
     assert markdown([found], full=True).count("| `key-") == 29
@@ -242,19 +242,6 @@ def test_switches_of_weaker_levels_hold_once_a_stronger_one_goes() -> None:
         said = ResourceDecl({"rpm": hourly(5)}, disabled=False)
         after = LimitsAfter(repository, Plan("a", (Change(Address("gpt-4", "key-a"), said, without),)))
         assert after.bucket("key-a", "gpt-4").disabled
-
-
-def test_a_path_follows_the_parents_that_a_plan_gives() -> None:
-    with SyncRepository.sqlite("limits.db", "a") as repository:
-        repository.create_entity("org")
-        repository.create_entity("key-d", parent_id="org", cascade=True)
-        records = (
-            Change(Address(None, "key-a"), None, RecordDecl(("org",), cascade=True)),
-            Change(Address(None, "key-d"), RecordDecl(("org",), cascade=True), None),
-        )
-        after, before = LimitsAfter(repository, Plan("a", records)), LimitsAfter(repository, Plan("a"))
-        for entity, now, then in (("key-a", 1, 2), ("key-d", 2, 1), ("key-b", 1, 1)):
-            assert (len(before.path(entity, "gpt-4")), len(after.path(entity, "gpt-4"))) == (now, then)
 
 
 def test_limits_of_a_plan_come_before_those_of_the_resource() -> None:

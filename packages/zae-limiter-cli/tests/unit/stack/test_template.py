@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from zae_limiter.maintenance import METRICS_NAMESPACE
 from zae_limiter.schema.attributes import TTL
 from zae_limiter.schema.table import create_table_request
+from zae_limiter.schema.trace import TRACE_PREFIX
 from zae_limiter_aggregator.telemetry import METRICS
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.errors import CommandError
@@ -252,7 +253,7 @@ def test_the_alarms_on_metrics_of_the_aggregator_name_metrics_that_it_has() -> N
 def test_the_archive_lets_go_of_an_event_and_its_versions_after_the_days_that_were_chosen() -> None:
     chosen = StackOptions(archive_glacier_days=30, archive_days=365)
     (bucket,) = resources(plain("my-app", chosen), "S3::Bucket").values()
-    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    rule, _ = bucket["LifecycleConfiguration"]["Rules"]
     assert (rule["ExpirationInDays"], rule["NoncurrentVersionExpiration"]) == (365, {"NoncurrentDays": 365})
 
 
@@ -262,12 +263,13 @@ def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stac
     (bucket,) = resources(template, "S3::Bucket").values()
     assert all(bucket["PublicAccessBlockConfiguration"].values())
     assert "AES256" in list(inside(bucket["BucketEncryption"]))
-    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    rule, _ = bucket["LifecycleConfiguration"]["Rules"]
     assert rule["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
     assert bucket["LifecycleConfiguration"]["TransitionDefaultMinimumObjectSize"] == "varies_by_storage_class"
     (kept,) = resources(plain("my-app", StackOptions()), "S3::Bucket").values()
-    (rule,) = kept["LifecycleConfiguration"]["Rules"]
+    rule, traces = kept["LifecycleConfiguration"]["Rules"]
     assert rule == {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+    assert (traces["Prefix"], traces["ExpirationInDays"]) == (TRACE_PREFIX, 31)
 
 
 def test_audit_events_of_the_provisioner_live_as_long_as_was_chosen() -> None:

@@ -114,8 +114,9 @@ class Hold:
         if self._is_cut():
             return None
         with self._lock, self._change:
-            if config.limits != self.limits:
-                self._go_by(config, now_ms)
+            life_ms = round(min(config.ahead.values(), default=0) * 1000)
+            if config.limits != self.limits or life_ms != self._life_ms:
+                self._go_by(config.limits, life_ms, now_ms)
             self._look(now_ms)
             if purpose == "end":
                 self._ended.extend(self._blocks)
@@ -219,10 +220,10 @@ class Hold:
 
     # blocks
 
-    def _go_by(self, config: Config, now_ms: int) -> None:
-        """Drop the blocks of other limits."""
+    def _go_by(self, limits: tuple[Limit, ...], life_ms: int, now_ms: int) -> None:
+        """Drop the blocks of other limits, or of another time ahead: the rules of a bucket do not tell it."""
         self._changed_ms = now_ms if self.limits else 0
-        self.limits, self._life_ms = config.limits, round(min(config.ahead.values(), default=0) * 1000)
+        self.limits, self._life_ms = limits, life_ms
         self._tell_blocks()
         self._blocks.clear()
         self._ended.clear()

@@ -4,8 +4,8 @@ The problem: a stored balance has an anchor, so that many processes can write it
 millions of calls, and has to come to the same headroom, to the millitoken. The choice: keep ``base``, which is the
 balance at the anchor less what was minted up to it. Then the headroom at any instant is ``min(ceiling, base +
 minted(now))``, and no anchor has to move: by the definition in ``rules.balances`` that is the same number. There are
-four forms: of a rule that depends on time alone, of windows that begin with the first use, of values that change by a
-schedule, and of slots.
+three forms: of a rule that depends on time alone, of windows that begin with the first use, and of values that change
+by a schedule.
 """
 
 from ..rules.balances import ShardLimit
@@ -16,18 +16,16 @@ from ..values.schedules import timetable_of
 
 
 class Balance:
-    """A limit of one bucket; amounts in millitokens. ``look`` comes before ``take`` and ``add`` at the same instant.
+    """A limit of one bucket; amounts in millitokens. ``look`` comes before ``take`` at the same instant.
 
     ``free`` is the headroom at the last look. ``shadow``: the limit refuses nobody.
     """
 
-    __slots__ = ("_base", "_minted", "_now", "ceiling", "entity_id", "free", "initial", "name", "shadow")
+    __slots__ = ("_base", "_minted", "_now", "ceiling", "free", "initial", "name", "shadow")
 
-    has_slots = False
-
-    def __init__(self, entity_id: str, limit: Limit, *, shadow: bool) -> None:
+    def __init__(self, limit: Limit, *, shadow: bool) -> None:
         rule = limit.rule
-        self.entity_id, self.name, self.shadow = entity_id, limit.name, shadow or limit.shadow
+        self.name, self.shadow = limit.name, shadow or limit.shadow
         self._minted = rule_of(rule).minted
         self.ceiling, self.initial = rule.ceiling_milli, rule.initial_milli
         self._base = self._now = 0
@@ -58,14 +56,18 @@ class Balance:
         self.look(at_ms)
         self.take(at_ms, change)
 
+    def state(self) -> tuple[int | None, ...]:
+        """Return what decides of the calls to come."""
+        return (self._base,)
+
 
 class WindowBalance(Balance):
     """A limit whose windows begin with the first use: a take after the end of one begins another."""
 
     __slots__ = ("_begun_ms", "_length_ms", "_whole")
 
-    def __init__(self, entity_id: str, limit: Limit, *, shadow: bool) -> None:
-        super().__init__(entity_id, limit, shadow=shadow)
+    def __init__(self, limit: Limit, *, shadow: bool) -> None:
+        super().__init__(limit, shadow=shadow)
         self._whole, self._length_ms = rule_of(limit.rule), limit.refill_period * 1000
         self._begun_ms: int | None = None
 
@@ -89,14 +91,18 @@ class WindowBalance(Balance):
         else:
             super().take(at_ms, change)
 
+    def state(self) -> tuple[int | None, ...]:
+        """Return what decides of the calls to come."""
+        return (self._base, self._begun_ms)
+
 
 class ScheduledBalance(WindowBalance):
     """A limit that has other values at other times; of those with windows, too."""
 
     __slots__ = ("_anchor_ms", "_declared", "_end_ms", "_rule")
 
-    def __init__(self, entity_id: str, limit: Limit, *, shadow: bool) -> None:
-        super().__init__(entity_id, limit, shadow=shadow)
+    def __init__(self, limit: Limit, *, shadow: bool) -> None:
+        super().__init__(limit, shadow=shadow)
         self._declared, self._rule, self._anchor_ms, self._end_ms = limit, limit.rule, 0, 0
 
     def _go_by(self, at_ms: int) -> None:
@@ -142,18 +148,16 @@ class ScheduledBalance(WindowBalance):
         else:
             Balance.take(self, at_ms, change)
 
-
-class SlotBalance(Balance):
-    """Concurrent slots: they are held until their lease ends, and time brings none back."""
-
-    __slots__ = ()
-
-    has_slots = True
+    def state(self) -> tuple[int | None, ...]:
+        """Return what decides of the calls to come."""
+        return (self._base, self._begun_ms, self._anchor_ms)
 
 
-def balance_of(entity_id: str, limit: Limit, *, shadow: bool = False) -> Balance:
-    """Return a limit of a bucket that is not there yet; ``shadow``: whatever the limit says, it refuses nobody."""
+def balance_of(limit: Limit, *, shadow: bool = False) -> Balance:
+    """Return a limit of a bucket that is not there yet; ``shadow``: whatever the limit says, it refuses nobody.
+
+    Slots have none: they are held until their lease ends, and time brings none back.
+    """
     if limit.schedule:
-        return ScheduledBalance(entity_id, limit, shadow=shadow)
-    kinds: dict[str, type[Balance]] = {"first_use": WindowBalance, "concurrent": SlotBalance}
-    return kinds.get(limit.kind, Balance)(entity_id, limit, shadow=shadow)
+        return ScheduledBalance(limit, shadow=shadow)
+    return (WindowBalance if limit.kind == "first_use" else Balance)(limit, shadow=shadow)

@@ -28,11 +28,23 @@ def compared_seconds(limit: Limit) -> int:
     return _HOUR if limit.refill_period <= _HOUR else _DAY
 
 
+def period_seconds(limit: Limit) -> int | None:
+    """Return the seconds in which ``refill_amount`` comes; a month has 31 days. ``None`` if nothing comes by itself."""
+    period_ms = rule_of(limit).window_ms(limit.refill_amount * MILLI)
+    return None if period_ms >= FOREVER_MS else period_ms // 1000
+
+
+def given_in(limit: Limit, seconds: int) -> int:
+    """Return the millitokens that come in a time, on average."""
+    period = period_seconds(limit)
+    return limit.refill_amount * MILLI * seconds // period if period else 0
+
+
 def window_capacity(limit: Limit) -> int:
     """Return what a window has, in millitokens: the capacity, or what comes back to a token bucket in it."""
     if limit.kind != "token_bucket":
         return limit.capacity * MILLI
-    return limit.refill_amount * compared_seconds(limit) * MILLI // limit.refill_period
+    return given_in(limit, compared_seconds(limit))
 
 
 def window_at(limit: Limit, at_ms: int, begun_ms: int | None) -> LimitWindow | None:

@@ -96,6 +96,7 @@ NAMESPACE_ID: Final = "namespace_id"
 DELETED: Final = "deleted_at"  # on both records of a namespace, from its soft deletion on
 PURGING: Final = "purging_at"  # on the record by id, from the beginning of a purge on
 PURGED: Final = "purged_at"  # on the record by id, from the end of a purge on
+TRACE: Final = "trace"  # on the record by id: of how many of a thousand entities a trace is kept
 
 # The id of the source's namespace, in a namespace that was copied; no limit has such a name, as below.
 COPYING: Final = "_copying_from"  # on both records, until all is there

@@ -1,6 +1,7 @@
 """The item of a config: its limits, its override, its switches, its policy and its fingerprint."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from ..values.limits import Limit, OnUnavailable, check_on_unavailable
@@ -45,9 +46,14 @@ def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, .
     if item is None:
         return ()
     config_version(item)
-    found = (parse_limit_attribute(name, prefix) for name in item)
-    names = sorted(each.limit for each in found if each is not None and each.field == "capacity")
-    return tuple(read_limit(item, name, limit_attributes(name, prefix)) for name in names)
+    return tuple(read_limit(item, name, limit_attributes(name, prefix)) for name in _limit_names(prefix, *item))
+
+
+@lru_cache(maxsize=1024)  # items of one kind of limits have the same attributes
+def _limit_names(prefix: ConfigPrefix, *attributes: str) -> tuple[str, ...]:
+    """Return the names of the limits that have attributes in a config item, sorted."""
+    found = (parse_limit_attribute(name, prefix) for name in attributes)
+    return tuple(sorted(each.limit for each in found if each is not None and each.field == "capacity"))
 
 
 @reads

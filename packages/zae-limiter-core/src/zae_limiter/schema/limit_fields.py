@@ -32,12 +32,30 @@ def limit_fields(limit: Limit, at: Attributes, *, unit: int = 1, **left_out: int
 
 
 def read_limit(item: Item, name: str, at: Attributes, *, unit: int = 1) -> Limit:
-    """Return a limit of an item. Raises an error of ``UNREADABLE``."""
-    values: dict[str, Any] = {"burst": _read("burst", item[at.capacity], unit)}
-    for field, attribute in _places(at):
-        if attribute in item or (field not in _DEFAULTS and field not in values):
-            values[field] = _read(field, item[attribute], unit)
+    """Return a limit of an item; equal ones, of which a table has many, are one value. Raises an error of
+    ``UNREADABLE``.
+    """
+    stored = [item.get(attribute, MISSING) for _, attribute in _places(at)]
+    try:
+        return _known_limit(name, at, unit, *stored)
+    except TypeError:  # a list or a map cannot be looked up: say what is wrong with it
+        return _limit(name, at, unit, *stored)
+
+
+def _limit(name: str, at: Attributes, unit: int, *stored: object) -> Limit:
+    """Return the limit whose attributes are ``stored``, in the order of ``_places``."""
+    values: dict[str, Any] = {"burst": MISSING}
+    for (field, attribute), value in zip(_places(at), stored, strict=True):
+        if value is not MISSING:
+            values[field] = _read(field, value, unit)
+        elif field not in _DEFAULTS and field != "burst":
+            raise KeyError(attribute)
+    if values["burst"] is MISSING:
+        values["burst"] = values["capacity"]
     return Limit(name=name, **values)
+
+
+_known_limit: Final = lru_cache(maxsize=1024, typed=True)(_limit)  # typed: True is no 1
 
 
 def plain_fields(limit: Limit) -> Item:

@@ -26,6 +26,7 @@ from .attributes import (
     SCHEMA_VERSION,
     SERIAL,
     SK,
+    TRACE,
     TTL,
 )
 from .reading import number, optional, reads, text
@@ -69,12 +70,18 @@ class RegistryRecord(NamedTuple):
         """Return whether the record has one of ``MARKS``."""
         return mark in self.item
 
+    @property
+    def trace(self) -> int:
+        """Of how many of a thousand entities a trace is kept; a record by name has none."""
+        return optional(number, self.item, TRACE) or 0
+
 
 @reads
 def read_record(item: Item) -> RegistryRecord:
     """Return either record of a namespace."""
     for mark in MARKS:
         optional(text, item, mark)
+    optional(number, item, TRACE)
     return RegistryRecord(item, read_namespace(item))
 
 

@@ -234,3 +234,23 @@ def test_a_block_ends_by_the_clock_and_by_the_time_that_has_passed(
         hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None, START)
     monkeypatch.setattr(module, "elapsed_ms", lambda: float(elapsed))
     assert hold.move({"l": 1000}, START + now) is served
+
+
+def test_a_block_lives_as_long_as_the_last_limits_allow_even_if_the_bucket_keeps_its_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "elapsed_ms", lambda: 0.0)
+    hold = Hold(lambda: START)
+    before = Config((Limit.custom("l", 104, refill_amount=1, refill_period=1, ahead=4.0),), START)
+    after = Config((Limit.custom("l", 101, refill_amount=1, refill_period=1, ahead=1.0),), START)
+    assert [limit.usable_burst for limit in before.limits] == [limit.usable_burst for limit in after.limits] == [100]
+    shard = Shard(0, 1, {"l": ShardLimit(before.limits[0], START)}, {"l": 90_000})
+    hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None, START)
+    changed = START + 10
+    hold.written(hold.draw(after, shard, {"l": 5000}, 5, changed, "renew"), None, changed)
+    assert not hold.move({"l": 1000}, changed)  # of a block that lives four seconds
+    settled = changed + 4000
+    for _ in range(4):
+        hold.written(hold.draw(after, shard, {"l": 5000}, 5, settled, "renew"), None, settled)
+    assert hold.move({"l": 1000}, settled + 999)
+    assert not hold.move({"l": 1000}, settled + 1000)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zae_limiter import Limit
-from zae_limiter.replay.engine import BucketLimits, Replay
 from zae_limiter.replay.hourly import HOUR_MS, Bounds, Hour, judged, looks_back_ms, summed
+from zae_limiter.replay.writes import BucketLimits, Decider
 
 BEGIN_MS = 1_764_028_800_000  # a Tuesday, at midnight UTC
 LIMITS = [
@@ -39,13 +39,14 @@ def a_day(random: Random) -> list[tuple[int, int]]:
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(LIMITS), st.integers(0, 2**32))
 def test_what_a_limit_refuses_is_within_the_bounds_of_each_hour(limit: Limit, seed: int) -> None:
-    replay = Replay(lambda entity, resource: [BucketLimits(entity, resource, (limit,))])
+    decider = Decider(BucketLimits("key-1", "gpt-4", (limit,)))
+    plan = decider.plan(("rpm",))
     calls, tokens, refused = Counter[int](), Counter[int](), Counter[int]()
     for at_ms, amount in a_day(Random(seed)):
         hour = at_ms - at_ms % HOUR_MS
         calls[hour] += 1
         tokens[hour] += amount
-        refused[hour] += bool(replay.decide(at_ms, "key-1", "gpt-4", {"rpm": amount}).refused_by)
+        refused[hour] += bool(decider.call(at_ms, plan, [amount * 1000]))
     found = judged(limit, [Hour(hour, calls[hour], 0, tokens[hour]) for hour in sorted(calls)])
     for used, bounds in found:
         assert bounds.least <= refused[used.begin_ms] <= bounds.most <= bounds.calls == calls[used.begin_ms]

@@ -3,7 +3,7 @@
 import pytest
 
 from zae_limiter.rules.registry import lasts_seconds, rule_of
-from zae_limiter.rules.windows import LimitWindow, window_at, window_capacity
+from zae_limiter.rules.windows import LimitWindow, given_in, period_seconds, window_at, window_capacity
 from zae_limiter.values.limits import MILLI, Limit
 
 AT_MS = 1_790_000_000_000  # 2026-09-21 14:13:20 UTC
@@ -64,3 +64,20 @@ def test_a_window_holds_the_instant(
 ) -> None:
     assert window_at(limit, AT_MS, begun_ms) == window
     assert window_capacity(limit) == capacity * MILLI
+
+
+@pytest.mark.parametrize(
+    ("limit", "period", "tokens_an_hour"),
+    [
+        (Limit.custom("rate", 100, refill_amount=7, refill_period=90), 90, 280),
+        (Limit.per_day("rpd", 48, window="calendar"), 86_400, 2),
+        (Limit.quota("first", 10, window=7200), 7200, 5),
+        (Limit.quota("cron", 30, cron="14 * * * *"), 3600, 30),
+        (Limit.total("credits", 10), None, 0),
+        (Limit.concurrent("slots", 10), None, 0),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_what_comes_in_an_hour_follows_from_the_period(limit: Limit, period: int | None, tokens_an_hour: int) -> None:
+    assert period_seconds(limit) == period
+    assert given_in(limit, 3600) == tokens_an_hour * MILLI

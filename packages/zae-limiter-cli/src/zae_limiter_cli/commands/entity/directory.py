@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import say_columns, say_json, say_tree
 from ...data.showing import word, words, yes_or_no
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import (
@@ -97,7 +97,7 @@ def tree(*, connection: "Connection", namespace: str, entity_id: str | None, row
         click.echo(f"No entity has a record in namespace {namespace}: `zae-limiter entity create` makes one.")
         return
     lines = [*walk(roots, symbols=Terminal.of_stdout().symbols)]
-    say_columns([("ENTITY", "CASCADE", "NAME"), *(_tree_cells(indent, node) for indent, node in lines[:rows])])
+    say_tree([("ENTITY", "CASCADE", "NAME"), *(_tree_cells(indent, node) for indent, node in lines[:rows])])
     if len(lines) > rows:
         say_more("entities")
 

@@ -19,6 +19,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from zae_limiter_manifest import Address, Plan
+
     from ...connection import Connection
 
 
@@ -39,6 +43,11 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Show who would have been refused since then, such as 24h or 7d; reads usage with your rights.",
 )
+@click.option(
+    "--trace",
+    metavar="PATH",
+    help="File or folder with a trace for --replay, or `off`.  [default: what the namespace keeps]",
+)
 @view_options
 def plan(
     *,
@@ -52,6 +61,7 @@ def plan(
     targets: tuple[str, ...],
     use: bool,
     replay: str | None,
+    trace: str | None,
     full: bool,
     entities: tuple[str, ...],
     pattern: str | None,
@@ -61,8 +71,9 @@ def plan(
     Up to 20 changes are shown item by item. Of more it shows the kinds, those with the largest cuts first, and for each
     the number of items. --full shows each item; --entity and --filter show some.
 
-    With --replay it tries the plan on the past, from hourly usage: at least and at most how many calls the new limits
-    would have refused, whose and by which limit.
+    With --replay it tries the plan on the past: how many calls the new limits would have refused, whose and by which
+    limit. It goes by the trace, where the namespace keeps one (`namespace trace`) or --trace names one, and by hourly
+    usage for the rest, of which there are bounds: at least and at most.
 
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
@@ -72,18 +83,19 @@ def plan(
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
     from ...limits.replay.run import replays_of
-    from ...limits.risks import risks_of
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
 
+    if trace is not None and replay is None:
+        raise CommandError("--trace is for a replay: pass --replay, such as --replay 24h, beside it")
     manifests = load_files(files, namespace)
     if out is not None and len(manifests) != 1:
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
     planner = Planner(connection, reporter(quiet=False))
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
-    risks = risks_of(connection, plans) if use else {}
-    replays = [] if replay is None else replays_of(connection, plans, replay)
+    risks = _risks_of(connection, plans) if use else {}
+    replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
     show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays)
@@ -129,3 +141,9 @@ def diff(
     show_drift(plans, form, list_unmanaged=unmanaged, view=View(full, frozenset(entities), pattern))
     if exit_code and any(each.drifted for each in plans):
         raise click.exceptions.Exit(2)
+
+
+def _risks_of(connection: "Connection", plans: "Sequence[Plan]") -> "Mapping[Address, str]":
+    from ...limits.risks import risks_of  # which imports core: a plan without --use does not
+
+    return risks_of(connection, plans)

@@ -13,6 +13,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "register": Entry("namespace.lifecycle:register", "Register a namespace."),
     "list": Entry("namespace.lifecycle:list_namespaces", "List the namespaces in use."),
     "show": Entry("namespace.lifecycle:show", "Show a namespace."),
+    "trace": Entry("namespace.trace:trace", "Show or set of which share of the entities a trace is kept."),
     "delete": Entry("namespace.lifecycle:delete", "Delete a namespace; it can be recovered."),
     "recover": Entry("namespace.lifecycle:recover", "Recover a deleted namespace."),
     "orphans": Entry("namespace.lifecycle:orphans", "List the namespaces that can be recovered or purged."),
@@ -24,7 +25,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @connection_options
 @debug_option
 def namespace() -> None:
-    """Manage the namespaces of a table: register, delete, recover, purge.
+    """Manage the namespaces of a table: register, trace, delete, recover, purge.
 
     Nobody can open a deleted namespace, but its data stays until it is purged.
     """

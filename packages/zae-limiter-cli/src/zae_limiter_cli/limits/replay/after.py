@@ -26,7 +26,7 @@ class _Record(NamedTuple):
 
 
 class LimitsAfter:
-    """Resolves limits, switches and parents of a namespace as a plan leaves them; it only reads.
+    """Resolves limits and switches of a namespace as a plan leaves them; it only reads.
 
     Two plans meet here: that of changes, and that which an entity has, whose limits are a level of their own.
     ``applied=False``: as they are now. What is asked for once is read once. Raises the errors of core.
@@ -39,13 +39,6 @@ class LimitsAfter:
         self._buckets: dict[tuple[str, str], BucketLimits] = {}
         self._records: dict[str, _Record] = {}
         self._on_plans = any(address.plan is not None for address in self._changes)
-
-    def path(self, entity_id: str, resource: str) -> list["BucketLimits"]:
-        """Return the buckets that an acquire draws on: the entity's own, then those above it, nearest first."""
-        order = [entity_id]
-        for each in order:
-            order += [above for above in self._above(each, resource) if above not in order]
-        return [self.bucket(each, resource) for each in order]
 
     def bucket(self, entity_id: str, resource: str) -> "BucketLimits":
         """Return the limits that hold for an entity on a resource, and whether a switch comes before them."""
@@ -114,13 +107,6 @@ class LimitsAfter:
 
     def _read_switch(self, name: str, address: Address) -> object:
         return _plain(getattr(self._repository.get_switches(address.entity, address.resource), name))
-
-    def _above(self, entity_id: str, resource: str) -> tuple[str, ...]:
-        record = self._record(entity_id)
-        if not record.parents:
-            return ()
-        said = self._switch("cascade", entity_id, resource)
-        return record.parents if (record.cascade if said is None else said is True) else ()
 
     def _record(self, entity_id: str) -> _Record:
         found = self._records.get(entity_id)

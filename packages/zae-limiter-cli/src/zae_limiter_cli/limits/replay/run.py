@@ -1,4 +1,4 @@
-"""Replay plans: from hourly usage, with the caller's own rights. Nothing is written."""
+"""Replay plans: from a kept trace and hourly usage, with the caller's own rights. Nothing is written."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -10,7 +10,8 @@ from ...connection import Connection
 from ...errors import CommandError
 from ...paging import open_namespace
 from ...times import parse_instant
-from .hours import replay_hours
+from .past import replay_plan
+from .traces import open_trace
 from .verdicts import Replayed
 
 if TYPE_CHECKING:
@@ -18,19 +19,27 @@ if TYPE_CHECKING:
 
 
 def replays_of(
-    connection: Connection, plans: Iterable[Plan], since: str, now: datetime | None = None
+    connection: Connection,
+    plans: Iterable[Plan],
+    since: str,
+    now: datetime | None = None,
+    *,
+    trace: str | None = None,
 ) -> list[Replayed]:
-    """Return a replay of each plan, from ``since`` on: a time, or how long ago. Raises ``CommandError``."""
+    """Return a replay of each plan, from ``since`` on: a time, or how long ago. Raises ``CommandError``.
+
+    ``trace`` is a file or a folder with a trace, or ``off``; without it, that which a namespace keeps counts.
+    """
     at = now or datetime.now(UTC)
     start = parse_instant("--replay", since, at)
     if start >= at:
         raise CommandError(f"--replay {since!r}: must be before now")
-    return [_replay(connection, plan, start, at) for plan in plans]
+    return [_replay(connection, plan, start, at, trace) for plan in plans]
 
 
-def _replay(connection: Connection, plan: Plan, start: datetime, now: datetime) -> Replayed:
+def _replay(connection: Connection, plan: Plan, start: datetime, now: datetime, trace: str | None) -> Replayed:
     with _opened(connection, plan.namespace) as repository:
-        return replay_hours(repository, plan, start, now)
+        return replay_plan(repository, plan, start, now, open_trace(connection, repository, trace))
 
 
 def _opened(connection: Connection, namespace: str) -> "SyncRepository":

@@ -19,6 +19,10 @@ HOURLY: Final = (
     "Hourly usage has neither the order of the calls nor their bursts: the numbers hold for every order, if the calls "
     "of an hour are of one size"
 )
+TRACED: Final = (
+    "A trace has every write, in whole seconds: calls of one write count as of one size, and refused ones as large as "
+    "the last that was admitted"
+)
 _HEAD: Final = ("WHO", "RESOURCE", "LIMIT", "CALLS", "REFUSED", "WOULD BE", "SHARE")
 _WIDTH: Final = 100
 
@@ -65,11 +69,17 @@ def _section(replayed: Replayed, *, full: bool) -> str:
 
 
 def _remarks(replayed: Replayed) -> list[str]:
-    return [*replayed.notes, *([HOURLY] if replayed.source == "hourly usage" and replayed.findings else [])]
+    sources = {each.source for each in replayed.findings}
+    by = [text for source, text in (("trace", TRACED), ("hourly usage", HOURLY)) if source in sources]
+    return [*replayed.notes, *by]
 
 
 def _source(replayed: Replayed) -> str:
-    return f"{replayed.source} from {shown(replayed.since)} to {shown(replayed.until)} UTC"
+    source: str = replayed.source
+    if source == "trace and hourly usage":
+        rest = counted(replayed.buckets - replayed.traced, "bucket")
+        source = f"a trace of {counted(replayed.traced, 'bucket')} and hourly usage of {rest},"
+    return f"{source} from {shown(replayed.since)} to {shown(replayed.until)} UTC"
 
 
 def _verdict(replayed: Replayed) -> str:
@@ -87,12 +97,11 @@ def _rows(replayed: Replayed, *, full: bool) -> tuple[list[Finding], int]:
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:
-    owner = "" if finding.owner == finding.entity_id else f"{finding.owner}/"
     mode = " (shadow)" if finding.shadow else ""
     return (
         finding.entity_id,
         finding.resource,
-        f"{owner}{finding.limit} {finding.rule}".rstrip() + mode,
+        f"{finding.limit} {finding.rule}".rstrip() + mode,
         f"{finding.calls:,}",
         f"{finding.before:,}",
         _range(finding.least, finding.most),

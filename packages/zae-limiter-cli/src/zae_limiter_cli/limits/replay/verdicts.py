@@ -9,21 +9,20 @@ from attrs import field, frozen
 if TYPE_CHECKING:
     from zae_limiter import Limit
 
-Source = Literal["hourly usage", "trace"]
+Source = Literal["hourly usage", "trace", "trace and hourly usage"]
 
 
 @frozen
 class Finding:
-    """The calls of an entity on a resource that a limit of ``owner`` refuses: of itself, or of an entity above it.
+    """The calls on a bucket that one of its limits refuses.
 
-    ``calls`` is their number, ``before`` how many were refused then: by this limit in a trace, by any in hourly usage.
+    ``calls`` is their number, ``before`` how many were refused then, by any limit.
     From ``least`` to ``most`` would be refused; by a ``shadow`` limit, if it was enforced. ``rule`` is the limit as
     text, empty for a switch.
     """
 
     entity_id: str
     resource: str
-    owner: str
     limit: str
     rule: str
     calls: int
@@ -31,6 +30,7 @@ class Finding:
     least: int
     most: int
     shadow: bool = False
+    source: Source = "hourly usage"
 
     @property
     def share(self) -> tuple[float, float]:
@@ -42,10 +42,11 @@ class Finding:
         return {
             "entity_id": self.entity_id,
             "resource": self.resource,
-            "limit": {"entity_id": self.owner, "name": self.limit, "text": self.rule, "shadow": self.shadow},
+            "limit": {"name": self.limit, "text": self.rule, "shadow": self.shadow},
             "calls": self.calls,
             "refused_before": self.before,
             "refused_after": {"at_least": self.least, "at_most": self.most},
+            "source": self.source,
         }
 
 
@@ -53,11 +54,11 @@ class Finding:
 class Replayed:
     """What a replay of one namespace found. ``calls`` were looked at, of which ``before`` were refused then.
 
-    ``notes`` say what was not looked at, and how sure the numbers are.
+    ``traced`` of the ``buckets`` are decided by a trace, the others by hourly usage. ``notes`` say what was not looked
+    at, and how sure the numbers are.
     """
 
     namespace: str
-    source: Source
     since: datetime
     until: datetime
     calls: int
@@ -65,8 +66,16 @@ class Replayed:
     least: int
     most: int
     buckets: int
+    traced: int = 0
     findings: Sequence[Finding] = ()
     notes: Sequence[str] = field(factory=list)
+
+    @property
+    def source(self) -> Source:
+        """Where the numbers are from."""
+        if not self.traced:
+            return "hourly usage"
+        return "trace" if self.traced == self.buckets else "trace and hourly usage"
 
     @property
     def refusing(self) -> list[Finding]:
@@ -83,6 +92,7 @@ class Replayed:
             "since": iso(self.since),
             "until": iso(self.until),
             "buckets": self.buckets,
+            "buckets_by_trace": self.traced,
             "calls": self.calls,
             "refused_before": self.before,
             "refused_after": {"at_least": self.least, "at_most": self.most},

@@ -1,9 +1,13 @@
-"""The bucket for expired audit events."""
+"""The bucket for expired audit events, and for traces."""
 
 from typing import Final
 
+from zae_limiter.maintenance import TRACE_PREFIX
+
 from .grants import over_tls
 from .language import Resources, attribute, ref, resource, text, when
+
+TRACE_DAYS: Final = 31  # as far back as `limits plan --replay` reads
 
 # Both outlive their stack, but not one that could not be made: that names no bucket to delete.
 KEPT: Final = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
@@ -23,13 +27,19 @@ def archive() -> Resources:
         "ExpirationInDays": when("HasArchiveEnd", ref("ArchiveDays")),
         "NoncurrentVersionExpiration": when("HasArchiveEnd", {"NoncurrentDays": ref("ArchiveDays")}),
     }
+    traces = {
+        "Status": "Enabled",
+        "Prefix": TRACE_PREFIX,
+        "ExpirationInDays": TRACE_DAYS,
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+    }
     mode = when("HasCompliance", "COMPLIANCE", "GOVERNANCE")
     retention = {"DefaultRetention": {"Mode": mode, "Days": ref("ArchiveLockDays")}}
     bucket = {
         "BucketEncryption": {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": encryption}]},
         "LifecycleConfiguration": {
             "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",  # else events are too small to move
-            "Rules": [lifecycle],
+            "Rules": [lifecycle, traces],
         },
         "VersioningConfiguration": {"Status": "Enabled"},  # what was overwritten is still there
         "ObjectLockEnabled": when("HasLock", True),

@@ -99,6 +99,7 @@ def _put(
     """
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
-    plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)
+    config = request.config.at(now_ms)  # a schedule may have changed values since the claim was made
+    plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, config)
     batch = fit_batch([request], plan.headroom, plan.ceilings)
     return plan.write(batch), batch

@@ -90,8 +90,11 @@ class Batch:
             self.shadows += request.events
 
     def do(self, draw: Draw) -> None:
-        """Add what the write does for what this process holds of the bucket: that is no consumption yet."""
-        taken = NOTHING if draw.block is None else draw.block.taken
+        """Add what the write does for what this process holds of the bucket: that is no consumption yet.
+
+        Of a limit that a block takes nothing of, nothing is asked: it may be in debt, and then no write would pass.
+        """
+        taken = {} if draw.block is None else {name: amount for name, amount in draw.block.taken.items() if amount}
         self.draw = draw
         self.checked, self.given = dict(self.checked), dict(self.given)
         _add(self.checked, taken)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from ...exceptions import NamespaceNotFoundError, NamespaceStateError
+from ...exceptions import NamespaceNotFoundError, NamespaceStateError, ValidationError
 from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Key, Page, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING
+from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING, TRACE
 from ...schema.registry import MARKS, RegistryRecord, namespace_items, read_record
 from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
@@ -117,13 +118,56 @@ def is_empty(rows: IndexRows) -> Flow[bool]:
         query = replace(query, start=page.next, limit=ROWS_PER_PAGE)
 
 
-def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:
-    """Return the namespaces whose purge has begun, or ended within the last two days: nothing may be written there.
+class Known(NamedTuple):
+    """What the registry knows of some namespaces, by their ids.
 
-    The registry keeps their ids longer than the table's stream keeps its records.
+    Nothing may be written to those that are ``purged``: their purge has begun, or ended within the last two days.
+    ``traced`` has of how many of a thousand entities each of the others keeps a trace, if it keeps one.
     """
+
+    purged: set[str]
+    traced: Mapping[str, int]
+
+
+def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
+    """Return what is known of namespaces. The registry keeps their ids longer than the stream keeps its records."""
     found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
-    return {record.id for record in map(read_record, found.values()) if record.has(PURGING)}
+    records = [*map(read_record, found.values())]
+    purged = {record.id for record in records if record.has(PURGING)}
+    return Known(purged, {record.id: record.trace for record in records if record.trace and record.id not in purged})
+
+
+def trace_of(name: str) -> Flow[int]:
+    """Return of how many of a thousand entities a trace is kept. Raises ``NamespaceNotFoundError``."""
+    _, by_id = yield from _in_use(name)
+    return by_id.trace
+
+
+def set_trace(name: str, permille: int) -> Flow[Namespace]:
+    """Keep a trace of so many of a thousand entities from now on, none for 0. Raises ``NamespaceNotFoundError``,
+    ``ValidationError``.
+    """
+    if not (type(permille) is int and 0 <= permille <= 1000):
+        raise ValidationError("permille", permille, "must be a whole number from 0 to 1000")
+    for _ in range(ATTEMPTS):
+        by_name, by_id = yield from _in_use(name)
+        rest = {attribute: value for attribute, value in by_id.item.items() if attribute != TRACE}
+        written = Put(rest | ({TRACE: permille} if permille else {}), as_seen(by_id))
+        if (yield from applied(written)):
+            return by_name.namespace
+    raise RaceLost
+
+
+def _in_use(name: str) -> Flow[tuple[RegistryRecord, RegistryRecord]]:
+    """Return both records of a namespace in use, by name and by id. Raises ``NamespaceNotFoundError``."""
+    check_namespace("name", name)
+    by_name = yield from by_name_of(name)
+    if by_name is None or by_name.has(DELETED):
+        raise NamespaceNotFoundError(name, None if by_name is None else by_name.id)
+    by_id = yield from by_id_of(by_name.id)
+    if by_id is None:
+        raise NamespaceNotFoundError(name)
+    return by_name, by_id
 
 
 def delete(name: str, *, at: str) -> Flow[Namespace]:
@@ -152,7 +196,9 @@ def recover(namespace_id: str) -> Flow[Namespace]:
         if is_live(by_id, by_name) and attempt:
             return by_id.namespace  # our own write, whose answer was lost
         _refuse_recovery(by_id, by_name)
-        restored = namespace_items(by_id.name, namespace_id, by_id.namespace.created_at)
+        kept = {TRACE: by_id.trace} if by_id.trace else {}
+        restored_name, restored_id = namespace_items(by_id.name, namespace_id, by_id.namespace.created_at)
+        restored = (restored_name, restored_id | kept)
         if (yield from applied(*map(Put, restored, (as_seen(by_name), as_seen(by_id))))):
             return replace(by_id.namespace, deleted_at=None)
     raise RaceLost

@@ -2,8 +2,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.core.plays import RPM, stage
+from zae_limiter.flows.blocks import Block, Draw
 from zae_limiter.flows.bucket.batch import fit_batch
 from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.operations.values import NOTHING
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config
 
@@ -73,3 +75,11 @@ def test_a_batch_never_carries_more_than_is_there(amounts: list[int], headroom: 
     assert load.checked.get("rpm", 0) <= max(0, min(50, headroom + sum(back)))
     left = min(50, headroom + sum(back)) - load.checked.get("rpm", 0)
     assert all(request.checked["rpm"] > left for request in load.short)
+
+
+def test_a_block_of_one_limit_asks_nothing_of_another_one_which_may_be_in_debt() -> None:
+    load = fit_batch([ask(rpm=1000)], {"rpm": 30_000, "tpm": -1000}, {"rpm": 60_000, "tpm": 60_000})
+    block = Block({"rpm": 5000, "tpm": 0}, 0, 1000.0, 0, 1, CONFIG.limits)
+    load.do(Draw(block, (), NOTHING, NOTHING, 0, NOTHING))
+    assert load.checked == {"rpm": 6000}
+    assert "tpm" not in load.limits()

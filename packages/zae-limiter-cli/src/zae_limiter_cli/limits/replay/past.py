@@ -1,6 +1,7 @@
-"""Replay a plan from hourly usage: bounds for each bucket whose limits the plan changes.
+"""Replay a plan on each bucket whose limits it changes: from a trace where it has all, else from hourly usage.
 
-The module of the bounds, in core, says why they hold for every order of the calls.
+A trace has all of a bucket if no hour of its usage has more calls. Of hourly usage there are bounds; their module, in
+core, says why they hold for every order of the calls.
 """
 
 from collections import defaultdict
@@ -17,6 +18,8 @@ from ...errors import CommandError
 from ...paging import every_row
 from ...times import shown
 from .after import LimitsAfter, changes_parents, changes_plan, differs, limit_of, plan_after
+from .traced import BEFORE, HOUR_MS, Traced, decide
+from .traces import Trace
 from .verdicts import Finding, Replayed, rule_text
 
 if TYPE_CHECKING:
@@ -36,24 +39,53 @@ Subject = tuple[str | None, str | None]
 Snapshots = Mapping[Place, Sequence["UsageSnapshot"]]
 
 
-def replay_hours(repository: "SyncRepository", plan: Plan, since: datetime, now: datetime) -> Replayed:
-    """Return the bounds for the hours from that of ``since`` on. Raises ``CommandError`` if nothing was used."""
+def replay_plan(
+    repository: "SyncRepository", plan: Plan, since: datetime, now: datetime, trace: Trace | None = None
+) -> Replayed:
+    """Return what the plan would have refused from the hour of ``since`` on. Raises ``CommandError`` if nothing was
+    used, or the trace cannot be read.
+    """
     since = since.replace(minute=0, second=0, microsecond=0)
     subjects = _subjects(repository, plan)
     back = _looks_back(repository, plan)
     used = _read(repository, subjects, since - back, now)
-    if subjects and not any(each.window_start >= since for found in used.values() for each in found):
+    before, after = LimitsAfter(repository, plan, applied=False), LimitsAfter(repository, plan)
+
+    def limits_of(place: Place) -> "BucketLimits | None":
+        entity_id, resource = place
+        asked = {(each, on) for each in (entity_id, None) for on in (resource, None)} & subjects
+        return after.bucket(*place) if asked and _changes(before.bucket(*place), after.bucket(*place)) else None
+
+    span = {"begin": since - min(back, BEFORE), "since": since, "now": now}
+    traced = decide(trace, limits_of, **span) if trace and subjects else {}
+    if subjects and not traced and not any(each.window_start >= since for found in used.values() for each in found):
         raise CommandError(
             f"{plan.namespace}: no usage since {shown(since)} UTC of what the plan changes, nothing to replay: "
             "pass a longer time, such as --replay 7d, or leave --replay out; the stack's aggregator counts usage"
         )
-    before, after = LimitsAfter(repository, plan, applied=False), LimitsAfter(repository, plan)
-    judge = _Judge(since, since - back)
-    for place in sorted(used):
-        snapshots = used[place]
-        if any(each.window_start >= since for each in snapshots):
+    judge = _Judge(since, since - back, None if trace is None else trace.name)
+    for place in sorted(used.keys() | traced.keys()):
+        snapshots = used.get(place, [])
+        then = [each for each in snapshots if each.window_start >= since]
+        known = traced.get(place)
+        if known is not None and _has_all(known, then):
+            judge.add_traced(place, after.bucket(*place), known)
+        elif then:
             judge.add(place, before.bucket(*place), after.bucket(*place), snapshots)
     return judge.replayed(plan, now)
+
+
+def _changes(before: "BucketLimits", after: "BucketLimits") -> bool:
+    """Return whether a plan changes what decides of the calls on a bucket."""
+    return bool(differs(before, after)) or (before.disabled, before.bypass) != (after.disabled, after.bypass)
+
+
+def _has_all(traced: Traced, snapshots: Iterable["UsageSnapshot"]) -> bool:
+    """Return whether a trace has all calls of the hours: both are counted from the same records of the stream."""
+    return all(
+        traced.calls.get(_ms(each.window_start) // HOUR_MS, 0) >= each.total_events + each.total_refused
+        for each in snapshots
+    )
 
 
 def _subjects(repository: "SyncRepository", plan: Plan) -> set[Subject]:
@@ -131,7 +163,8 @@ def _page(
 class _Judge:
     """Judges one bucket after the other, and adds up what it finds."""
 
-    def __init__(self, since: datetime, begin: datetime) -> None:
+    def __init__(self, since: datetime, begin: datetime, trace: str | None) -> None:
+        self._trace, self._traced = trace, 0
         self._since_ms, self._begin_ms = _ms(since), _ms(begin)
         self._since = since
         self._findings: list[Finding] = []
@@ -152,10 +185,10 @@ class _Judge:
         refused = sum(each.total_refused for each in then)
         if before.limits and not after.limits:
             self._bare.add("/".join(place))
-        if not changed and (before.disabled, before.bypass) == (after.disabled, after.bypass):
+        if not _changes(before, after):
             return
         if after.disabled:
-            self._findings.append(Finding(*place, place[0], DISABLED, "", calls, refused, calls, calls))
+            self._findings.append(Finding(*place, DISABLED, "", calls, refused, calls, calls))
             self._totals.append((Bounds(calls, calls, calls), refused))
             return
         by_hour: list[list[Bounds]] = [[] for _ in then]
@@ -168,6 +201,27 @@ class _Judge:
                     for hour, each in zip(by_hour, bounds, strict=False):
                         hour.append(each)
         self._totals.append((_together(calls, by_hour), refused))
+
+    def add_traced(self, place: Place, after: "BucketLimits", traced: Traced) -> None:
+        """Add the verdicts of a trace, by all limits that the bucket has after the plan."""
+        from zae_limiter.maintenance import Bounds
+
+        self._traced += 1
+        judged = traced.judged
+        limits = {limit.name: limit for limit in after.limits}
+        for name, (least, most) in judged.limits.items():
+            limit = limits.get(name)
+            rule, shadow = ("", False) if limit is None else (rule_text(limit), limit.shadow or after.bypass)
+            if limit is not None and name not in traced.used:
+                self._unused.add(f"{'/'.join(place)} {name}")
+                continue
+            self._findings.append(
+                Finding(*place, name, rule, judged.calls, judged.before, least, most, shadow, source="trace")
+            )
+        if not limits:
+            self._bare.add("/".join(place))
+        self._slots.update(f"{'/'.join(place)} {limit.name}" for limit in after.limits if limit.has_slots)
+        self._totals.append((Bounds(judged.least, judged.most, judged.calls), judged.before))
 
     def _judged(self, place: Place, limit: "Limit", snapshots: Sequence["UsageSnapshot"]) -> list["Bounds"]:
         """Return the bounds for each hour of the replay; none for a limit of which nothing is known."""
@@ -195,9 +249,7 @@ class _Judge:
 
         if bounds:
             total = summed(bounds)
-            found = Finding(
-                *place, place[0], limit.name, rule_text(limit), total.calls, refused, total.least, total.most, shadow
-            )
+            found = Finding(*place, limit.name, rule_text(limit), total.calls, refused, total.least, total.most, shadow)
             self._findings.append(found)
 
     def replayed(self, plan: Plan, now: datetime) -> Replayed:
@@ -205,7 +257,6 @@ class _Judge:
         totals = [bounds for bounds, _ in self._totals]
         return Replayed(
             plan.namespace,
-            "hourly usage",
             self._since,
             now,
             calls=sum(each.calls for each in totals),
@@ -213,6 +264,7 @@ class _Judge:
             least=sum(each.least for each in totals),
             most=sum(each.most for each in totals),
             buckets=len(totals),
+            traced=self._traced,
             findings=self._findings,
             notes=[*self._notes(plan)],
         )
@@ -228,9 +280,11 @@ class _Judge:
         if self._bare:
             yield f"no level has limits for these any more, so that their calls fail: {_some(self._bare)}"
         if self._slots:
-            yield f"slots left out, because usage does not tell how long calls held them: {_some(self._slots)}"
+            yield f"slots left out, because nothing tells how long calls held them: {_some(self._slots)}"
         if self._unused:
             yield f"no use is known of a limit by this name: {_some(self._unused)}"
+        if self._trace is not None and not self._traced:
+            yield f"the trace in {self._trace} has not all calls of any of these buckets"
 
 
 def _together(calls: int, by_hour: Iterable[Sequence["Bounds"]]) -> "Bounds":
