@@ -161,7 +161,7 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     ),
     "a renewal that counts twice": (_of((Hold, "written", _added_twice)), 2, "ahead"),
     "a block that comes back whole": (_of((hold, "come_back", _all_that_is_left)), 12, "ahead"),
-    "a block that comes back twice": (_of((Hold, "draw", _ended_for_ever)), 9, "ahead"),
+    "a block that comes back twice": (_of((Hold, "draw", _ended_for_ever)), 45, "ahead"),
     "a block that leaves nothing for others": (_of((Hold, "_wanted", _to_the_last_token)), 4, "surges"),
     "a hold that takes back more than it took": (_of((Hold, "move", _takes_all_back)), 12, "ahead"),
     "what was spent, counted twice": (_of((Hold, "draw", _counted_twice)), 13, "ahead"),
@@ -169,7 +169,7 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "what was spent, forgotten with a lost race": (_of((Hold, "put_back", lambda *_: None)), 15, "ahead"),
     "what was spent, counted by nobody at the end": (_of((Hold, "reminder", lambda _: None)), 21, "ahead"),
     "a block that outlives its limits": (_of((Hold, "draw", _kept_under_other_limits)), 75, "ahead"),
-    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 16, "ahead"),
+    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 178, "ahead"),
     "a caller who is cut off and keeps what was held": (
         _of((queueing, "Settled", lambda _: steps.Settled(()))),
         221,

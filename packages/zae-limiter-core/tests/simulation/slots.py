@@ -57,9 +57,10 @@ class Lives(Protocol):
 class Holder:
     """The slots that one confirmed write took for a caller, as long as they are his."""
 
-    def __init__(self, process: Lives, hold: SlotHold, milli: int, write: "Application") -> None:
+    def __init__(self, process: Lives, hold: SlotHold, milli: int, write: "Application", *, tried: bool) -> None:
         assert write.slots is not None, "a write that took slots left some"
         self._process = process
+        self.tried = tried
         self.hold = hold
         self.milli = milli
         self._expires_ms = write.slots.expires_ms
@@ -85,7 +86,11 @@ class SlotBook:
         self.renewed = 0
 
     def took(self, process: Lives, request: BucketRequest, write: "Application") -> None:
-        """A confirmed write took slots for a caller, or renewed some. Raises ``Violation`` where too many are held."""
+        """A confirmed write took slots for a caller, or renewed some. Raises ``Violation`` where too many are held.
+
+        Whoever a switch lets pass takes what its process knew to be free, even if it no longer is: that does not count.
+        """
+        tried = SLOTS in request.shadow_amounts
         if isinstance(request, SlotRenewal):
             for hold, _ in request.moves:
                 if hold in self._of:
@@ -93,7 +98,7 @@ class SlotBook:
                     self.renewed += 1
         for hold in request.holds:
             if hold.limit == SLOTS:
-                self._of[hold] = holder = Holder(process, hold, request.taken[SLOTS], write)
+                self._of[hold] = holder = Holder(process, hold, request.taken[SLOTS], write, tried=tried)
                 self._holders[write.bucket].append(holder)
                 self.taken += 1
         self._check(write)
@@ -110,7 +115,7 @@ class SlotBook:
         now_ms = self._kernel.now_ms
         holders = [each for each in self._holders[write.bucket] if each.milli and each.holds(now_ms, self._skew_ms)]
         self._holders[write.bucket] = [each for each in self._holders[write.bucket] if each.milli]
-        held = sum(each.milli for each in holders)
+        held = sum(each.milli for each in holders if not each.tried)
         self.most = max(self.most, held)
         if held > write.slots.capacity:
             raise Violation(f"{held} slots of {write.bucket} are held, and there are {write.slots.capacity}")

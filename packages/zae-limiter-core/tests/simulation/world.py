@@ -482,9 +482,10 @@ class World:
         self.processes[index] = fresh
 
     def suspend(self) -> None:
-        """A process stands still, while its clock goes on."""
+        """A process stands still, while its clock goes on; one that does already wakes no sooner."""
         for_us = self.rng.choice((200_000, 1_000_000, 6_000_000, 60_000_000))
-        self.rng.choice(self.processes).wakes_us = self.kernel.now_us + for_us
+        process = self.rng.choice(self.processes)
+        process.wakes_us = max(process.wakes_us, self.kernel.now_us + for_us)
 
     def _fork(self) -> None:
         parent = self.rng.choice(self.processes)
