@@ -78,6 +78,14 @@ class Block:
         return by_clock and now_us < self.sent_us + 1000 * self.life_ms
 
 
+class Ended(NamedTuple):
+    """What a write brought ``back`` of blocks that had ended."""
+
+    decided_ms: int
+    blocks: Sequence[Block]
+    back: int
+
+
 class Blocks:
     """The blocks of one process, by holder. ``steady``: its clock goes on as time does."""
 
@@ -87,6 +95,7 @@ class Blocks:
         self._blocks: dict[object, list[Block]] = {}
         self._paying: dict[int, tuple[object, Drawn]] = {}
         self._sent_us: dict[Application, int] = {}
+        self._ended: dict[tuple[object, str, str], list[Ended]] = {}  # by holder, shard and limit
 
     def pays(self, operation: object, drawn: Drawn, bucket: str, now_ms: int) -> None:
         """A write is sent, some of whose callers are paid by what is held."""
@@ -110,6 +119,8 @@ class Blocks:
         """A write took effect that draws; nobody may know yet. Raises ``Violation`` where it brought back too much.
 
         What comes back of a block that ended is less by what was minted since it was taken: the bucket may have that.
+        Nobody knows of which blocks a write brings something back; so a write that takes effect late may bring what a
+        later one has left of the same blocks.
         """
         self._sent_us[write] = sent_us
         assert write.drawn is not None
@@ -123,7 +134,11 @@ class Blocks:
             and all(_same_shard(here.get(name), state) for name, state in block.states.items())
         ]
         for name, back in write.drawn.back.items():
-            most = sum(_comes_back(block, name, write.decided_ms) for block in ended)
+            before = self._ended.setdefault((write.drawn.holder, write.pk, name), [])
+            later = [each for each in before if each.decided_ms > write.decided_ms]
+            known = [*ended, *(block for each in later for block in each.blocks)]
+            most = sum(_comes_back(block, name, write.decided_ms) for block in known) - sum(each.back for each in later)
+            before.append(Ended(write.decided_ms, ended, back))
             if back > most and self._steady:
                 raise Violation(f"{back} of {name} came back to {write.pk} of blocks that had {most} left for it")
         if write.drawn.back:

@@ -166,7 +166,7 @@ KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     "a switch of all entities that nobody heeds": (_of((ConfigItems, "levels", _without_those_of_all)), 26),
     "a switch of the system before the entity's": (_of((config_cache, "resolve_switches", _weakest_first)), 881),
     "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 310),
-    "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 333),
+    "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 1704),
     "a disabled entity that is admitted": (
         _of((acquire, "refuse_if_disabled", lambda *_: None), (disabling, "is_disabled", lambda *_: False)),
         1,

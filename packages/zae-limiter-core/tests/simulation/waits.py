@@ -65,8 +65,13 @@ class Waits:
         self.admitted = True
 
     def check_refusal(self, error: RateLimitExceeded, skew_ms: int) -> None:
-        """Raises ``Violation`` where the tokens would have come within the budget."""
+        """Raises ``Violation`` where the tokens would have come within the budget.
+
+        One that goes on to an overflow may have waited for nothing, and is told when that has some again.
+        """
         assert self.request is not None, "only who asks is refused"
+        if self.request.on_refused is not None:
+            return
         gone_us = max(self.slept_us, self._kernel.now_us - self.begun_us)
         left_s = self.request.max_wait - gone_us / 1e6 - (skew_ms + A_BIT_MS) / 1000
         if error.retry_after_seconds < left_s:

@@ -1,5 +1,6 @@
 """`zae-limiter limits init`."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -80,7 +81,7 @@ def init(*, connection: "Connection", namespace: str, out: Path | None, yes: boo
     report_left_out(answer)
     write_file(file, text)
     click.echo(f"{file}: {found}")
-    click.echo(f"Next: zae-limiter limits plan {connection.option} -f {file}")
+    click.echo(f"Next: zae-limiter limits plan {connection.option} -f {shlex.quote(str(file))}")
 
 
 def _first_file(namespace: str, answer: "Answer") -> tuple[str, str]:

@@ -13,7 +13,7 @@ from zae_limiter.maintenance import METRICS_NAMESPACE
 from ...artifacts.builder import LambdaName
 from ..code import function_name
 from .alarms import alarms
-from .language import Resources, ref, resource, text
+from .language import Resources, resource, text
 
 STACK: Final = "${AWS::StackName}"
 WIDTH: Final = 12  # of 24
@@ -23,9 +23,12 @@ Metric = list[str]
 
 
 def dashboard() -> Resources:
-    """Return the dashboard. CloudWatch has three for nothing in each account, and charges for more."""
+    """Return the dashboard. CloudWatch has three for nothing in each account, and charges for more.
+
+    Its name has the region: all regions of an account share the names.
+    """
     body = json.dumps({"widgets": _widgets()}, separators=(",", ":"))
-    properties = {"DashboardName": ref("AWS::StackName"), "DashboardBody": text(body)}
+    properties = {"DashboardName": text(f"{STACK}-${{AWS::Region}}"), "DashboardBody": text(body)}
     return {"OverviewDashboard": resource("CloudWatch::Dashboard", properties, condition="HasDashboard")}
 
 

@@ -107,12 +107,14 @@ def _wait_for_turn(
         if is_over or wait_ms > left_ms or wait_ms >= FOREVER_MS:
             raise caller.too_late(refusal, max(wait_ms, A_BIT_MS))
         pause_ms = min(caller.pause_ms(max(wait_ms, ripens_ms)), left_ms, caller.look_ms)
-        caller.turn.due_ms = namespace_state.now() + math.ceil(pause_ms)
+        asleep_ms, sleeper = namespace_state.now(), caller.turn if caller.waits_for_slots else None
+        caller.turn.due_ms = asleep_ms + math.ceil(pause_ms)
         try:
-            yield Wait(pause_ms / 1000, caller.turn if caller.waits_for_slots else None)
+            yield Wait(pause_ms / 1000, sleeper)
         except BudgetSpent:  # of the attempt before, which was refused at its very end
             raise caller.too_late(refusal, max(wait_ms, A_BIT_MS)) from None
-        caller.slept_ms, refused_ms = caller.slept_ms + pause_ms, 0
+        slept_ms = pause_ms if sleeper is None else min(pause_ms, max(0, namespace_state.now() - asleep_ms))  # if woken
+        caller.slept_ms, refused_ms = caller.slept_ms + slept_ms, 0
 
 
 class _Caller:
