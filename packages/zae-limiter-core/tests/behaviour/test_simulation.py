@@ -61,6 +61,12 @@ def test_a_history_of_an_outage_that_once_went_wrong_is_sound(seed: int) -> None
     simulate(seed, changes={"scenario": "outages"})
 
 
+# Two changes of one switch that were under way together, of which the first was written last
+@pytest.mark.parametrize("seed", [106689])
+def test_a_history_of_all_kinds_mixed_that_once_went_wrong_is_sound(seed: int) -> None:
+    simulate(seed, changes={"scenario": "mixed"})
+
+
 # A process that forgot the buckets of a path while it read them, and read them twice in one request
 def test_a_history_of_several_parents_that_once_went_wrong_is_sound() -> None:
     assert not [problem for _, found in tried(196, 1, {"scenario": "paths"}) for _, problem in found]
@@ -228,6 +234,17 @@ def test_the_word_of_a_level_holds_where_no_stronger_one_says_anything() -> None
     assert board.value("disabled", ("other", "gpt"), 401, 500) is True
     with pytest.raises(Unknown):
         board.value("disabled", ("e", "gpt"), 350, 500)
+
+
+def test_either_of_two_switches_that_were_set_together_may_hold_until_the_next_does() -> None:
+    board, place = Switchboard(), ("e", "gpt")
+    first, second = (board.begin(place, {"cascade": value}, at) for at, value in ((100, "off"), (150, None)))
+    second.done(180)
+    first.done(200, heeded_after_ms=100)
+    with pytest.raises(Unknown):
+        board.value("cascade", place, 301, 400)
+    board.begin(place, {"cascade": "on"}, 500).done(600)
+    assert board.value("cascade", place, 601, 700) == "on"
 
 
 @dataclass

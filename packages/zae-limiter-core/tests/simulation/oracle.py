@@ -52,6 +52,7 @@ class Oracle:
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
         self._states: dict[str, tuple[Item, dict[str, LimitState]]] = {}  # of the item seen last, by key
+        self._told: set[str] = set()  # the shards that somebody who changed limits anchored anew: another writer
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
@@ -245,8 +246,10 @@ class Oracle:
         self._note_anchor(key.pk, before, after)
         if before is not None:
             _check_dropped(before, after, instant)
-            if only_anchored(before, after) and not self._shifts(before, after):
-                _check_nothing_lost(before, after, instant)
+            if only_anchored(before, after):
+                self._told.add(key.pk)
+                if not self._shifts(before, after):
+                    _check_nothing_lost(before, after, instant)
         changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
         moved = before is not None and before["rf"] != after["rf"]
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
@@ -400,7 +403,8 @@ class Oracle:
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = self._state(before, name)
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
-        slack = 0 if self._lossless or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
+        alone = self._lossless and after["PK"] not in self._told
+        slack = 0 if alone or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
         if self._is_mistakable(before):
             slack = max(0, old.balance(instant) - balance - net)
         self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack)

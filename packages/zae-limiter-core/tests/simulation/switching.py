@@ -3,8 +3,9 @@
 Why. A change of an entity's switches tells its live buckets, so the next request of every process heeds it; one of a
 resource or of the system holds everywhere when all have read the limits again. So a call that begins when the change is
 done is refused by ``disabled``, is refused by no limit of a bucket that ``bypass`` opens, and draws on the parents or
-not as ``cascade`` says. While a change is under way, or if nobody knows whether it was made, either is right. The word
-of a level holds where no stronger one says anything.
+not as ``cascade`` says. While a change is under way, or if nobody knows whether it was made, either is right. So it is
+after two that were under way together, as either may be the last that was written, until another has begun and holds.
+The word of a level holds where no stronger one says anything.
 
 Never: how a switch is stored or found.
 """
@@ -17,16 +18,18 @@ Place = tuple[str, str]  # an entity and a resource; of a level that is for all 
 
 
 class Change:
-    """One change of the switches of an entity on a resource: under way from ``begun_ms`` on, in force when ``done``."""
+    """One change of the switches of an entity on a resource: under way from ``begun_ms`` until it is ``done``."""
 
     def __init__(self, fields: Mapping[str, Any], begun_ms: int) -> None:
         self.fields = fields
         self.begun_ms = begun_ms
+        self.ended_ms = begun_ms
         self.in_force_ms: int | None = None
 
-    def done(self, at_ms: int) -> None:
-        """It holds for every call that begins from then on."""
-        self.in_force_ms = at_ms
+    def done(self, at_ms: int, *, heeded_after_ms: int = 0) -> None:
+        """It is written, and holds for every call that begins so long after that."""
+        self.ended_ms = at_ms
+        self.in_force_ms = at_ms + heeded_after_ms
 
 
 class Unknown(LookupError):
@@ -61,13 +64,16 @@ class Switchboard:
         return next((value for value in found if value is not None), None)
 
     def _value(self, name: str, place: Place, begun_ms: int, ended_ms: int) -> Any:
-        value = None
+        value, last_ms, in_turn = None, 0, True
         for change in self._changes[place]:
             if name not in change.fields or change.begun_ms > ended_ms:
                 continue
             if change.in_force_ms is None or change.in_force_ms >= begun_ms:
                 raise Unknown(name)
-            value = change.fields[name]
+            value, in_turn = change.fields[name], change.begun_ms > last_ms
+            last_ms = max(last_ms, change.ended_ms)
+        if not in_turn:
+            raise Unknown(name)
         return value
 
     def all(self, name: str, places: Iterable[Place], begun_ms: int, ended_ms: int) -> list[Any]:

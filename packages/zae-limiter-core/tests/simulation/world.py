@@ -413,7 +413,8 @@ class World:
             if task.ended.error is not None:
                 return
             told = all(place) and self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
-            change.done(self.kernel.now_ms + (0 if told else self.plan.settings.config_ttl_ms + NOT_TOLD_MS))
+            heeded_after_ms = 0 if told else self.plan.settings.config_ttl_ms + NOT_TOLD_MS
+            change.done(self.kernel.now_ms, heeded_after_ms=heeded_after_ms)
 
         task.ended.when_done(done)
 
