@@ -7,9 +7,8 @@ import pytest
 from zae_limiter import Bucket, Limit
 from zae_limiter.values.buckets import BucketLimit
 from zae_limiter.values.usage import Refuser
-from zae_limiter_cli.live.rows import Order, Place, Reading, Row, bar, cells, first_rows, heads, rate, rows_of
+from zae_limiter_cli.live.rows import Order, Place, Reading, Row, Used, bar, cells, first_rows, heads, rate, rows_of
 from zae_limiter_cli.live.running import change_of
-from zae_limiter_cli.live.sweep import Used
 
 HOUR = 3_600_000
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1_000)

@@ -12,8 +12,8 @@ from zae_limiter import Limit, Options, Refuser, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Put
 from zae_limiter_cli.live.reading import Reader
-from zae_limiter_cli.live.rows import Place
-from zae_limiter_cli.live.sweep import Sweep, Used
+from zae_limiter_cli.live.rows import Place, Used
+from zae_limiter_cli.live.sweep import Sweep
 
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
 THIS, BEFORE = NOW.replace(minute=0), NOW.replace(hour=13, minute=0)

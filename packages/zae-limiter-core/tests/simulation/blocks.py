@@ -130,6 +130,7 @@ class Blocks:
             block
             for block in blocks
             if block.pk == write.pk
+            and block.sent_us < sent_us  # a write that takes effect late knows nothing of later blocks
             and not block.lives(write.decided_ms, sent_us)
             and all(_same_shard(here.get(name), state) for name, state in block.states.items())
         ]

@@ -3,15 +3,14 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ..data.windows import gains_at_once
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket
+    from zae_limiter import Bucket, Refuser
     from zae_limiter.values.buckets import BucketLimit
-
-    from .sweep import Used
 
 State = Literal["", "low", "out"]
 Order = Literal["refused", "full", "rate", "entity"]
@@ -20,6 +19,7 @@ ORDERS: Final[tuple[Order, ...]] = ("refused", "full", "rate", "entity")
 MINUTE_MS: Final = 60_000
 RATE_SECONDS: Final = 60  # over which rates are measured; a process writes refusals of an empty bucket once a minute
 LOW, VERY_LOW = 0.25, 0.05  # parts left from which a row is marked
+NOBODY: "Final[Mapping[Refuser, int]]" = MappingProxyType({})
 FULL, EMPTY, FULL_PLAIN, EMPTY_PLAIN = "█", "░", "#", "."
 
 
@@ -28,6 +28,14 @@ class Place(NamedTuple):
 
     entity_id: str
     resource: str
+
+
+class Used(NamedTuple):
+    """Acquires of an entity on a resource: admitted, refused, and those that limits of ancestors refused."""
+
+    admitted: int
+    refused: int
+    refused_by: "Mapping[Refuser, int]" = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class Reading:
 
     at_ms: int
     since_ms: int
-    usage: Mapping[Place, "Used"] = field(hash=False)
+    usage: Mapping[Place, Used] = field(hash=False)
     buckets: Mapping[Place, "Bucket"] = field(hash=False)
     parents: Mapping[str, Sequence[str]] = field(hash=False, default_factory=dict)
 

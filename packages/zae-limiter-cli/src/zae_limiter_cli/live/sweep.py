@@ -7,13 +7,11 @@ over and was read is not read again. The price: in a namespace of 50,000 active 
 minutes, where a small one is read whole with each round.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from heapq import nlargest
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from .rows import Place
+from .rows import NOBODY, Place, Used
 
 if TYPE_CHECKING:
     from zae_limiter import Refuser, SyncRepository, UsageSnapshot
@@ -21,15 +19,6 @@ if TYPE_CHECKING:
 HOUR: Final = timedelta(hours=1)
 SETTLES: Final = timedelta(minutes=2)  # after its end, the aggregator has counted an hour
 PAGE: Final = 1000  # snapshots; core gives no more at once
-NOBODY: "Final[Mapping[Refuser, int]]" = MappingProxyType({})
-
-
-class Used(NamedTuple):
-    """Acquires of an entity on a resource: admitted, refused, and those that limits of ancestors refused."""
-
-    admitted: int
-    refused: int
-    refused_by: "Mapping[Refuser, int]" = NOBODY
 
 
 class Sweep:

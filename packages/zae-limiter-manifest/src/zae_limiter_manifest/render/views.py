@@ -16,7 +16,7 @@ FEW: Final = 20
 """The most changes and overrides of a plan that is shown item by item without being asked for."""
 
 KINDS: Final = 8
-"""The most kinds of equal changes before changes with other numbers count as one kind."""
+"""The most kinds of equal changes before changes with other values count as one kind."""
 
 _LEVELS: Final[tuple[Level, ...]] = ("system", "resource", "plan", "entity")
 _ACTIONS: Final[tuple[Action, ...]] = ("create", "update", "delete")
@@ -73,14 +73,14 @@ class Alike(NamedTuple):
     @property
     def note(self) -> str:
         """The note about the others: `, and 4,999 more like this`; empty if there are none."""
-        numbers = ", with other numbers" if self.varied else ""
+        numbers = ", with other values" if self.varied else ""
         return f", and {self.more:,} more like this{numbers}" if self.more else ""
 
 
 def grouped(changes: Sequence[Change]) -> list[Alike]:
     """Return the kinds of changes, those with the largest cuts first, then those of most items.
 
-    If there are more than `KINDS` kinds, changes of the same limits and fields with other numbers are one kind.
+    If there are more than `KINDS` kinds, changes of the same limits and fields with other values are one kind.
     """
     same = [(_level_and_action(change), change.fields(), change) for change in changes]
     shapes = [(kind, tuple(map(_shape, fields)), change) for kind, fields, change in same]

@@ -49,7 +49,7 @@ def test_each_item_is_shown_on_request_and_in_a_small_plan() -> None:
 def test_changes_with_many_different_numbers_are_one_kind_shown_by_the_one_that_cuts_most() -> None:
     changes = tuple(entity(number, limits(rpm=100), limits(rpm=99 - number)) for number in range(90))
     assert as_text.render_plan(Plan("a", changes)).splitlines()[3:5] == [
-        "  ~ entity user-0089/gpt-4 (cuts rpm by 90 %), and 89 more like this, with other numbers",
+        "  ~ entity user-0089/gpt-4 (cuts rpm by 90 %), and 89 more like this, with other values",
         "      ~ rpm: capacity 100 -> 10",
     ]
 

@@ -134,8 +134,11 @@ def _few_buckets(rows: IndexRows) -> Flow[list[BucketId] | None]:
 def _tell(
     namespace_state: NamespaceState, buckets: Sequence[BucketId], writes_per_second: float, newer_than_ms: float
 ) -> Flow[Told]:
-    """Tell up to a hundred buckets, as ``tell`` does. After a lost race a bucket is read again."""
+    """Tell up to a hundred buckets, as ``tell`` does. After a lost race a bucket is read again, and the shards that
+    were told meanwhile are left alone, whoever told them: that was after this change, and each write makes others fail.
+    """
     found, failed, before = set[BucketId](), dict[BucketId, StoreError](), set[BucketId]()
+    cvs = dict[BucketId, int]()
     left = list(buckets)
     for attempt in range(ATTEMPTS):
         if attempt > 1:  # let others finish
@@ -146,7 +149,9 @@ def _tell(
             states = [shards for shards in states if _home(shards[0]) not in before]
         found.update(_home(shards[0]) for shards in states)
         now_ms = namespace_state.now()
-        updates = [(state, update) for shards in states for state, update in _updates(shards, now_ms)]
+        for shards in states:
+            cvs.setdefault(_home(shards[0]), _next_cv(shards, now_ms))
+        updates = [each for shards in states for each in _updates(shards, now_ms, cvs[_home(shards[0])])]
         if not updates:
             return Told(len(found - failed.keys()), failed, len(before))
         answers = yield from _send([update for _, update in updates], writes_per_second)
@@ -178,12 +183,17 @@ def _oldest_cv(shards: Sequence[BucketState]) -> int:
     return min(int(state.item[CONFIG_READ_AT]) for state in shards)
 
 
-def _updates(shards: Sequence[BucketState], now_ms: int) -> Iterator[tuple[BucketState, Update]]:
-    """Yield the update of each shard. All get the same ``cv``, later than what any process could have read before."""
-    cv = max(now_ms + CLOCKS_MS, *(state.item[CONFIG_READ_AT] + 2 for state in shards))
+def _next_cv(shards: Sequence[BucketState], now_ms: int) -> int:
+    """Return the ``cv`` of all shards of a bucket, later than what any process could have read before."""
+    return max(now_ms + CLOCKS_MS, *(int(state.item[CONFIG_READ_AT]) + 2 for state in shards))
+
+
+def _updates(shards: Sequence[BucketState], now_ms: int, cv: int) -> Iterator[tuple[BucketState, Update]]:
+    """Yield the update of each shard that has an older ``cv``."""
     for state in shards:
-        update = reanchored(state, max(now_ms, state.anchor_ms + 1))
-        yield state, update._replace(set={**update.set, CONFIG_READ_AT: cv})
+        if state.item[CONFIG_READ_AT] < cv:
+            update = reanchored(state, max(now_ms, state.anchor_ms + 1))
+            yield state, update._replace(set={**update.set, CONFIG_READ_AT: cv})
 
 
 def _home(state: BucketState) -> BucketId:
