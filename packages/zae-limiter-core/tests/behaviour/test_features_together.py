@@ -68,6 +68,16 @@ async def test_nothing_follows_a_disabled_bucket(world: World, *, of_draw: bool)
     assert not (await limiter.explain("a", "gpt-4", {"rpm": 1}, also=[Draw("b")])).passes
 
 
+async def test_a_disabled_bucket_refuses_for_ever_also_if_another_of_its_entity_comes_first(world: World) -> None:
+    limiter = await opened(world)
+    await limiter.set_switches("a", "tools", disabled=True)
+    with pytest.raises(AccessDisabled) as caught:
+        async with limiter.acquire("a", "gpt-4", {"rpm": 1}, also=[Draw("a", "tools")], max_wait=30):
+            pass
+    assert (caught.value.refused_by, caught.value.primary_violation.resource) == ("a", "tools")
+    assert caught.value.retry_after_seconds == float("inf")
+
+
 async def test_an_overflow_takes_the_draws_of_the_call_along(world: World) -> None:
     limiter = await opened(world)
     async with limiter.acquire("a", "gpt-4", {"rpm": 8}):

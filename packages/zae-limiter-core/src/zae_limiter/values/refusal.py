@@ -190,8 +190,9 @@ class AccessDisabled(RateLimitExceeded):
 
     @property
     def primary_violation(self) -> LimitStatus:
-        """A limit of the disabled bucket."""
-        return next(status for status in self.statuses if status.entity_id == self.disabled_id)
+        """A limit of the disabled bucket, whose limits never pass: draws may name others of the same entity."""
+        of_entity = (status for status in self.statuses if status.entity_id == self.disabled_id)
+        return max(of_entity, key=lambda status: status.retry_after_seconds)
 
     @property
     def reason(self) -> str | None:
