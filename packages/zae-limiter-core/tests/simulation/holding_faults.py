@@ -169,10 +169,10 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "what was spent, forgotten with a lost race": (_of((Hold, "put_back", lambda *_: None)), 15, "ahead"),
     "what was spent, counted by nobody at the end": (_of((Hold, "reminder", lambda _: None)), 21, "ahead"),
     "a block that outlives its limits": (_of((Hold, "draw", _kept_under_other_limits)), 75, "ahead"),
-    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 178, "ahead"),
+    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 207, "ahead"),
     "a caller who is cut off and keeps what was held": (
         _of((queueing, "Settled", lambda _: steps.Settled(()))),
-        221,
+        260,
         "ahead",
     ),
 }
