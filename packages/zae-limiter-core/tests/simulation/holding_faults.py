@@ -151,7 +151,7 @@ def _of(*patches: tuple[Any, str, Any]) -> Faulty:
 
 
 HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
-    "a block that is spent late": (_of((Hold, "_look", _never_void)), 13, "ahead"),
+    "a block that is spent late": (_of((Hold, "_look", _never_void)), 109, "ahead"),
     "a suspended process that spends on waking": (_of((Hold, "_look_at_blocks", _void_for_writes_alone)), 202, "ahead"),
     "a child that spends what its parent holds": (_of((Hold, "_begin_again", _kept_over_a_fork)), 2, "ahead"),
     "tokens held ahead under the whole burst": (
@@ -169,10 +169,10 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     "what was spent, forgotten with a lost race": (_of((Hold, "put_back", lambda *_: None)), 15, "ahead"),
     "what was spent, counted by nobody at the end": (_of((Hold, "reminder", lambda _: None)), 21, "ahead"),
     "a block that outlives its limits": (_of((Hold, "draw", _kept_under_other_limits)), 75, "ahead"),
-    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 207, "ahead"),
+    "a child served by a hold whose parent is not": (_of((driver, "grant_ahead", _without_compensation)), 321, "ahead"),
     "a caller who is cut off and keeps what was held": (
         _of((queueing, "Settled", lambda _: steps.Settled(()))),
-        260,
+        276,
         "ahead",
     ),
 }

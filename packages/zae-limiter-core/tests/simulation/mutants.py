@@ -336,7 +336,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a retry of an ADD whose answer was lost",
         fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
-    Mutant("a local rejection kept for ever", fault=_refusals_kept, found_by=7),
+    Mutant("a local rejection kept for ever", fault=_refusals_kept, found_by=89),
     *(Mutant(name, fault=_patched(made), found_by=FINDERS.get(name, 1)) for name, made in OVERRIDE_FAULTS.items()),
     Mutant("a told bucket that mints twice", fault=_patched(patch.object(telling, "reanchored", _minting_twice))),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),

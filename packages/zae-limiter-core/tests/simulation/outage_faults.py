@@ -134,5 +134,5 @@ OUTAGE_FAULTS: Final[Mapping[str, tuple[Fault, int]]] = {
     "corrections of an outage, forgotten": (_of((outage, "correct_share", lambda *_: None)), 4),
     "a child served by its share whose parent has none": (_of((outage, "_take", _of_the_child_alone)), 4),
     "a share that outlives its outage": (_of(*NEVER_ENDS), 6),
-    "a share that is spent beside the table": (_of(*NEVER_ENDS, (refused, "acquire", _or_by_share)), 84),
+    "a share that is spent beside the table": (_of(*NEVER_ENDS, (refused, "acquire", _or_by_share)), 1),
 }
