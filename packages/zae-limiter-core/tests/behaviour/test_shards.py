@@ -92,7 +92,7 @@ async def test_an_acquire_on_a_split_bucket_is_one_write(world: World) -> None:
     limiter, wire = await world.process(default_limits=[DAILY])
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, 4)
-    for _ in range(20):
+    for _ in range(80):
         await passes(limiter, "e", "r", rpm=1)
     wire.sent()
     await take(limiter, "e", "r", rpm=1)

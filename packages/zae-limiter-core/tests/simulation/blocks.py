@@ -4,7 +4,7 @@ Lives here: what was admitted without a write, and whether the process had it. N
 (ahead), what the limiter itself knows of its blocks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
@@ -12,7 +12,6 @@ from unittest.mock import patch
 from zae_limiter.flows import hold
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket_queue import BucketRequest
-from zae_limiter.values.limits import Limit
 from zae_limiter.values.resolution import Config
 
 from .application import Application, Drawn
@@ -40,19 +39,14 @@ class Served(NamedTuple):
     holder: object
 
 
-def drawn(batch: Batch) -> Drawn:
-    """What a batch draws, as plain amounts; a block lives as long as the least ``ahead`` of its limits."""
+def drawn(batch: Batch, config: Config | None) -> Drawn:
+    """What a batch draws by a config, as plain amounts; a block lives as long as the least ``ahead`` of its limits."""
     draw = batch.draw
     assert draw is not None
     taken = {} if draw.block is None else dict(draw.block.taken)
-    configs = [request.config for request in batch.carried if request.config is not None]
-    life_ms = max((min(_aheads(config.declared), default=0) for config in configs), default=0)
+    life_ms = 0 if config is None else round(1000 * min(config.ahead.values(), default=0))
     holder = batch.carried[0].queue.hold
     return Drawn(taken, life_ms, dict(draw.back), dict(draw.spent), draw.events, holder, dict(draw.paid))
-
-
-def _aheads(limits: Iterable[Limit]) -> Iterator[int]:
-    return (round(1000 * limit.ahead) for limit in limits if limit.ahead)
 
 
 class Block:

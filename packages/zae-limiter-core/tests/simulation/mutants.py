@@ -347,7 +347,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "refusals counted again after a lost answer",
         fault=_patched(patch.object(drawing, "NotApplied", StoreError)),
-        found_by=144,
+        found_by=153,
     ),
     Mutant(
         "refusals by a parent that nobody counts",

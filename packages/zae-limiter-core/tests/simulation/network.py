@@ -164,7 +164,7 @@ class Link:
     def _pay(self, operation: Operation[Any], now_ms: int) -> None:
         for pk, batch in self._oracle.noted.of(operation).items():
             if batch.draw is not None and batch.draw.paid:
-                self.blocks.pays(operation, drawn(batch), pk, now_ms)
+                self.blocks.pays(operation, drawn(batch, self._oracle.noted.config_of(batch)), pk, now_ms)
 
     def _later(self, delay_us: int, event: Callable[[], None]) -> None:
         turns = 0 if self._network.typical_us else self._rng.randint(0, MOST_TURNS)

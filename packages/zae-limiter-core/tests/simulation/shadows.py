@@ -13,6 +13,7 @@ from unittest.mock import patch
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, CreateWrite, ReshapeWrite
 from zae_limiter.operations.values import Operation, Put, Transact, Update
+from zae_limiter.values.resolution import Config
 
 from .application import Application
 from .bucket_items import LimitState
@@ -25,6 +26,7 @@ class Noted:
 
     def __init__(self) -> None:
         self._batches: dict[int, tuple[Any, Batch]] = {}
+        self._configs: dict[int, Config | None] = {}
 
     def of(self, operation: Operation[Any]) -> dict[str, Batch]:
         """The batch of an operation that counts or draws ahead, by the bucket that it writes."""
@@ -34,6 +36,10 @@ class Noted:
             for write in writes
             if isinstance(write, Put | Update) and id(write) in self._batches
         }
+
+    def config_of(self, batch: Batch) -> Config | None:
+        """The config of the run that a batch is of; its requests may have none."""
+        return self._configs[id(batch)]
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -48,6 +54,7 @@ class Noted:
             operation = write(plan, batch)
             if batch.count_only or batch.draw is not None:
                 self._batches[id(operation)] = operation, batch
+                self._configs[id(batch)] = plan.config
             return operation
 
         return noted
