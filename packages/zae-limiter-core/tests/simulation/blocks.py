@@ -52,13 +52,14 @@ def drawn(batch: Batch, config: Config | None) -> Drawn:
 class Block:
     """What one confirmed write took to be held: what is ``left`` of those ``taken``."""
 
-    def __init__(self, write: Application, drawn: Drawn, sent_us: int) -> None:
+    def __init__(self, write: Application, drawn: Drawn, sent_us: int, known_us: int) -> None:
         self.pk = write.pk
         self.taken = drawn.taken
         self.left = dict(drawn.taken)
         self.states = {name: write.changes[name].state for name in drawn.taken}
         self.taken_ms = write.decided_ms
         self.sent_us = sent_us
+        self.known_us = known_us
         self.life_ms = drawn.life_ms
 
     @property
@@ -124,7 +125,7 @@ class Blocks:
             block
             for block in blocks
             if block.pk == write.pk
-            and block.sent_us < sent_us  # a write that takes effect late knows nothing of later blocks
+            and block.known_us <= sent_us  # a write that takes effect late knows nothing of later blocks
             and not block.lives(write.decided_ms, sent_us)
             and all(_same_shard(here.get(name), state) for name, state in block.states.items())
         ]
@@ -146,7 +147,7 @@ class Blocks:
         rules = {name: change.state.rule for name, change in write.changes.items()}
         blocks = self._blocks.get(write.drawn.holder, [])
         blocks = [block for block in blocks if block.rules.items() <= rules.items()]
-        blocks.append(Block(write, write.drawn, self._sent_us[write]))
+        blocks.append(Block(write, write.drawn, self._sent_us[write], self._kernel.now_us))
         self._blocks[write.drawn.holder] = blocks
 
     def spend(self, served: Served, now_ms: int) -> None:
