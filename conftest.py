@@ -1,12 +1,17 @@
-"""What the tests of all packages share: what a session may skip, and what the AWS SDK has read of its services."""
+"""What the tests of all packages share: what a session may skip, Ctrl-C, and what the SDK has read of its services."""
 
 import functools
+import signal
 
 pytest_plugins = ["skips"]
 
 
 def pytest_configure() -> None:
-    """Let all sessions of this process share what they read: most of what a client costs in the making is that."""
+    """Let Ctrl-C interrupt, which a shell turns off in what it starts in the background. Let all sessions of this
+    process share what they read: most of what a client costs in the making is that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         import botocore.session
     except ImportError:
