@@ -85,7 +85,7 @@ def _drain(terminal: int) -> None:
 def _of_top(found: Mapping[str, Any]) -> list[Row]:
     passed, cpu = zip(*found["frames_ms"], strict=True)
     return [
-        Row(f"`top`: a frame, median of {len(passed)}", median(passed), "ms"),
+        Row(f"`top`: a frame, median of {len(passed)}", median(passed), "ms", at_most=FRAME_MS),
         Row("`top`: CPU of its thread for a frame, median", median(cpu), "ms", at_most=FRAME_MS),
         Row("`top`: CPU of its thread for a frame, p95", percentile(cpu, 95), "ms", at_most=FRAME_MS),
         Row("`top`: reads a second, in the worst 10 s", found["reads"], at_most=READS),
