@@ -51,8 +51,10 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     doubt. Settled requests do not wait for this.
     """
     yield from commit(namespace_state, cached, requests)
-    if len(requests) > 1 or requests[0].elsewhere:
+    parts = requests[0].elsewhere
+    if len(requests) > 1:
         parts = [part for request in requests for part in request.elsewhere]
+    if parts:
         entity_id, resource = cached.id.entity_id, cached.id.resource
         queues = [cached_bucket(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
         yield from queue([part.enter(queue) for part, queue in zip(parts, queues, strict=True)])
