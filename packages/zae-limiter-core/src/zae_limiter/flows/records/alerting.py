@@ -68,11 +68,6 @@ class Watched:
         snapshot = SnapshotId.of_bucket(self.bucket, usage_window(self.limit), self.at_ms)
         return Key(snapshot.pk, snapshot.sk)
 
-    @property
-    def capacity_milli(self) -> int:
-        """What the window has, in millitokens: the capacity, or what comes back to a token bucket in its hour."""
-        return window_capacity(self.limit)
-
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
@@ -184,7 +179,7 @@ class _Measured(NamedTuple):
     @property
     def reached(self) -> list[int]:
         """The thresholds that are reached, the lowest first."""
-        whole = self.watched.capacity_milli
+        whole = window_capacity(self.watched.limit)
         return [each for each in self.watched.limit.alert if self.used_milli * 100 >= each * whole]
 
 
@@ -218,7 +213,7 @@ def _measure(watched: Watched, items: Mapping[Key, Item]) -> _Measured | None:
             left += refill_bucket(known, tokens, max(watched.at_ms, known.anchor_ms))
             given += tokens + shards[shard][at.consumed]
     window = watched.window if watched.limit.kind != "total" else LimitWindow(given, None, None)
-    return _Measured(watched, window, watched.capacity_milli - left)
+    return _Measured(watched, window, window_capacity(watched.limit) - left)
 
 
 def _told_in(told: Told | None, limit: Limit, window: int) -> int:
@@ -246,7 +241,7 @@ def _crossings(measured: _Measured, known: Mapping[Key, Item]) -> list[Crossing]
             measured.window,
             threshold,
             measured.used_milli // MILLI,
-            watched.capacity_milli // MILLI,
+            window_capacity(watched.limit) // MILLI,
             watched.at_ms,
             "" if record is None else read_record(record).name,
         )
