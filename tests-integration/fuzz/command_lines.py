@@ -16,6 +16,7 @@ from .junk import texts
 MANIFEST = "FILE"  # stands for the path of the drawn file
 SKIPPED = {
     ("local", "up"): "it stays",
+    ("console",): "it serves until it is interrupted",
     ("demo",): "it takes seconds by design",
     ("lambda-export",): "it builds a Lambda of megabytes",
 }
