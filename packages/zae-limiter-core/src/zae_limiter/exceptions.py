@@ -52,9 +52,7 @@ class ValidationError(ZAELimiterError, ValueError):
     def __init__(self, field: str, value: object, problem: str) -> None:
         field = field if len(field) <= LONGEST_FIELD else f"{field[: LONGEST_FIELD - 1]}…"
         super().__init__(field, value, problem)
-        self.field = field
-        self.value = value
-        self.problem = problem
+        self.field, self.value, self.problem = field, value, problem
 
     def __str__(self) -> str:
         return f"{self.field} {_shown(self.value)}: {self.problem}"
