@@ -107,7 +107,7 @@ class TopScreen(App[None]):
     """The table of a namespace, read again every some seconds by a thread."""
 
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (ONE_LINE, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (ONE_LINE, "-wide")]  # noqa: RUF012 - the base has it
     CSS = """
     #box {
         margin: 1 0; padding: 1 1; border: round $accent; background: $surface; height: auto; max-height: 90%;
