@@ -87,7 +87,7 @@ def get_namespace_events(
     since = by_subject.since
     query: Query | None = _by_time(ns, start)
     while query is not None and len(events) <= limit:
-        number = KEYS_PER_READ if asked.filters else min(KEYS_PER_READ, limit + 1 - len(events))
+        number = KEYS_PER_READ if asked.filters else limit + 1 - len(events)
         page: Page = yield from with_retries(replace(query, limit=number))
         part = [row for row in rows.read(page.items, _row_by_time) if start is None or row.event_id < start]
         late = [row for row in part if row.event_id >= since]
