@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 
 def index_streams(database: Path) -> None:
     """Add the indexes to the file of a running dynoxide. Where it has other tables, it stays as it is, only slower."""
+    place = f"{database.absolute().as_uri()}?mode=rw"
     try:
-        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS)) as file, file:
+        with closing(sqlite3.connect(place, uri=True, timeout=_WAIT_SECONDS)) as file, file:
             for statement in _INDEXES:
                 file.execute(statement)
     except sqlite3.Error as error:
