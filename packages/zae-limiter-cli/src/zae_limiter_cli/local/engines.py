@@ -60,7 +60,7 @@ def choose(choice: Choice, *, name: str, data: Path | None, scratch: Path | None
 
 
 def _best(name: str, data: Path | None, scratch: Path | None) -> Engine:
-    fastest = partial(dynoxide, scratch=scratch)
+    fastest: Callable[[Path | None], Engine] = partial(dynoxide, scratch=scratch)
     candidates = [dynamodb_local] if len(name) < SHORTEST_FOR_DYNOXIDE else [fastest, dynamodb_local]
     for candidate in candidates if can_be_alone() else []:  # or other users could reach the items, unasked
         try:
