@@ -115,7 +115,7 @@ def test_the_wheel_of_a_release_takes_its_siblings_from_the_index(just: Just) ->
 def test_a_long_run_ends_with_the_times_of_its_parts_and_the_skips_of_all_sessions(just: Just) -> None:
     played = just.play("test-all")
     assert played.code == 0
-    assert re.findall(r"^(.+): \d+ s$", played.printed, re.MULTILINE) == [
+    assert re.findall(r"^(.+): \d+ s, \d+ s of CPU$", played.printed, re.MULTILINE) == [
         *("beside", "wheels-test", "test-pythons fast", "integration-once", "integration-sdk"),
         *("fuzz --minutes 0.5 --seed 1", "examples celery-worker flask-app github-actions lambda-function llm-gateway"),
     ]
@@ -125,5 +125,5 @@ def test_a_long_run_ends_with_the_times_of_its_parts_and_the_skips_of_all_sessio
 def test_a_long_run_stops_at_the_part_that_fails_and_says_what_was_skipped(just: Just) -> None:
     played = just.play("test-all", ends_with=1)
     assert played.code != 0
-    assert not re.search(r"^.+: \d+ s$", played.printed, re.MULTILINE)
+    assert not re.search(r"^.+: \d+ s, ", played.printed, re.MULTILINE)
     assert "tests ran, 0 were skipped:" in played.printed
