@@ -186,6 +186,10 @@ pictures:
     PYTHONPATH=tools uv run python -m website.alarms
     PYTHONPATH=tools uv run python -m website.cost
 
+# The lists of commands and of methods in docs/cli.md and docs/core.md
+lists:
+    uv run python tools/lists.py
+
 # The picture of the README: the last screen of `zae-limiter demo`
 demo-picture:
     PYTHONPATH=tools uv run python -m website.demo

@@ -53,7 +53,7 @@ class PathCost(Cost):
 
 @dataclass(frozen=True, slots=True)
 class CommandCost:
-    """A row for a question of an incident; no meter for what is not counted."""
+    """A row for a question of an incident; ``-`` for what is not counted."""
 
     PAGE: ClassVar[Path] = DOCS / "operate" / "on-call.md"
     HEAD: ClassVar[tuple[str, ...]] = (
@@ -66,15 +66,14 @@ class CommandCost:
 
     question: str
     answer: str
-    meter: Meter | None
+    requests: str
+    reads: str
+    writes: str
     grows: str
 
     def cells(self) -> tuple[str, ...]:
         """What stands in its columns."""
-        if self.meter is None:
-            return self.question, self.answer, "-", "-", "-", self.grows
-        units = (self.meter.read_units, self.meter.write_units + self.meter.index_units)
-        return self.question, self.answer, _requests(self.meter), *(f"{unit:,.10g}" for unit in units), self.grows
+        return self.question, self.answer, self.requests, self.reads, self.writes, self.grows
 
 
 PATHS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -103,9 +102,15 @@ def _on_call() -> list[CommandCost]:
 
     meters = on_call.counted()
     return [
-        CommandCost(each.question, each.answer, meters.get(each.command or ""), each.grows)
+        CommandCost(each.question, each.answer, *_counts(meters.get(each.command or "")), each.grows)
         for each in on_call.questions()
     ]
+
+
+def _counts(meter: Meter | None) -> tuple[str, str, str]:
+    if meter is None:
+        return "-", "-", "-"
+    return _requests(meter), f"{meter.read_units:,.10g}", f"{meter.write_units + meter.index_units:,.10g}"
 
 
 def _by_buckets(acquires: Sequence[Cost]) -> list[Cost]:

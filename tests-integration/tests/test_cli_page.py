@@ -1,13 +1,11 @@
-"""What lives here: the commands that docs/cli.md shows, run in their order on every store, and its lists of commands.
-What never does: the commands of `limits` on a stack (test_operators_page); what a command does (the CLI).
+"""What lives here: the commands that docs/cli.md shows, run in their order on every store.
+What never does: the commands of `limits` on a stack (test_operators_page), the page's lists (tools/lists.py).
 """
 
 import re
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -18,22 +16,7 @@ from zae_limiter_cli.main import main
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^```yaml (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sh\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-LIST = re.compile(r"<!-- commands: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 EXAMPLE_ID = "dTq0yW5cX8A"
-TOLD_ONCE = {
-    "name",
-    "region",
-    "profile",
-    "endpoint_url",
-    "store",
-    "namespace",
-    "output",
-    "principal",
-    "yes",
-    "debug",
-    "help",
-}
-BY_HAND = ("system", "resource", "entity", "bucket", "usage", "namespace")
 
 
 def run(line: str, namespace_id: str = "") -> str:
@@ -93,44 +76,3 @@ def use_up(repository: SyncRepository) -> None:
     repository.invalidate_config_cache()
     with SyncRateLimiter(repository).acquire("customer-7", "gpt-4", {"rpm": 60, "tpm": 5000}):
         pass
-
-
-@pytest.mark.parametrize("name", [*BY_HAND, "delegation"])
-def test_every_command_is_listed_with_its_options(name: str) -> None:
-    assert dict(LIST.findall(PAGE))[name] == commands_of(name)
-
-
-@pytest.mark.parametrize(
-    ("block", "names"), [("why", ["why"]), ("on_call", ["block", "unblock", "lift"]), ("doctor", ["doctor"])]
-)
-def test_the_commands_for_incidents_are_listed_with_their_options(block: str, names: list[str]) -> None:
-    commands = [main.get_command(click.Context(main), name) for name in names]
-    assert dict(LIST.findall(PAGE))[block] == _rows(commands)
-
-
-def commands_of(name: str) -> str:
-    """A row for each command of a group: its arguments, the options of its own, and what it is for."""
-    context = click.Context(main)
-    group = main.get_command(context, name)
-    assert isinstance(group, click.Group)
-    return _rows([group.get_command(context, each) for each in group.list_commands(context)], name)
-
-
-def _rows(commands: Sequence[click.Command | None], *group: str) -> str:
-    rows = [f"| `{' '.join((*group, *_words(each)))}` | {each.get_short_help_str(200)} |" for each in commands if each]
-    return "\n".join(["| command | |", "|---|---|", *rows, ""])
-
-
-def _words(command: click.Command) -> list[str]:
-    context = click.Context(command)
-    own = [each for each in command.params if isinstance(each, click.Argument) or each.name not in TOLD_ONCE]
-    return [str(command.name), *(_word(each, context).replace("|", "\\|") for each in own)]
-
-
-def _word(parameter: click.Parameter, context: click.Context) -> str:
-    if isinstance(parameter, click.Argument):
-        return parameter.make_metavar(context)
-    name = "/".join([min(parameter.opts, key=len), *parameter.secondary_opts])
-    flag = isinstance(parameter, click.Option) and parameter.is_flag
-    word = name if flag else f"{name} {parameter.make_metavar(context)}"
-    return word if parameter.required else f"[{word}]"

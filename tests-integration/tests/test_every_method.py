@@ -1,5 +1,5 @@
 """What lives here: the proof that every public method answers and refuses as it should, on every store.
-What never does: what a method answers (api_cases_of_settings, api_cases_of_use).
+What never does: what a method answers (api_cases_of_settings, api_cases_of_use, cost_cases).
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,6 +12,8 @@ from support.integration import api_cases_of_settings, api_cases_of_use
 from support.integration.api_case import ApiCase
 from support.integration.call_log import public_methods, watch
 from support.integration.clocks import START_MS
+from support.integration.cost_cases import ANSWERING, answers_and_refuses
+from support.integration.cost_setup import Place
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, between
 from zae_limiter import RateLimiter
@@ -75,6 +77,9 @@ async def test_every_public_method_answers_and_refuses(
     for case in API_CASES:
         limiter = await harness.open(namespace=case.__name__, clock=clock)
         await case(ApiCase(harness, limiter, clock))
+    for counted in ANSWERING:
+        limiter = await harness.open(namespace=f"counted-{counted.method}".replace("_", "-"), clock=clock)
+        await answers_and_refuses(counted, Place(harness, limiter, clock))
     await api_cases_of_use.without_the_store(ApiCase(harness, await cut_off(harness), clock))
     elsewhere = OVER_A_TABLE if harness.target.endpoint_url is None else set()
     assert public_methods() - notes.answered == elsewhere

@@ -3,11 +3,13 @@ What never does: what they cost.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from zae_limiter import Limit, ProvisionerState, StoredConfig, VersionRecord
+import pytest
+
+from zae_limiter import Limit, ProvisionerState, StoredConfig, ValidationError, VersionRecord
 from zae_limiter.engines.meter import Meter
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.provisioner import StoredEntity
@@ -20,15 +22,23 @@ from .cost_setup import KEY, LIMITS, MODEL, PROJECT, Place, Step, called
 from .harness import Harness
 from .targets import Target
 
+UNTOLD: Final = object()
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A call of a method, ``when`` it is made, and what is done ``before`` it, which does not count."""
+    """A call of a method, ``when`` it is made, and what is done ``before`` it, which does not count.
+
+    With ``answer`` and ``refused`` the method needs no case of api_cases: the call answers so on every store, and
+    such calls are refused behind it.
+    """
 
     method: str
     when: str
     call: Step
     before: Sequence[Step] = ()
+    answer: object = UNTOLD
+    refused: Sequence[Step] = ()
 
 
 def case(method: str, *args: object, when: str = "", before: Sequence[Step] = (), **kwargs: object) -> Case:
@@ -137,7 +147,15 @@ BUCKETS = [
     case("get_resource_capacity", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
     case("list_buckets", when="a page of 100, of 1,000", before=(at.buckets(1000, 1),)),
     case("reset_bucket", KEY, MODEL, before=WARM),
-    case("credit_bucket", KEY, MODEL, {"rpm": 1}, before=WARM),
+    replace(
+        case("credit_bucket", KEY, MODEL, {"rpm": 1}, before=WARM),
+        answer=True,
+        refused=(
+            called("credit_bucket", KEY, MODEL, {"rpm": -1}),
+            called("credit_bucket", KEY, MODEL, {"unknown": 1}),
+            called("credit_bucket", KEY, MODEL, {"rpm": 6}, idempotency_key=""),
+        ),
+    ),
     case("reset_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="2 shards", before=(*WARM, at.split)),
     case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="no bucket"),
@@ -336,6 +354,19 @@ FREE: Final = {  # methods that ask nothing
     "LeaseCalls.would_exceed",
     "RateLimiter.estimate",
 }
+
+
+ANSWERING: Final = [case for cases in SECTIONS.values() for case in cases if case.answer is not UNTOLD]
+
+
+async def answers_and_refuses(case: Case, place: Place) -> None:
+    """The case answers what it says, and its wrong calls are refused."""
+    for step in case.before:
+        await step(place)
+    assert await case.call(place) == case.answer, case.method
+    for wrong in case.refused:
+        with pytest.raises(ValidationError):
+            await wrong(place)
 
 
 async def counted(case: Case, harness: Harness) -> Meter:

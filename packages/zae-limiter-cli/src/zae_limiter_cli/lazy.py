@@ -1,6 +1,6 @@
 """Define groups that import a command only when it runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -42,3 +42,29 @@ class LazyCommands(Commands):
         """Write the names with the help of their entries."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+
+
+class CommandsOfModules(Commands):
+    """A group of the commands that modules beside its own define, in the order of ``modules`` and of their lines."""
+
+    def __init__(self, *args: Any, modules: Sequence[str], **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """Return the names, in that order."""
+        return list(self._imported())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
+        """Return the command; ``None`` where no module defines one of that name."""
+        return self._imported().get(cmd_name)
+
+    def _imported(self) -> Mapping[str, click.Command]:
+        if not self.commands:
+            beside = self.callback.__module__.rpartition(".")[0]
+            for module in (import_module(f"{beside}.{each}") for each in self.modules):
+                for command in vars(module).values():
+                    if isinstance(command, click.Command) and command.callback.__module__ == module.__name__:
+                        complete_names(command)
+                        self.add_command(command)
+        return self.commands

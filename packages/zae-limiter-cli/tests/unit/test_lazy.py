@@ -6,6 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from zae_limiter_cli.commands.bucket.group import bucket
 from zae_limiter_cli.lazy import Entry, LazyCommands
 from zae_limiter_cli.main import main
 
@@ -20,6 +21,7 @@ def paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
             assert inner is not None
             assert inner.name == name
             assert inner.help
+            assert inner.short_help or isinstance(inner, click.Group)
             yield from paths(inner, (*path, name))
 
 
@@ -50,3 +52,11 @@ def test_a_groups_help_imports_none_of_its_commands() -> None:
     done = CliRunner().invoke(group, ["--help"])
     assert done.exit_code == 0
     assert "saw  Cut." in done.stdout
+
+
+def test_a_group_has_the_commands_that_its_modules_define_in_the_order_of_the_modules() -> None:
+    context = click.Context(bucket)
+    known = bucket.list_commands(context)
+    assert known[:3] == ["list", "show", "reset"]
+    assert known[-1] == "tell"
+    assert bucket.get_command(context, "empty") is None

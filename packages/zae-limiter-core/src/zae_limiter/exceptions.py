@@ -39,6 +39,7 @@ from typing import Final
 
 LONGEST_SHOWN: Final = 12  # of a wrong name; "Bearer" and a token are longer
 BEGINNING: Final = 6
+LONGEST_FIELD: Final = 1_000  # characters: a field may name a key of the input, such as consume['…']
 
 
 class ZAELimiterError(Exception):
@@ -49,10 +50,9 @@ class ValidationError(ZAELimiterError, ValueError):
     """Invalid input: ``field`` had ``value``, and ``problem`` states the rule. Nothing was written."""
 
     def __init__(self, field: str, value: object, problem: str) -> None:
+        field = field if len(field) <= LONGEST_FIELD else f"{field[: LONGEST_FIELD - 1]}…"
         super().__init__(field, value, problem)
-        self.field = field
-        self.value = value
-        self.problem = problem
+        self.field, self.value, self.problem = field, value, problem
 
     def __str__(self) -> str:
         return f"{self.field} {_shown(self.value)}: {self.problem}"

@@ -188,11 +188,12 @@ def net_of(before: Item | None, after: Item, name: str) -> int:
 
 
 def only_anchored(before: Item, after: Item) -> bool:
-    """Whether a write moved the anchor, and nothing else but the balances as of it, and the limits that went."""
-    moved = {WRITES, "rf", *(f"b_{name}_tk" for name in limits_of(after))}
+    """Whether a write moved the anchor, and nothing else but the balances as of it, the ``cv`` of one who tells that
+    limits have changed, and the limits that went.
+    """
     gone = limits_of(before) - limits_of(after)
-    if gone:
-        moved |= {"cv", *(name for name in before if name[2:-3] in gone)}
+    moved = {WRITES, "rf", "cv", *(f"b_{name}_tk" for name in limits_of(after))}
+    moved |= {name for name in before if name[2:-3] in gone}
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     return "rf" in differing <= moved
 

@@ -69,6 +69,13 @@ def _minting_twice(state: BucketState, at_ms: int) -> Update:
     return reanchoring.reanchored(state, at_ms)._replace(set={"rf": state.anchor_ms + 1})
 
 
+def _cut_off(state: BucketState, at_ms: int) -> Update:
+    """Whoever tells a bucket bounds what is there by the ceiling, as a write that takes does."""
+    update = reanchoring.reanchored(state, at_ms)
+    most = {f"b_{name}_tk": each.ceiling_milli - state.tokens_milli(name) for name, each in state.shard_limits.items()}
+    return update._replace(add={**update.add, **{name: min(update.add[name], most[name]) for name in most}})
+
+
 class Mutant(NamedTuple):
     """One fault: in what is sent, or in the code that decides; and a history that has found it, for a short search."""
 
@@ -339,6 +346,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a local rejection kept for ever", fault=_refusals_kept, found_by=89),
     *(Mutant(name, fault=_patched(made), found_by=FINDERS.get(name, 1)) for name, made in OVERRIDE_FAULTS.items()),
     Mutant("a told bucket that mints twice", fault=_patched(patch.object(telling, "reanchored", _minting_twice))),
+    Mutant("a told bucket that forgets what overflowed", fault=_patched(patch.object(telling, "reanchored", _cut_off))),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
         "refusals forgotten with a lost race",

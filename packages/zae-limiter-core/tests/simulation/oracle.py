@@ -32,6 +32,7 @@ from .shadows import Noted, was_short, was_there
 from .slots import SlotBook, counts_of
 
 BEHIND_MS = 1_100  # of a process with a slow network
+RECENT_WRITES = 8  # by whose answers a process tells whether others write; one that tells a bucket looks like another
 
 
 class Oracle:
@@ -52,7 +53,7 @@ class Oracle:
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
         self._states: dict[str, tuple[Item, dict[str, LimitState]]] = {}  # of the item seen last, by key
-        self._told: set[str] = set()  # the shards that somebody who changed limits anchored anew: another writer
+        self._contended: Counter[str] = Counter()  # the writes to a shard by which its process still knows of another's
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
@@ -247,10 +248,11 @@ class Oracle:
         if before is not None:
             _check_dropped(before, after, instant)
             if only_anchored(before, after):
-                self._told.add(key.pk)
+                self._contended[key.pk] = RECENT_WRITES + 1
                 if not self._shifts(before, after):
                     _check_nothing_lost(before, after, instant)
         changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
+        self._contended[key.pk] -= 1
         moved = before is not None and before["rf"] != after["rf"]
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
         write.dropped = limits_of(before) - limits_of(after)
@@ -403,7 +405,7 @@ class Oracle:
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = self._state(before, name)
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
-        alone = self._lossless and after["PK"] not in self._told
+        alone = self._lossless and self._contended[after["PK"]] <= 0
         slack = 0 if alone or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
         if self._is_mistakable(before):
             slack = max(0, old.balance(instant) - balance - net)

@@ -101,6 +101,7 @@ def test_a_validation_error_names_the_field_the_value_and_the_way_out() -> None:
     assert (error.field, error.value, error.problem) == ("capacity", -1, "must be at least 1")
     assert str(error) == "capacity -1: must be at least 1"
     assert len(str(ValidationError("id", "x" * 10_000, "is too long"))) < 120
+    assert len(str(ValidationError("consume[" + "x" * 10_000, -1, "must be positive"))) < 1_100
 
 
 TOKEN = "Bearer sk-live-4f9a8b7c6d5e"

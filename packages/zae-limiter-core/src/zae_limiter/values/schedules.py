@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from hashlib import blake2s
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from ..exceptions import ValidationError
@@ -196,6 +197,17 @@ class Timetable:
         t_ms = min(max(t_ms, 0), LAST_MS)
         found = (place for place, entry in enumerate(self._schedule) if entry.holds(t_ms))
         return next(found, len(self._schedule))
+
+
+@lru_cache(maxsize=1024)
+def schedule_id(limit: "Limit") -> str:
+    """Return what tells the schedule of a limit, and its values outside of it, from any other; empty without one."""
+    if not limit.schedule:
+        return ""
+    outside = (limit.capacity, limit.burst, limit.refill_amount, limit.refill_period, limit.ahead)
+    kind = (limit.kind, limit.window, limit.timezone, limit.starts_on)
+    text = SEPARATOR.join(map(str, (*outside, *kind, *limit.schedule)))
+    return blake2s(text.encode(), digest_size=6).hexdigest()
 
 
 @lru_cache(maxsize=1024)

@@ -26,7 +26,7 @@ KINDS: Final = ("limits", "override", "switches", "entity", "bucket")
 RECENT: Final = "24h"
 
 
-@click.command("list")
+@click.command("list", short_help="List changes, newest first.")
 @connected
 @in_namespace
 @click.option("--entity", "-e", metavar="ID", help="Changes of this entity, its limits and its buckets.")

@@ -1,20 +1,13 @@
-"""The group `zae-limiter audit`, and the list of its commands."""
-
-from collections.abc import Mapping
-from typing import Final
+"""The group `zae-limiter audit`."""
 
 import click
 
 from ...errors import debug_option
-from ...lazy import Entry, LazyCommands
+from ...lazy import CommandsOfModules
 from ...options import connection_options, namespace_options
 
-ENTRIES: Final[Mapping[str, Entry]] = {
-    "list": Entry("audit.events:list_events", "List changes, newest first."),
-}
 
-
-@click.group(cls=LazyCommands, entries=ENTRIES)
+@click.group(cls=CommandsOfModules, modules=("events",))
 @connection_options
 @namespace_options
 @debug_option

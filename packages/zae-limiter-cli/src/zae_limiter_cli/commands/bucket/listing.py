@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command("list")
+@click.command("list", short_help="List the buckets of all entities, and what is left in each.")
 @connected
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")

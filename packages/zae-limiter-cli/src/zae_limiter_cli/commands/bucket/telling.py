@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Tell live buckets of changed limits.")
 @connected
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="Buckets of this resource.")

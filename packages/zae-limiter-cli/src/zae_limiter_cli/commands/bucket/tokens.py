@@ -34,7 +34,7 @@ _key_option = click.option(
 _resource_option = click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 
 
-@click.command()
+@click.command(short_help="Show the tokens that an entity has left.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -69,7 +69,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
             click.echo(f"There is no bucket of {entity_id} on {resource} in namespace {namespace}: {left}.")
 
 
-@click.command()
+@click.command(short_help="Fill a bucket.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -104,7 +104,7 @@ def reset(
         _show_after(repository, entity_id, resource, output)
 
 
-@click.command()
+@click.command(short_help="Add tokens to a bucket.")
 @connected
 @in_namespace
 @click.argument("entity_id")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _namespace = click.argument("namespace")
 
 
-@click.command()
+@click.command(short_help="Let a namespace be planned and applied by itself.")
 @connected_to_stack
 @_namespace
 @output_option
@@ -34,7 +34,7 @@ def add(*, connection: "Connection", namespace: str, output: OutputForm) -> None
     return None
 
 
-@click.command("list")
+@click.command("list", short_help="List the delegated namespaces.")
 @connected_to_stack
 @output_option
 def list_delegations(*, connection: "Connection", output: OutputForm) -> None:
@@ -52,7 +52,7 @@ def list_delegations(*, connection: "Connection", output: OutputForm) -> None:
         )
 
 
-@click.command()
+@click.command(short_help="Print the IAM policy of a delegated namespace.")
 @connected_to_stack
 @_namespace
 @click.option("--plan-only", is_flag=True, help="Allow to plan and to read, not to apply.")
@@ -69,7 +69,7 @@ def policy(*, connection: "Connection", namespace: str, plan_only: bool) -> None
     say_json(found.policy(wanted))
 
 
-@click.command()
+@click.command(short_help="Take a delegation back.")
 @connected_to_stack
 @_namespace
 @output_option

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...data.tree import Node
 
 
-@click.command("list")
+@click.command("list", short_help="List all entities.")
 @connected
 @in_namespace
 @click.option(
@@ -74,7 +74,7 @@ def list_entities(
         click.echo(f"There is no entity{of}{begin} in namespace {namespace}.")
 
 
-@click.command()
+@click.command(short_help="Show the entities below their parents.")
 @connected
 @in_namespace
 @click.argument("entity_id", required=False)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Show all levels of limits, and the one that wins.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -81,7 +81,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     )
 
 
-@click.command()
+@click.command(short_help="List the resources on which any entity has limits.")
 @connected
 @in_namespace
 @output_option

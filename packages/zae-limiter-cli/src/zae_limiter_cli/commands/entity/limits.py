@@ -35,7 +35,7 @@ def _place(function: Function) -> Function:
     return click.argument("entity_id")(on(function))
 
 
-@click.command()
+@click.command(short_help="Replace an entity's own limits.")
 @connected
 @in_namespace
 @_place
@@ -87,7 +87,7 @@ def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str
         )
 
 
-@click.command()
+@click.command(short_help="Show an entity's own limits.")
 @connected
 @in_namespace
 @_place
@@ -98,7 +98,7 @@ def get_limits(*, connection: "Connection", namespace: str, entity_id: str, reso
         _show(repository, entity_id, resource, output)
 
 
-@click.command()
+@click.command(short_help="Delete an entity's own limits.")
 @connected
 @in_namespace
 @_place
@@ -131,7 +131,7 @@ def delete_limits(
     )
 
 
-@click.command()
+@click.command(short_help="End an override of an entity's limits at once.")
 @connected
 @in_namespace
 @_place

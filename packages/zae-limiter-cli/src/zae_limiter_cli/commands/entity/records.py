@@ -36,7 +36,7 @@ def _record_options(function: Function) -> Function:
     return named(child(planned(metadata_option(function))))
 
 
-@click.command()
+@click.command(short_help="Create an entity.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -74,7 +74,7 @@ def create(
     show_entity(made, output)
 
 
-@click.command()
+@click.command(short_help="Show an entity's record.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -86,7 +86,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
     show_entity(found, output)
 
 
-@click.command()
+@click.command(short_help="Change an entity's record.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -126,7 +126,7 @@ def update(
     show_entity(after, output)
 
 
-@click.command()
+@click.command(short_help="Move an entity under other parents.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -170,7 +170,7 @@ def move(
     show_entity(after, output)
 
 
-@click.command()
+@click.command(short_help="Delete an entity, its own limits and its buckets.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -191,7 +191,7 @@ def delete(
     show_done({"entity_id": entity_id}, "deleted", output, message=f"Entity {entity_id} deleted.")
 
 
-@click.command()
+@click.command(short_help="List an entity's children.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -205,7 +205,7 @@ def children(*, connection: "Connection", namespace: str, entity_id: str, output
     show_entities(found, output, none=f"Entity {entity_id} has no children.")
 
 
-@click.command()
+@click.command(short_help="List all that are above an entity.")
 @connected
 @in_namespace
 @click.argument("entity_id")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Plan, then apply.")
 @connected
 @click.argument("saved", required=False, metavar="[PLAN]", type=click.Path(path_type=Path, dir_okay=False))
 @files_option(required=False)

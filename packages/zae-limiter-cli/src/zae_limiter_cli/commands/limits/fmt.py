@@ -9,7 +9,7 @@ from ...options import connected
 from .options import files_option
 
 
-@click.command()
+@click.command(short_help="Put files in order, comments and all.")
 @connected
 @files_option(required=True)
 @click.option("--check", is_flag=True, help="Write nothing; list the files out of order, and exit with code 2.")

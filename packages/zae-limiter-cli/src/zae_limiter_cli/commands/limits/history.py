@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 serial_argument = click.argument("serial", type=click.IntRange(min=1))
 
 
-@click.command()
+@click.command(short_help="List the last applies: who, when, what.")
 @connected
 @in_namespace
 @form_option("text", "json")
@@ -50,7 +50,7 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
         click.echo(f"{namespace}: no applies")
 
 
-@click.command()
+@click.command(short_help="Print the manifest of an earlier apply.")
 @connected
 @in_namespace
 @serial_argument
@@ -73,7 +73,7 @@ def show(*, connection: "Connection", namespace: str, serial: int, out: Path | N
         write_file(out, text)
 
 
-@click.command()
+@click.command(short_help="Apply the manifest of an earlier apply again.")
 @connected
 @in_namespace
 @serial_argument

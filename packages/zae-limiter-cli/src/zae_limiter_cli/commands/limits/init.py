@@ -48,7 +48,7 @@ namespace: {namespace}
 """
 
 
-@click.command()
+@click.command(short_help="Write a first manifest from the live limits.")
 @connected
 @in_namespace
 @click.option(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Check files, without a request.")
 @connected
 @files_option(required=True)
 @form_option("text", "json")
@@ -40,7 +40,7 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
         click.echo(f"{manifest.namespace}: valid, {items}, {manifest.canonical_hash()}")
 
 
-@click.command()
+@click.command(short_help="Print the JSON Schema of a manifest, for editors.")
 @connected
 def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all others
     """Print the JSON Schema of a manifest, with which editors complete and check manifests."""
@@ -51,7 +51,7 @@ def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all othe
     click.echo(json.dumps(json_schema(), indent=2))
 
 
-@click.command("cfn-template")
+@click.command("cfn-template", short_help="Print a CloudFormation template with the limits.")
 @connected_to_stack
 @files_option(required=True)
 @click.option(

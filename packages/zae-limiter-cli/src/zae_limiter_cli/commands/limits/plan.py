@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Show what an apply would change; read-only.")
 @connected
 @files_option(required=True)
 @namespace_option
@@ -103,7 +103,7 @@ def plan(
         raise click.exceptions.Exit(2)
 
 
-@click.command()
+@click.command(short_help="Show drift between files and the live table.")
 @connected
 @files_option(required=True)
 @namespace_option

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Show how far the apply under way is, until it ends.")
 @connected
 @in_namespace
 def watch(*, connection: "Connection", namespace: str) -> None:
@@ -30,7 +30,7 @@ def watch(*, connection: "Connection", namespace: str) -> None:
     click.echo(f"{namespace}: nobody is applying; serial {state.serial}, {applied}")
 
 
-@click.command()
+@click.command(short_help="Stop the apply under way at its next checkpoint.")
 @connected
 @in_namespace
 @form_option("text", "json")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Print live limits as a manifest.")
 @connected
 @in_namespace
 @click.option(
@@ -40,7 +40,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
         write_file(out, dump(answer.manifest))
 
 
-@click.command()
+@click.command(short_help="Show managed items, owner, serial, lock, last apply.")
 @connected
 @in_namespace
 @form_option("text", "json")
@@ -51,7 +51,7 @@ def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> No
     show_state(namespace, _ask(connection, "state", namespace), form)
 
 
-@click.command()
+@click.command(short_help="Release the lock of an apply that was killed.")
 @connected
 @in_namespace
 @click.argument("lock_id")

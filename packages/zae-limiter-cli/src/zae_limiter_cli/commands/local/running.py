@@ -22,7 +22,7 @@ def _which(function: Function) -> Function:
     return click.option("--name", "-n", envvar="ZAEL_STACK", help=told)(debug_option(function))
 
 
-@click.command()
+@click.command(short_help="Stop a local stack.")
 @_which
 def down(name: str | None) -> None:
     """Stop a local stack and all its processes."""
@@ -33,7 +33,7 @@ def down(name: str | None) -> None:
     click.echo(f"{state_dir.name} {end(state_dir)}")
 
 
-@click.command()
+@click.command(short_help="Show the status of a local stack.")
 @output_option
 @_which
 def status(name: str | None, output: OutputForm) -> None:
@@ -47,7 +47,7 @@ def status(name: str | None, output: OutputForm) -> None:
     click.echo(messages.status_json(running, told) if output == "json" else messages.status(running, told))
 
 
-@click.command()
+@click.command(short_help="Show the logs of the Lambdas.")
 @click.argument("function", required=False)
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they come.")
 @click.option(
@@ -78,7 +78,7 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
             click.echo(one_line(f"{line.time} {line.source}  {line.text}"))
 
 
-@click.command()
+@click.command(short_help="Print the variables for a shell to export.")
 @click.option(
     "--format",
     "form",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...local.state_dir import Running
 
 
-@click.command()
+@click.command(short_help="Start a local stack.")
 @stack_option
 @click.option(
     "--port",

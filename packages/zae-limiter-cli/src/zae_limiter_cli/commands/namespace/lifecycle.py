@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ITEMS_BETWEEN_LINES: Final = 1000
 
 
-@click.command()
+@click.command(short_help="Register a namespace.")
 @connected
 @click.argument("namespace")
 @output_option
@@ -35,7 +35,7 @@ def register(*, connection: "Connection", namespace: str, output: OutputForm) ->
         _show(registry.register_namespace(namespace), output)
 
 
-@click.command("list")
+@click.command("list", short_help="List the namespaces in use.")
 @connected
 @output_option
 def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
@@ -45,7 +45,7 @@ def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
     show_namespaces(found, output, none="No namespace is in use: `zae-limiter namespace register` creates one.")
 
 
-@click.command()
+@click.command(short_help="Show a namespace.")
 @connected
 @click.argument("namespace")
 @output_option
@@ -55,7 +55,7 @@ def show(*, connection: "Connection", namespace: str, output: OutputForm) -> Non
         _show(_in_use(registry, namespace), output)
 
 
-@click.command()
+@click.command(short_help="Delete a namespace; it can be recovered.")
 @connected
 @click.argument("namespace")
 @yes_option
@@ -74,7 +74,7 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
     show_done(asdict(deleted), "deleted", output, message=message)
 
 
-@click.command()
+@click.command(short_help="Recover a deleted namespace.")
 @connected
 @click.argument("namespace_id")
 @output_option
@@ -84,7 +84,7 @@ def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) 
         _show(registry.recover_namespace(namespace_id), output)
 
 
-@click.command()
+@click.command(short_help="List the namespaces that can be recovered or purged.")
 @connected
 @output_option
 def orphans(*, connection: "Connection", output: OutputForm) -> None:
@@ -97,7 +97,7 @@ def orphans(*, connection: "Connection", output: OutputForm) -> None:
     show_namespaces(found, output, none="No namespace can be recovered or purged.")
 
 
-@click.command()
+@click.command(short_help="Remove a deleted namespace for good.")
 @connected
 @click.argument("namespace_id")
 @yes_option

@@ -25,7 +25,7 @@ resource_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Replace the limits of a plan; make the plan if it is new.")
 @connected
 @in_namespace
 @click.argument("plan")
@@ -55,7 +55,7 @@ def set_limits(
         _show(repository, plan, output)
 
 
-@click.command()
+@click.command(short_help="Show the limits of a plan, and how many entities have it.")
 @connected
 @in_namespace
 @click.argument("plan")
@@ -66,7 +66,7 @@ def show(*, connection: "Connection", namespace: str, plan: str, output: OutputF
         _show(repository, plan, output)
 
 
-@click.command()
+@click.command(short_help="Delete the limits of a plan on a resource, or on all.")
 @connected
 @in_namespace
 @click.argument("plan")
@@ -98,7 +98,7 @@ def delete_limits(
     show_done({"plan": plan, "resource": resource}, "deleted", output, message=f"Limits of {place} deleted.")
 
 
-@click.command("list")
+@click.command("list", short_help="List the plans, and how many entities have each.")
 @connected
 @in_namespace
 @output_option

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Replace the limits of a resource.")
 @connected
 @in_namespace
 @click.argument("resource")
@@ -58,7 +58,7 @@ def set_defaults(
         check_all_told(connection, repository, resource, told)
 
 
-@click.command()
+@click.command(short_help="Show the limits of a resource.")
 @connected
 @in_namespace
 @click.argument("resource")
@@ -69,7 +69,7 @@ def get_defaults(*, connection: "Connection", namespace: str, resource: str, out
         _show(repository, resource, namespace, output)
 
 
-@click.command()
+@click.command(short_help="Delete the limits of a resource.")
 @connected
 @in_namespace
 @click.argument("resource")
@@ -89,7 +89,7 @@ def delete_defaults(
     show_done({"resource": resource}, "deleted", output, message=f"Limits of resource {resource} deleted.")
 
 
-@click.command("list")
+@click.command("list", short_help="List the resources that have limits.")
 @connected
 @in_namespace
 @output_option

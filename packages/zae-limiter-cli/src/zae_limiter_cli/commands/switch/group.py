@@ -1,21 +1,13 @@
-"""The group `zae-limiter switch`, and the list of its commands."""
-
-from collections.abc import Mapping
-from typing import Final
+"""The group `zae-limiter switch`."""
 
 import click
 
 from ...errors import debug_option
-from ...lazy import Entry, LazyCommands
+from ...lazy import CommandsOfModules
 from ...options import connection_options, namespace_options
 
-ENTRIES: Final[Mapping[str, Entry]] = {
-    "set": Entry("switch.switches:set_switches", "Disable, let bypass, or choose whether parents are asked."),
-    "show": Entry("switch.switches:show", "Show the switches of all four levels, and those that hold."),
-}
 
-
-@click.group(cls=LazyCommands, entries=ENTRIES)
+@click.group(cls=CommandsOfModules, modules=("switches",))
 @connection_options
 @namespace_options
 @debug_option

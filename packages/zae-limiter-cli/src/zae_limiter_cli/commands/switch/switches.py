@@ -25,7 +25,7 @@ WORDS: Final[Mapping[str, bool | None]] = {"yes": True, "no": False, "inherit": 
 _truth = click.Choice([*WORDS])
 
 
-@click.command("set")
+@click.command("set", short_help="Disable, let bypass, or choose whether parents are asked.")
 @connected
 @in_namespace
 @click.argument("entity_id", required=False)
@@ -88,7 +88,7 @@ def set_switches(
         check_all_told(connection, repository, resource, told, for_switches=True)
 
 
-@click.command()
+@click.command(short_help="Show the switches of all four levels, and those that hold.")
 @connected
 @in_namespace
 @click.argument("entity_id")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
 
 
-@click.command()
+@click.command(short_help="Set the system's limits, its on_unavailable, or both.")
 @connected
 @in_namespace
 @limits_option(required=False)
@@ -67,7 +67,7 @@ def set_defaults(
         check_all_told(connection, repository, None, told)
 
 
-@click.command()
+@click.command(short_help="Show the system's limits and its on_unavailable.")
 @connected
 @in_namespace
 @output_option
@@ -77,7 +77,7 @@ def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm
         _show(repository, namespace, output)
 
 
-@click.command()
+@click.command(short_help="Delete the system's limits and its on_unavailable.")
 @connected
 @in_namespace
 @principal_option

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     By = Literal["parent", "entity", "resource", "namespace"]
 
 
-@click.command()
+@click.command(short_help="Estimate what the limiter itself costs, by tenant.")
 @connected
 @in_namespace
 @month_option

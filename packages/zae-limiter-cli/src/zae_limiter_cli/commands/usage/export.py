@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...usage.export import ExportForm
 
 
-@click.command()
+@click.command(short_help="Write the usage of a month as CSV, JSON or Parquet.")
 @connected
 @in_namespace
 @month_option

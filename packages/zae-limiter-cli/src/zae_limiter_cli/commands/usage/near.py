@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...usage.near import Look, Near
 
 
-@click.command()
+@click.command(short_help="List who is close to a limit, and how long it lasts at this rate.")
 @connected
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")

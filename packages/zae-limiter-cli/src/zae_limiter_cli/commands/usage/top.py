@@ -26,7 +26,7 @@ COUNTS: Final[Mapping[str, str]] = {
 }
 
 
-@click.command()
+@click.command(short_help="List the entities with the most refusals or consumption.")
 @connected
 @in_namespace
 @resource_options

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...usage.query import UsageQuery
 
 
-@click.command("list")
+@click.command("list", short_help="List the consumption of each window.")
 @connected
 @in_namespace
 @query_options
@@ -45,7 +45,7 @@ def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery",
         say_more("windows")
 
 
-@click.command()
+@click.command(short_help="Sum up the consumption by limit.")
 @connected
 @in_namespace
 @query_options

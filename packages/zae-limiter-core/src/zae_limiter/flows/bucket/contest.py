@@ -35,7 +35,7 @@ def is_newer(config: Config, state: BucketState) -> bool:
     """
     if config.from_call or config.read_at_ms > state.item[CONFIG_READ_AT]:
         return True
-    return not config.is_older_than(state.item[CONFIG_READ_AT]) and config.has_other_times(state.limits)
+    return not config.is_older_than(state.item[CONFIG_READ_AT]) and state.has_other_times(config)
 
 
 def may_reshape(
