@@ -14,6 +14,17 @@ from ..paging import ROWS_OF_A_PAGE, open_namespace, rows_option
 
 if TYPE_CHECKING:
     from ..connection import Connection
+    from ..terminal import Terminal
+
+
+def _follows(terminal: "Terminal") -> bool:
+    """Return whether a screen can be drawn there; say so where there is a terminal that can draw none."""
+    able = terminal.live and terminal.symbols
+    if terminal.stream.isatty() and not able:
+        click.echo(
+            "This terminal draws no screen: TERM is dumb, or it is not\nUTF-8. The table is printed once.", err=True
+        )
+    return able
 
 
 @click.command()
@@ -58,14 +69,15 @@ def top(
     from ..terminal import Terminal
 
     with open_namespace(connection, namespace) as repository:
-        if not once and output == "table" and sys.stdout.isatty() and sys.stdin.isatty():
+        if not once and output == "table" and sys.stdin.isatty() and _follows(Terminal.of_stdout()):
             from ..live.health import Health
             from ..live.screen import Look, TopScreen
 
             look = Look(order=by, tree=tree)
             reader = Reader(repository, resource, rows, every)
-            TopScreen(reader, Health(connection), look, title=namespace, every=every, options=given_options()).run()
-            return
+            screen = TopScreen(reader, Health(connection), look, title=namespace, every=every, options=given_options())
+            screen.run()
+            raise click.exceptions.Exit(screen.return_code or 0)
         reader = Reader(repository, resource, rows)
         before = reader.read()
         sleep(every)

@@ -1,15 +1,18 @@
 """Print the rows of `top` once, as a table or as plain values."""
 
+import sys
 from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
 from typing import Any
 
 from ..columns import say_columns
-from .rows import Row, cells, heads
+from .rows import WIDE, Row, cells, heads
 
 
 def say_rows(lines: Iterable[tuple[str, Row]]) -> None:
-    """Print a row for each bucket, behind what leads to it."""
-    say_columns([heads(wide=True), *(cells(row, lead, wide=True, symbols=False) for lead, row in lines)])
+    """Print a row for each bucket, behind what leads to it: on a narrow terminal with fewer columns."""
+    wide = not sys.stdout.isatty() or get_terminal_size().columns >= WIDE
+    say_columns([heads(wide=wide), *(cells(row, lead, wide=wide, symbols=False) for lead, row in lines)])
 
 
 def plain_row(row: Row, parent_ids: Sequence[str]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ MINUTE_MS: Final = 60_000
 RATE_SECONDS: Final = 60  # over which rates are measured; a process writes refusals of an empty bucket once a minute
 LOW, VERY_LOW = 0.25, 0.05  # parts left from which a row is marked
 NOBODY: "Final[Mapping[Refuser, int]]" = MappingProxyType({})
+WIDE: Final = 100  # columns of a screen that shows all columns of a row
 FULL, EMPTY, FULL_PLAIN, EMPTY_PLAIN = "█", "░", "#", "."
 
 

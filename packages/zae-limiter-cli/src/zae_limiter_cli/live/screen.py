@@ -3,8 +3,11 @@
 A key runs the command of `zae-limiter` that does it, and shows the command (``running``).
 """
 
+import asyncio
 import shlex
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -22,13 +25,24 @@ from ..errors import one_line
 from .fitting import fitted
 from .health import Health
 from .reading import Reader
-from .rows import ORDERS, Order, Reading, Recent, Row, State
+from .rows import ORDERS, WIDE, Order, Reading, Recent, Row, State
 from .running import CHANGES, change_of, command_of, run
 from .tree import lines_of
 
-WIDE: Final = 100  # columns
+ONE_LINE: Final = 80  # columns that the keys need in one line
+TERMINATED: Final = 128 + signal.SIGTERM  # as shells have it
 AROUND: Final = 4  # columns beside a line, the scroll bar's among them
+AROUND_OUTPUT: Final = 5
 STYLES: Final[Mapping[State, str]] = {"out": "bold red", "low": "yellow", "": ""}
+
+
+class Keys(Footer):
+    """The keys: in two lines where they are too long for one."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out a key beside the other; a grid has five in a line."""
+        yield from super().compose()
+        self.styles.grid_size_columns = 5
 
 
 class Ask(ModalScreen[bool]):
@@ -70,7 +84,7 @@ class Output(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Run it."""
-        self._run(max(20, self.app.size.width - 6))
+        self._run(max(20, self.app.size.width - AROUND_OUTPUT))
 
     @work(thread=True)
     def _run(self, width: int) -> None:
@@ -93,15 +107,21 @@ class TopScreen(App[None]):
     """The table of a namespace, read again every some seconds by a thread."""
 
     ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (ONE_LINE, "-wide")]  # noqa: RUF012 - the base has it
     CSS = """
-    #box { margin: 1 2; padding: 1 1; border: round $accent; background: $surface; height: auto; max-height: 90%; }
+    #box {
+        margin: 1 0; padding: 1 1; border: round $accent; background: $surface; height: auto; max-height: 90%;
+        scrollbar-gutter: stable; scrollbar-size-vertical: 1;
+    }
     #command { color: $accent; margin-bottom: 1; }
-    #health, #state { height: 1; }
+    #health, #state { height: auto; max-height: 3; }
     #filter { display: none; }
+    .-narrow Keys { layout: grid; grid-rows: 1; height: 2; }
     Ask, Output { align: center middle; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),  # everywhere, in a question or a field, too
         Binding("w,enter", "look('why')", "why"),
         Binding("l", "look('lift')", "lift"),
         Binding("b", "look('block')", "block"),
@@ -131,10 +151,12 @@ class TopScreen(App[None]):
         yield DataTable[Text](cursor_type="row", id="rows")
         yield Input(placeholder="entity or resource", id="filter")
         yield Static("reading...", id="state")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Keys(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Begin to read, and leave the terminal as it was if the process is to end."""
+        with suppress(NotImplementedError):  # on Windows
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, None, TERMINATED)
         self._begin_to_read()
         self.set_interval(self._every, self._read_again)
 
@@ -194,7 +216,8 @@ class TopScreen(App[None]):
 
     def _state(self) -> str:
         refused = sum(row.refused_per_minute or 0 for row in self._rows)
-        parts = [f"{len(self._rows)} buckets by {self._look.order}", f"{refused:,.0f} refused a minute"]
+        number = len(self._rows)
+        parts = [f"{number} bucket{'s' * (number != 1)} by {self._look.order}", f"{refused:,.0f} refused a minute"]
         if not self._reader.complete:
             parts.append(f"usage of {self._reader.known:,} so far")
         if (change := self._reader.change) is not None:

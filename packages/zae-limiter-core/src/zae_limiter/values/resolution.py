@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .limits import ConfigSource, Limit, OnUnavailable
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
-from .timetables import timetable_of
+from .timetables import schedule_id, timetable_of
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
@@ -73,22 +73,22 @@ class Config:
         limits = tuple(known.get(limit.name, limit) for limit in self.limits if limit.name in known)
         return self if limits == self.limits else replace(self, limits=limits)
 
-    def is_of(self, rules: Iterable[Limit]) -> bool:
-        """Return whether a bucket with these rules has the limits of this config, as of any time."""
+    def has_values(self, rules: Iterable[Limit]) -> bool:
+        """Return whether a bucket with these rules has values that the limits of this config have at any time."""
         known, scheduled = {rule.name: rule for rule in rules}, self.scheduled
         return all(
             known.get(name) in timetable_of(scheduled[name]).variants if name in scheduled else known.get(name) == limit
             for name, limit in self.by_name.items()
         )
 
-    def has_other_times(self, rules: Iterable[Limit]) -> bool:
-        """Return whether a bucket with these rules has this config with schedules, as of this time or another."""
-        return self.since_ms >= 0 and self.is_of(rules)
-
     @property
     def scheduled(self) -> Mapping[str, Limit]:
         """The limits that have a schedule, by name, as they are declared."""
         return NOTHING if self.since_ms < 0 else {limit.name: limit for limit in self.declared if limit.schedule}
+
+    def schedule_id(self, name: str) -> str:
+        """Return what tells the schedule of a limit from others; empty without one."""
+        return "" if self.since_ms < 0 else schedule_id(self.scheduled[name]) if name in self.scheduled else ""
 
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
@@ -144,7 +144,8 @@ class Resolved:
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``plan``: that of the
-    entity, whether or not its limits hold.
+    entity, whether or not its limits hold. ``always``: the limits hold as they are, at any time and for every acquire
+    that passes none of its own.
     """
 
     config: Config
@@ -160,6 +161,11 @@ class Resolved:
     seen_ms: int = 0
     on_refused: OnRefused | None = None
     plan: str | None = None
+    always: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bypasses = self.switches is not None and self.switches.bypasses
+        object.__setattr__(self, "always", bool(self.config.limits) and self.config.since_ms < 0 and not bypasses)
 
     @property
     def disables(self) -> bool:

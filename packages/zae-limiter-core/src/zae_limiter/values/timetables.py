@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import blake2s
 from typing import Final, NamedTuple
 
 from .clocks import LAST_MS, clocks_of
 from .limits import Limit
 from .schedule_text import write_time_of_day
-from .schedules import NEVER_MS, ScheduleEntry
+from .schedules import NEVER_MS, SEPARATOR, ScheduleEntry
 
 _MOST_EDGES: Final = 64  # at which nothing changes, until a piece is cut there
 
@@ -75,6 +76,17 @@ class Timetable:
         t_ms = min(max(t_ms, 0), LAST_MS)
         found = (place for place, entry in enumerate(self._schedule) if entry.holds(t_ms))
         return next(found, len(self._schedule))
+
+
+@lru_cache(maxsize=1024)
+def schedule_id(limit: Limit) -> str:
+    """Return what tells the schedule of a limit, and its values outside of it, from any other; empty without one."""
+    if not limit.schedule:
+        return ""
+    outside = (limit.capacity, limit.burst, limit.refill_amount, limit.refill_period, limit.ahead)
+    kind = (limit.kind, limit.window, limit.timezone, limit.starts_on)
+    text = SEPARATOR.join(map(str, (*outside, *kind, *limit.schedule)))
+    return blake2s(text.encode(), digest_size=6).hexdigest()
 
 
 @lru_cache(maxsize=1024)

@@ -65,7 +65,8 @@ class Walk:
         entity_id, path = claim.cached.id.entity_id, self.path
         claim.path, claim.place, claim.draw = path.to[entity_id], len(self.claims), self.number
         self.claims.append(claim)
-        if above := parents_to_ask(self.request, entity_id, claim.resolved):
+        above = claim.resolved.parent_ids and parents_to_ask(self.request, entity_id, claim.resolved)
+        if above:
             path.rise(entity_id, above)
         return bool(above)
 
@@ -119,7 +120,9 @@ def with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
         by_name = claim.config.by_name
         if not by_name:
             raise no_limits(claim.bucket)
-        claim.amounts = {name: amount for name, amount in request.amounts.items() if name in by_name}
+        asked = request.amounts
+        all_are_here = asked.keys() <= by_name.keys()
+        claim.amounts = asked if all_are_here else {name: n for name, n in asked.items() if name in by_name}
         known.update(by_name)
     if not request.amounts.keys() <= known:
         check_limits_of(request, claims)

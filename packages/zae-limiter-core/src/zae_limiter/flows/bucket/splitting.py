@@ -224,7 +224,10 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
     return bucket_item(
         bucket,
         state.parent_link,
-        (LimitBalance(shard_limit.limit, tokens[name]) for name, shard_limit in state.shard_limits.items()),
+        (
+            LimitBalance(shard_limit.limit, tokens[name], schedule_id=state.schedule_id(name))
+            for name, shard_limit in state.shard_limits.items()
+        ),
         shard_count=count,
         anchor_ms=anchor_ms,
         config_read_at_ms=state.item[CONFIG_READ_AT],
