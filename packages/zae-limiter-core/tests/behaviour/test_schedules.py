@@ -19,7 +19,7 @@ from zae_limiter.flows.bucket import commit_run, write_plans
 from zae_limiter.rules.sharding import calculate_wait
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.resolution import Config
-from zae_limiter.values.schedules import Timetable, timetable_of
+from zae_limiter.values.timetables import Timetable, timetable_of
 
 BERLIN = "Europe/Berlin"
 NIGHT = "night: 22:00-06:00 Europe/Berlin 10/min"
@@ -350,3 +350,26 @@ async def test_a_call_may_pass_a_schedule(world: World) -> None:
             async with limiter.acquire("e", "r", {"rpm": 10}, [RPM]):
                 pass
         world.clock.advance(seconds)
+
+
+@pytest.mark.parametrize("entry", [NIGHT, "night: 22:00-06:00 Europe/Berlin 6000/min"])
+async def test_a_schedule_that_a_live_limit_gets_counts_from_then_on(world: World, entry: str) -> None:
+    limiter, _ = await world.process(config_cache_ttl=60.0)
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600)])
+    go_to(world, 2026, 11, 25, 21, 59)
+    await take(limiter, "e", "r", rpm=600)
+    for _ in range(24):
+        world.clock.advance(1_800)
+        await take(limiter, "e", "r", rpm=600)
+    await limiter.set_resource_defaults("r", [Limit.custom("rpm", 600, schedule=[entry])])
+    world.clock.advance(61)
+    await take(limiter, "e", "r", rpm=600)
+    world.clock.advance(1)
+    assert await limiter.available("e", "r") == {"rpm": 10}
+    assert await drain(limiter, "e", "r", "rpm") == 10
+    go_to(world, 2026, 11, 26, 22, 0, 30)
+    await passes(limiter, "e", "r", rpm=5)
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600)])
+    world.clock.advance(61)
+    await passes(limiter, "e", "r", rpm=1)
+    assert not [name for name in item_of(world, limiter) if name.endswith("_si")]

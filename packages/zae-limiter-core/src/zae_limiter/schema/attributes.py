@@ -151,6 +151,7 @@ LimitField = Literal[
     "held_even",
     "held_odd",
     "begun",
+    "schedule_id",
     "capacity",
     "burst",
     "refill_amount",
@@ -176,6 +177,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "held_even": "he",
     "held_odd": "ho",
     "begun": "bg",
+    "schedule_id": "si",
     "capacity": "cp",
     "burst": "bx",
     "refill_amount": "ra",
@@ -195,9 +197,9 @@ ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](
-    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun")
+    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "schedule_id")
 )  # the fields of a bucket beside the rule
-OF_TEXT: Final = frozenset[LimitField](("kind", "window", "timezone", "alert"))
+OF_TEXT: Final = frozenset[LimitField](("schedule_id", "kind", "window", "timezone", "alert"))
 _OF_CONFIG: Final = frozenset[LimitField](
     ("shadow", "ahead", "weights", "schedule")
 )  # the fields of a config that no bucket has
@@ -210,6 +212,7 @@ class BucketAttributes(NamedTuple):
     Concurrent slots have the number of their ``epoch``, the instant at which it began, and the slots that are held in
     even and in odd epochs.
     ``begun`` is the instant, in epoch ms, at which its window began, of a limit whose windows begin with the first use.
+    ``schedule_id`` tells which schedule the rule is a piece of, if any.
     """
 
     tokens: str
@@ -220,6 +223,7 @@ class BucketAttributes(NamedTuple):
     held_even: str
     held_odd: str
     begun: str
+    schedule_id: str
     capacity: str
     burst: str
     refill_amount: str
@@ -239,7 +243,7 @@ class BucketAttributes(NamedTuple):
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[8:]
+        return self[9:]
 
 
 class LimitAttributes(NamedTuple):

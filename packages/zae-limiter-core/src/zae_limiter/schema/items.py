@@ -13,6 +13,7 @@ from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..rules.slots import Slots
 from ..values.limits import MILLI, Limit
+from ..values.resolution import Config
 from . import keys
 from .attributes import (
     ANCHOR,
@@ -96,6 +97,25 @@ class BucketState(NamedTuple):
         """Return whether the bucket has every one of these limits, with the same rule."""
         known = self.shard_limits
         return all(limit.name in known and known[limit.name].limit == limit for limit in limits)
+
+    def schedule_id(self, limit: str) -> str:
+        """Return which schedule the rule of a limit is a piece of; empty without one."""
+        found: str = self.item.get(bucket_attributes(limit).schedule_id, "")
+        return found
+
+    def has_schedules_of(self, config: Config) -> bool:
+        """Return whether each limit of a config has the schedule there by which the bucket was shaped, or neither has
+        one.
+        """
+        return all(self.schedule_id(name) == config.schedule_id(name) for name in config.by_name)
+
+    def is_of(self, config: Config) -> bool:
+        """Return whether the bucket was shaped by this config, as of this time or another."""
+        return config.has_values(self.limits) and self.has_schedules_of(config)
+
+    def has_other_times(self, config: Config) -> bool:
+        """Return whether the bucket was shaped by this config, which has schedules."""
+        return config.since_ms >= 0 and self.is_of(config)
 
     def is_ahead(self, now_ms: int) -> bool:
         """Return whether the anchor is so far ahead that a wrong clock must have set it."""

@@ -11,11 +11,12 @@ from .limit_fields import limit_fields
 
 
 class LimitBalance(NamedTuple):
-    """One limit of a new bucket item: its tokens, and the tokens consumed, in millitokens."""
+    """One limit of a new bucket item: its tokens, and the tokens consumed, in millitokens; and its ``schedule_id``."""
 
     limit: Limit
     tokens: int
     consumed: int = 0
+    schedule_id: str = ""
 
 
 def bucket_item(
@@ -39,9 +40,11 @@ def bucket_item(
     }
     balances = tuple(balances)
     item |= anchor_attributes((each.limit for each in balances), anchor_ms)
-    for limit, tokens, consumed in balances:
+    for limit, tokens, consumed, schedule_id in balances:
         at = bucket_attributes(limit.name)
         item |= {at.tokens: tokens, at.consumed: consumed, **rule_attributes(limit)}
+        if schedule_id:
+            item[at.schedule_id] = schedule_id
         if limit.has_slots:
             held = limit_share(limit, limit.ceiling_milli, bucket.shard, shard_count) - tokens
             item |= slot_attributes(limit, anchor_ms, held)

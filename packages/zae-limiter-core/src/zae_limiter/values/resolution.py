@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
 from .on_refused import OnRefused
-from .schedules import timetable_of
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
+from .timetables import schedule_id, timetable_of
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
@@ -73,22 +73,22 @@ class Config:
         limits = tuple(known.get(limit.name, limit) for limit in self.limits if limit.name in known)
         return self if limits == self.limits else replace(self, limits=limits)
 
-    def is_of(self, rules: Iterable[Limit]) -> bool:
-        """Return whether a bucket with these rules has the limits of this config, as of any time."""
+    def has_values(self, rules: Iterable[Limit]) -> bool:
+        """Return whether a bucket with these rules has values that the limits of this config have at any time."""
         known, scheduled = {rule.name: rule for rule in rules}, self.scheduled
         return all(
             known.get(name) in timetable_of(scheduled[name]).variants if name in scheduled else known.get(name) == limit
             for name, limit in self.by_name.items()
         )
 
-    def has_other_times(self, rules: Iterable[Limit]) -> bool:
-        """Return whether a bucket with these rules has this config with schedules, as of this time or another."""
-        return self.since_ms >= 0 and self.is_of(rules)
-
     @property
     def scheduled(self) -> Mapping[str, Limit]:
         """The limits that have a schedule, by name, as they are declared."""
         return NOTHING if self.since_ms < 0 else {limit.name: limit for limit in self.declared if limit.schedule}
+
+    def schedule_id(self, name: str) -> str:
+        """Return what tells the schedule of a limit from others; empty without one."""
+        return "" if self.since_ms < 0 else schedule_id(self.scheduled[name]) if name in self.scheduled else ""
 
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""

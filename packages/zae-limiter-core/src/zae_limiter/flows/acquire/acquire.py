@@ -316,6 +316,6 @@ def _went_by_older(claim: Claim, config: Config) -> bool:
     return any(
         claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms
         and not state.has(config.limits)
-        and not config.has_other_times(state.limits)
+        and not state.has_other_times(config)
         for state in states
     )

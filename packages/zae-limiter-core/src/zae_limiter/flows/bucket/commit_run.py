@@ -252,7 +252,7 @@ class CommitRun:
 
     def _takes(self, config: Config, state: BucketState) -> bool:
         """Return whether a request may reshape; what overflowed before a schedule's boundary pays for no correction."""
-        shifts = config.has_other_times(state.limits)
+        shifts = state.has_other_times(config)
         return any(request.is_acquire or (shifts and request.unchecked) for request in self.pending)
 
     def _divide_returns(self, shards: int) -> None:

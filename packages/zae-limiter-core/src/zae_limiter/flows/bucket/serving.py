@@ -202,5 +202,5 @@ def _behind(cached: CachedBucket, resolved: Resolved, cv: int) -> bool:
     """Return whether the bucket knows of a newer config, or has another shape by one that is no older."""
     config = resolved.config
     state = cached.state
-    shaped_otherwise = state is not None and not cached.agrees_with(config) and not config.has_other_times(state.limits)
+    shaped_otherwise = state is not None and not cached.agrees_with(config) and not state.has_other_times(config)
     return config.is_older_than(cv + shaped_otherwise)

@@ -7,6 +7,7 @@ from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket
 from ...schema.writing import rule_attributes
 from ...values.resolution import Config
+from .batch import UpdateDraft
 
 
 def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> Config | None:
@@ -28,7 +29,7 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
     config = config.at(max(now_ms, state.anchor_ms))
     scheduled = config.scheduled
     agrees = config.since_ms <= state.anchor_ms and state.has(config.limits)
-    if not scheduled or agrees or not config.is_of(state.limits):
+    if not scheduled or agrees or not state.is_of(config):
         return state
     item, anchor_ms = dict(state.item), max(now_ms, state.anchor_ms + 1)
     for name, shard_limit in state.shard_limits.items():
@@ -44,3 +45,13 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
         item.pop(at.minted, None)
     rules = {limit.name: limit for limit in state.limits} | dict(config.by_name)
     return read_bucket(item | anchor_attributes(rules.values(), anchor_ms))
+
+
+def draft_schedules(draft: UpdateDraft, state: BucketState, config: Config) -> None:
+    """Draft by which schedules a config shapes the bucket."""
+    for name in config.by_name:
+        attribute, schedule_id = bucket_attributes(name).schedule_id, config.schedule_id(name)
+        if schedule_id and schedule_id != state.schedule_id(name):
+            draft.set[attribute] = schedule_id
+        elif not schedule_id and attribute in state.item:
+            draft.remove += (attribute,)

@@ -20,6 +20,7 @@ from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket
 from .batch import Batch, UpdateDraft
+from .shifting import draft_schedules
 from .slots import draft_slots
 
 SLACK_DIVISOR = 20
@@ -166,7 +167,7 @@ class ReshapeWrite:
         self.config = config
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
         kept = {name: each for name, each in state.shard_limits.items() if not self._becomes_slots(each.limit)}
-        self.shifts = config.is_of(state.limits)
+        self.shifts = state.is_of(config)
         self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in kept.items()}
         new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
         begun = {name: self._share(config.by_name[name], config.by_name[name].initial_milli) for name in new}
@@ -212,6 +213,7 @@ class ReshapeWrite:
         marks = (bucket_attributes(name).minted for name in rules)
         draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
         if self.reshapes and (not self.shifts or self.config.from_call):
+            draft_schedules(draft, self.state, self.config)
             draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         longest_ms = max(self._wait_ms(limit, batch) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
@@ -297,11 +299,12 @@ class CreateWrite:
         """Return a put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
         longest_ms = max(self._wait_ms(limit, batch) for limit in limits)
+        ids = {limit.name: config.schedule_id(limit.name) for limit in limits}
         nets = ((limit, batch.net(limit.name), batch.count_only.get(limit.name, 0)) for limit in limits)
         item = bucket_item(
             self.cached.id,
             self.cached.parent_link,
-            (LimitBalance(limit, limit.initial_milli - net, net + counted) for limit, net, counted in nets),
+            (LimitBalance(each, each.initial_milli - net, net + count, ids[each.name]) for each, net, count in nets),
             shard_count=1,
             anchor_ms=self.now_ms,
             config_read_at_ms=config.read_at_ms,

@@ -197,7 +197,8 @@ class CachedBucket:
             )
 
     def agrees_with(self, config: Config) -> bool:
-        """Return whether the bucket has every limit of the config, with the same rule, and knows of no newer config.
+        """Return whether the bucket has every limit of the config, with the same rule and the same schedule, and knows
+        of no newer config.
 
         Its anchor has to be later than the last boundary of a schedule: between them it had other rules.
         """
@@ -209,7 +210,7 @@ class CachedBucket:
             return True
         if config.is_older_than(state.item[CONFIG_READ_AT]) or not state.has(config.limits):
             return False
-        if config.since_ms > state.anchor_ms:
+        if config.since_ms > state.anchor_ms or not state.has_schedules_of(config):
             return False
         self._agreed = (config.limits, state.shard_limits)
         return True
