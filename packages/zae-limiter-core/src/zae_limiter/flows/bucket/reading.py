@@ -96,13 +96,13 @@ def _in_force(namespace_state: NamespaceState, found: Sequence[Sequence[BucketSt
     there = [states for states in found if states]
     scheduled = [states[0].id for states in there if any(map(states[0].schedule_id, states[0].shard_limits))]
     configs = (yield from _configs(namespace_state, scheduled)) if scheduled else {}
-    now_ms, buckets = namespace_state.now(), list[Bucket]()
-    for states in there:
+    now_ms = namespace_state.now()
+
+    def shaped(states: Sequence[BucketState]) -> Sequence[BucketState]:
         config = configs.get(states[0].id)
-        if config is not None:
-            states = all_shifted([state.repaired(now_ms) for state in states], config, now_ms)
-        buckets.append(bucket_of(states, now_ms))
-    return buckets
+        return states if config is None else all_shifted([each.repaired(now_ms) for each in states], config, now_ms)
+
+    return [bucket_of(shaped(states), now_ms) for states in there]
 
 
 def _configs(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[dict[BucketId, Config]]:
