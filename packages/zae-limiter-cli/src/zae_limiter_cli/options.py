@@ -118,7 +118,7 @@ def connected_to_stack(function: Function) -> Function:
 
 
 def chosen_connection(context: click.Context) -> Connection:
-    """Return the connection that a shell's unfinished command line names."""
+    """Return the connection that a command line names, which may be a shell's unfinished one."""
     with context.scope(cleanup=False):
         return _connection()
 

@@ -1,11 +1,14 @@
 """Open a namespace for reading, and read rows from as many pages as they need."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from .options import connected, in_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
@@ -28,6 +31,17 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
 
     connection.check_there()
     return SyncRepository.open(namespace, register=False, **connection.store_options())
+
+
+def in_repository(function: Function) -> Function:
+    """Add the options of a connection, and ``--namespace``; the command gets ``repository``, open until it ends."""
+
+    @wraps(function)
+    def command(*args: Any, connection: "Connection", namespace: str, **kwargs: Any) -> Any:
+        with open_namespace(connection, namespace) as repository:
+            return function(*args, repository=repository, **kwargs)
+
+    return connected(in_namespace(command))  # type: ignore[return-value]  # click hands it the rest
 
 
 def rows_option(function: Function, *, default: int = ROWS, most: int | None = None, noun: str = "rows") -> Function:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from .options import chosen_connection
+
 if TYPE_CHECKING:
     from .connection import Connection
 
@@ -44,7 +46,8 @@ def principal_option(function: Function) -> Function:
 
     @wraps(function)
     def command(*args: Any, principal: str | None, **kwargs: Any) -> Any:
-        return function(*args, principal=author(principal, kwargs["connection"]), **kwargs)
+        connection = chosen_connection(click.get_current_context())
+        return function(*args, principal=author(principal, connection), **kwargs)
 
     return click.option(  # type: ignore[return-value]  # click hands it the rest
         "--principal",
