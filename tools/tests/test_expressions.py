@@ -21,7 +21,7 @@ from check_siblings import ROOT
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_provisioner import stack_events
 
-OWN_TEXT = {"install_lines.py", "variants.py"}  # read text of this repository alone
+OWN_TEXT = {"install_lines.py", "lists.py", "variants.py"}  # read text of this repository alone
 TOOLS = [path for path in ROOT.glob("tools/*.py") if path.name not in OWN_TEXT]
 FILES = sorted([*ROOT.glob("packages/*/src/**/*.py"), *TOOLS])
 PLACES: Mapping[str, Place] = {
@@ -82,6 +82,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_provisioner/stack_events.py": {"_LOGICAL_ID": "whole", "expression": "whole"},
     "tools/branches.py": {"ROW": "anywhere"},
     "tools/builds.py": {"SECTION": "anywhere"},
+    "tools/once.py": {"_VARIANT": "anywhere"},
     "tools/proofs.py": {"_TEST": "anywhere"},
     "tools/rehearse.py": {"'^(\\\\w{64}) [ *](\\\\S+)$'": "anywhere", "'^zae-limiter-(\\\\w+)==(\\\\S+)$'": "anywhere"},
     "tools/release.py": {"VERSION": "whole", "RELEASED": "anywhere"},
