@@ -254,7 +254,7 @@ beside: check checkov site localstack-parts
 
 # The two long parts beside each other: one uses the cores, the other waits two thirds of its time
 [parallel, private]
-tests-beside: (wheels-test "--once") integration-once
+tests-beside: (wheels-test "--once" "-n" num_cpus()) integration-once
 
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: docs/contribute/checks.md
 test-all:

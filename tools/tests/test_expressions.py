@@ -82,7 +82,6 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_provisioner/stack_events.py": {"_LOGICAL_ID": "whole", "expression": "whole"},
     "tools/branches.py": {"ROW": "anywhere"},
     "tools/builds.py": {"SECTION": "anywhere"},
-    "tools/once.py": {"_VARIANT": "anywhere"},
     "tools/proofs.py": {"_TEST": "anywhere"},
     "tools/rehearse.py": {"'^(\\\\w{64}) [ *](\\\\S+)$'": "anywhere", "'^zae-limiter-(\\\\w+)==(\\\\S+)$'": "anywhere"},
     "tools/release.py": {"VERSION": "whole", "RELEASED": "anywhere"},
