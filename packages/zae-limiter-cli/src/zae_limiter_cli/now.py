@@ -23,10 +23,11 @@ USD_PER_WRITE_UNIT: Final = 0.625 / 1_000_000  # on demand, us-east-1
 FAILURES_SHOWN: Final = 5
 
 
-def now_option(function: Function) -> Function:
-    """Add ``--now``; the command gets ``now``, whether live buckets are to be told."""
-    told = "Tell live buckets, so that running processes obey at once: shows their number and the cost, and asks first."
-    return click.option("--now", is_flag=True, help=told)(function)
+now_option = click.option(
+    "--now",
+    is_flag=True,
+    help="Tell live buckets, so that running processes obey at once: shows their number and the cost, and asks first.",
+)
 
 
 def consent(

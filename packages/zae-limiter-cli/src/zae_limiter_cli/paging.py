@@ -56,11 +56,9 @@ def rows_option(function: Function, *, default: int = ROWS, most: int | None = N
     return option(function)
 
 
-def following_option(function: Function) -> Function:
-    """Add ``--next``; the command gets ``following``, behind what to begin."""
-    return click.option(
-        "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
-    )(function)
+following_option = click.option(
+    "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
+)
 
 
 def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE, behind: str | None = None) -> Iterator[Row]:

@@ -33,10 +33,7 @@ def resource_options(function: Function) -> Function:
     return _asking(function, resource, whole_namespace=True)
 
 
-def month_option(function: Function) -> Function:
-    """Add ``--month``; the command gets ``month``, a text or ``None``."""
-    told = "Month in UTC, such as 2026-11.  [default: this month]"
-    return click.option("--month", metavar="MONTH", help=told)(function)
+month_option = click.option("--month", metavar="MONTH", help="Month in UTC, such as 2026-11.  [default: this month]")
 
 
 def snapshots_of(
