@@ -1,7 +1,6 @@
 """`--now`: tell live buckets of changed limits, so that running processes obey at once; count and cost come first."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from zae_limiter import LiveBuckets, SyncRepository, ToldBuckets
 
     from .connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 WRITES_PER_SECOND: Final = 500
 USD_PER_WRITE_UNIT: Final = 0.625 / 1_000_000  # on demand, us-east-1

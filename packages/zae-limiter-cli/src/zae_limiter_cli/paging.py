@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from .options import connected, in_namespace
+from .options import Function, connected, in_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
 
     from .connection import Connection
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Row = TypeVar("Row")
 FetchPage = Callable[[int, str | None], tuple[Sequence[Row], str | None]]
 

@@ -4,17 +4,16 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ..errors import CommandError
+from ..options import Function
 from ..rates import PERIODS
 
 if TYPE_CHECKING:
     from zae_limiter import Draw, Limit
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LIMIT_FORM: Final = "LIMIT"
 AMOUNT_FORM: Final = "name:amount"

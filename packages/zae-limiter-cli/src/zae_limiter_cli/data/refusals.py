@@ -1,7 +1,6 @@
 """The option ``--on-refused`` of the commands that set limits, and how a policy is shown."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,8 +10,6 @@ if TYPE_CHECKING:
     from zae_limiter import OnRefused, SyncRepository
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 on_refused_option = click.option(

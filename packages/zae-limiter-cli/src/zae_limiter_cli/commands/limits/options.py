@@ -1,13 +1,10 @@
 """The options that the commands of `limits` share."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import click
 
-from ...options import DocumentForm
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from ...options import DocumentForm, Function
 
 
 def files_option(*, required: bool) -> Callable[[Function], Function]:

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
+from ...options import Function
 from ...stack.options import PRODUCTION, StackOptions, flag, without
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 NAMES: Final = tuple(each.name for each in fields(StackOptions))
 

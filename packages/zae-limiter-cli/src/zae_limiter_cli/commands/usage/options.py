@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from ...options import Function
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
 
     from ...paging import FetchPage
     from ...usage.month import Month
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def query_options(function: Function) -> Function:
