@@ -135,7 +135,7 @@ kill-sqlite *args:
 
 # `limits apply` before a Lambda and on a file, killed at each line of its own code in turn (some minutes)
 kill-apply *args:
-    ZAEL_TEST_EVERY_LINE=1 uv run pytest packages/zae-limiter-cli/tests/behaviour/limits/test_killed_apply.py {{args}}
+    ZAEL_TEST_EVERY_LINE=1 uv run pytest packages/zae-limiter-cli/tests/behaviour/limits/test_killed_apply.py -o faulthandler_timeout=3600 {{args}}
 
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
