@@ -133,6 +133,10 @@ simulate-processes *args:
 kill-sqlite *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m support.core.killed {{args}}
 
+# `limits apply` before a Lambda and on a file, killed at each line of its own code in turn (some minutes)
+kill-apply *args:
+    ZAEL_TEST_EVERY_LINE=1 uv run pytest packages/zae-limiter-cli/tests/behaviour/limits/test_killed_apply.py -o faulthandler_timeout=3600 {{args}}
+
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/tests/test_shards_killed.py {{args}}

@@ -19,7 +19,7 @@ from zae_limiter.flows.bucket import commit_run, write_plans
 from zae_limiter.rules.sharding import calculate_wait
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.resolution import Config
-from zae_limiter.values.schedules import Timetable, timetable_of
+from zae_limiter.values.timetables import Timetable, timetable_of
 
 BERLIN = "Europe/Berlin"
 NIGHT = "night: 22:00-06:00 Europe/Berlin 10/min"

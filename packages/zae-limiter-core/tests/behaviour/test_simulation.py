@@ -25,7 +25,7 @@ from simulation.used import weighed
 from simulation.waits import Bell, Waits
 from simulation.world import World, simulate
 from zae_limiter.flows.acquire.requests import AcquireRequest
-from zae_limiter.values.limits import KINDS
+from zae_limiter.values.named_limits import KINDS
 from zae_limiter.values.token_usage import TokenUsage
 
 # Histories from the first seed on; what they show is counted in the tests below, which go on where these begin
