@@ -119,9 +119,12 @@ def follow(
 
 
 def _state(ask: Ask, namespace: str) -> StateReport:
+    from .asking import as_command_errors
     from .showing import refuse
 
-    answer = ask(Request("watch", namespace))
+    with as_command_errors():
+        request = Request("watch", namespace)
+    answer = ask(request)
     refuse(namespace, answer)
     if answer.state is None:
         raise CommandError(f"{namespace}: the answer contains no state")
