@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from .options import connected, in_namespace
+from .options import Function, connected, in_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
 
     from .connection import Connection
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Row = TypeVar("Row")
 FetchPage = Callable[[int, str | None], tuple[Sequence[Row], str | None]]
 
@@ -56,11 +55,9 @@ def rows_option(function: Function, *, default: int = ROWS, most: int | None = N
     return option(function)
 
 
-def following_option(function: Function) -> Function:
-    """Add ``--next``; the command gets ``following``, behind what to begin."""
-    return click.option(
-        "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
-    )(function)
+following_option = click.option(
+    "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
+)
 
 
 def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE, behind: str | None = None) -> Iterator[Row]:

@@ -1,17 +1,14 @@
 """The principal of a change: as the caller claims it, else as AWS knows the caller, else the user and the machine."""
 
-from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import chosen_connection
+from .options import Function, chosen_connection
 
 if TYPE_CHECKING:
     from .connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def author(principal: str | None, connection: "Connection") -> str:

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,7 +14,7 @@ from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
 from ..errors import CommandError
-from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_option
+from ..options import Function, OutputForm, connected, given_options, in_namespace, output_option, yes_option
 from ..paging import in_repository, open_namespace
 from ..principal import principal_option
 from ..times import iso, parse_end, shown
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from zae_limiter.values.provisioner import ConfigPlace
 
     from ..connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LONGEST: Final = timedelta(days=365)
 

@@ -23,7 +23,7 @@ IMPORTED = (  # what a command imports when it runs
     "boto3",
     "zae_limiter.stores",
     "zae_limiter_cli.commands.limits.apply",
-    "zae_limiter_cli.commands.limits.group",
+    "zae_limiter_cli.commands.groups",
     "zae_limiter_cli.commands.limits.plan",
     "zae_limiter_cli.limits.replay.run",
     "zae_limiter_cli.limits.rollout",

@@ -1,8 +1,7 @@
 """`zae-limiter entity set-limits`, `get-limits`, `delete-limits` and `delete-override`."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,16 +12,13 @@ from ...data.places import ALL_RESOURCES, winner_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
-from ...options import OutputForm, output_option, yes_option
+from ...options import Function, OutputForm, output_option, yes_option
 from ...paging import in_repository
 from ...principal import principal_option
 from ...times import parse_end, shown
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _place(function: Function) -> Function:

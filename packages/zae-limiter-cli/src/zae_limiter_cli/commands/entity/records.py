@@ -1,7 +1,7 @@
 """`zae-limiter entity create`, `show`, `update`, `move`, `delete`, `children` and `ancestors`."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -9,7 +9,7 @@ from ...confirmation import confirm
 from ...data.parsing import metadata_option
 from ...data.showing import show_done, show_entities, show_entity
 from ...errors import CommandError
-from ...options import OutputForm, connected, in_namespace, output_option, yes_option
+from ...options import Function, OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from zae_limiter import Entity, SyncRepository
 
     from ...connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 CLEARABLE: Final = {
     "entity_name": "name",
