@@ -114,8 +114,8 @@ localstack-host port="4566":
 
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator, in one variant each; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q --once --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
-    just integration --once --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs'"
+    uv run pytest -q --once --installed packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q --once --transport sdk --target dynoxide -n {{workers}} --dist loadfile tests-integration/tests/test_{stores_agree,every_method,same_script,failures,costs}.py
 
 # Published failures of limiters as scenes, which docs/museum.md lists: in memory, on a file of SQLite, some on an emulator of DynamoDB
 museum *args:
@@ -256,7 +256,10 @@ site:
 [parallel, private]
 beside: check checkov site localstack-parts
 
+# The two long parts beside each other: one uses the cores, the other waits two thirds of its time
+[parallel, private]
+tests-beside: (wheels-test "--once" "-n" num_cpus()) integration-once
+
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: docs/contribute/checks.md
 test-all:
-    uv run python tools/parts.py beside "wheels-test --once" "test-pythons fast" integration-once integration-sdk \
-        "examples {{light_examples}}"
+    uv run python tools/parts.py beside tests-beside "test-pythons fast" integration-sdk "examples {{light_examples}}"

@@ -5,14 +5,13 @@ most of these tests tell the same twice. Its name says in which: the same at eac
 the mark ``both_variants`` it runs in both. A test with the mark ``long`` does not run.
 """
 
-import re
 import zlib
 from collections.abc import Set
 from typing import Final
 
 import pytest
 
-_VARIANT: Final = re.compile(r"(?<=[\[-])a?sync(?=[\]-])")
+VARIANTS: Final = ("async", "sync")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,8 +39,10 @@ def _is_for_others(item: pytest.Item, names: Set[str]) -> bool:
 
 def is_told_by_another(name: str, names: Set[str]) -> bool:
     """Return whether a test is one of a pair and it is the turn of the other; one of both variants at once has none."""
-    if len(_VARIANT.findall(name)) != 1:
+    test, _, case = name.removesuffix("]").partition("[")
+    words = case.split("-")
+    if sum(word in VARIANTS for word in words) != 1:
         return False
-    variant = ("async", "sync")[zlib.crc32(_VARIANT.sub("", name).encode()) % 2]
-    other = _VARIANT.sub(variant, name)
+    turn = zlib.crc32("-".join([test, *(word for word in words if word not in VARIANTS)]).encode()) % 2
+    other = f"{test}[{'-'.join(VARIANTS[turn] if word in VARIANTS else word for word in words)}]"
     return other != name and other in names
