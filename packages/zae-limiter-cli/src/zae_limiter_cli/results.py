@@ -42,13 +42,24 @@ def writing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         beside, descriptor = _open_beside(path, mode)
     except OSError as error:  # it shall name the file that was asked for
         raise type(error)(error.errno, error.strerror, str(path)) from error
+    file = os.fdopen(descriptor, "wb")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        beside.replace(path)
+        yield file
+        file.flush()
+        _let_go_on_windows(file)
+        beside.replace(path)  # while it is locked: nobody takes it for one that was left
     except BaseException:
+        _let_go_on_windows(file)
         beside.unlink(missing_ok=True)
         raise
+    finally:
+        file.close()
+
+
+def _let_go_on_windows(file: BinaryIO) -> None:
+    """Close a file that Windows would neither rename nor remove while it is open."""
+    if sys.platform == "win32":
+        file.close()
 
 
 def _open_beside(path: Path, mode: int) -> tuple[Path, int]:
@@ -68,7 +79,7 @@ def _open_beside(path: Path, mode: int) -> tuple[Path, int]:
                 raise
             except OSError:  # a file system without locks, on which nobody removes what is left
                 return beside, descriptor
-            if beside.exists():
+            if _has_name(descriptor, beside):
                 return beside, descriptor
             os.close(descriptor)  # another command was faster
     raise FileExistsError(errno.EEXIST, f"{_MOST_AT_ONCE} files beside it are in the way, such as {names[0].name}")
@@ -79,9 +90,18 @@ def _remove_if_left(beside: Path) -> None:
         descriptor = os.open(beside, _OLD_FILE)
         try:
             _lock(descriptor)
-            beside.unlink()  # which Windows refuses as long as a command has it open
+            if _has_name(descriptor, beside):  # no other was faster
+                beside.unlink()  # which Windows refuses as long as a command has it open
         finally:
             os.close(descriptor)
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    """Return whether an open file is the one that has this name now: another command may have removed it since."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> None:

@@ -39,7 +39,7 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
     from zae_limiter_manifest.render import as_json
 
     from ...columns import say_columns
-    from ...limits.asking import ask
+    from ...limits.provisioner import ask
 
     entries = ask(connection, "history", namespace).history or ()
     if form == "json":
@@ -62,8 +62,8 @@ def show(*, connection: "Connection", namespace: str, serial: int, out: Path | N
     from zae_limiter_manifest import dump
     from zae_limiter_manifest.problems import printable
 
-    from ...limits.asking import ask
     from ...limits.kept import kept_of
+    from ...limits.provisioner import ask
     from ...results import write_file
 
     entry, manifest = kept_of(namespace, ask(connection, "show", namespace, serial=serial))
@@ -108,9 +108,8 @@ def rollback(
 
     If somebody applies between the plan and the apply, nothing is changed: look again, then repeat the command.
     """
-    from ...limits.asking import ask
     from ...limits.kept import whole_of
-    from ...limits.provisioner import Provisioner
+    from ...limits.provisioner import Provisioner, ask
     from ...limits.rollout import Rollout
 
     _, manifest = whole_of(namespace, ask(connection, "show", namespace, serial=serial))

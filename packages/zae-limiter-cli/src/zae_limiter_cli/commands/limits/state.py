@@ -24,7 +24,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
     """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
     from zae_limiter_manifest import dump
 
-    from ...limits.asking import ask
+    from ...limits.provisioner import ask
     from ...limits.showing import report_left_out
     from ...results import write_file
 
@@ -44,7 +44,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 @form_option("text", "json")
 def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> None:
     """Show the items that the last apply manages, their owner, and the apply that runs now, if any."""
-    from ...limits.asking import ask
+    from ...limits.provisioner import ask
     from ...limits.showing import show_state
 
     show_state(namespace, ask(connection, "state", namespace), form)
@@ -61,7 +61,7 @@ def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: Docu
 
     An apply that still runs without its lock reports that at its end, and does not write the state.
     """
-    from ...limits.asking import ask
+    from ...limits.provisioner import ask
     from ...limits.showing import show_state
 
     if not yes:
