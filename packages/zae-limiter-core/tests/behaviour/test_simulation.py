@@ -49,7 +49,7 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str) -> None:
 # An acquire that has no config of the bucket's; tokens spent under limits that changed; a child's caller cut off; many
 # changes that told one bucket at the same time; a write that took effect behind blocks that were taken later;
 # a block that a give-back took; blocks whose writes were answered late;
-# a process alone that told its bucket beside a run
+# a process alone that told its bucket beside a run; one that forgot shard 0 of a bucket and remembered others
 @pytest.mark.parametrize(
     ("seed", "callers"),
     [
@@ -63,6 +63,7 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str) -> None:
         (700866, 60),
         (303136, 60),
         (601480, 40),
+        (701682, 60),
     ],
 )
 def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int, callers: int) -> None:
