@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from zae_limiter.values.limits import Limit
+from zae_limiter.values.schedules import ScheduleEntry
 
 from .bucket_items import SLOTS
 
@@ -85,7 +86,8 @@ def rescheduled(rng: Random, limit: Limit, boundary_ms: int) -> Scheduled:
         entries.append(f"part-{number}: {when} {rate} burst {piece.burst}")
         pieces.append((since_ms, piece))
     pieces.append((pieces[-1][0] + MINUTE_MS, limit))
-    return Scheduled(replace(limit, schedule=entries), tuple(pieces))
+    schedule = tuple(map(ScheduleEntry.parse, entries))
+    return Scheduled(replace(limit, schedule=schedule), tuple(pieces))
 
 
 def _evenly(rng: Random, name: str, ahead: float) -> Limit:

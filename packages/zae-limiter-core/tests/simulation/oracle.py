@@ -49,7 +49,7 @@ class Oracle:
         self._table = table
         self._skew_ms = skew_ms
         self._lossless = lossless
-        self._forgetful = forgetful
+        self.forgetful = forgetful
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self.schedules = Schedules()
@@ -219,7 +219,7 @@ class Oracle:
         before = writes[: writes.index(write)]
         latest = {each.shard: each.changes.get(limit) for each in (*before, write)}
         rules = {change and change.state.rule for change in latest.values()}
-        if self._forgetful or len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
+        if self.forgetful or len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
             return
         since_ms = writes[0].applied_ms + 1
         if write.shards == 1:
@@ -237,7 +237,7 @@ class Oracle:
     def _check_tried(self, write: Application) -> None:
         """A shadow limit gave only what its process knew to be there: so its debt has a bound."""
         writes = self._writes_of(write.bucket) if write.tried else []
-        if self._forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
+        if self.forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
             return
         for name, tried in write.tried.items():
             wanted = tried + write.checked_of(name) - write.given_of(name)
@@ -261,9 +261,9 @@ class Oracle:
         counting = self.schedules.counting(key.pk, before, planned, moved=moved)
         self._reshaped(key.pk, before, planned)
         changes = {name: self._change(name, before, after, instant, counting) for name in limits_of(after)}
-        if planned is not None and planned.shapes:
-            for change in changes.values():
-                check_times(key.pk, change.state.rule, after["rf"])
+        if planned is not None and planned.shapes and planned.config is not None:
+            for name in changes.keys() & planned.config.by_name.keys():
+                check_times(name, changes[name].state.rule, after["rf"])
         self._contended[key.pk] -= 1
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
         write.dropped = limits_of(before) - limits_of(after)

@@ -432,16 +432,19 @@ def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
     names = rng.choice((("rpm",), ("tpm",), ("rpm", "tpm"), ("rpm", "tpm"), ("rpm", "tpm")))
     slots = (kinds.slots(rng),) if has_slots else ()
     scheduled = _scheduled(rng, "rpm", boundary_ms) if dice < 0.3 and "rpm" in names else ()
-    more = [each.limit for each in scheduled]
+    more, splits = [each.limit for each in scheduled], 0
+    if scheduled and rng.random() < 0.5:  # slots and windows of a first use do not split
+        slots, second, splits = (), rng.choice((kinds.calendar, kinds.total, kinds.weighted)), rng.choice((2, 4, 8))
 
     def version() -> tuple[Limit, ...]:
         rpm = more.pop(0) if more else kinds.token_bucket(rng, "rpm")
         return (*(each for each in (rpm, second(rng, "tpm")) if each.name in names), *slots)
 
     plan = replace(plan, limits=tuple(version() for _ in range(4)), weighs="tpm" in names and second is kinds.weighted)
-    plan = replace(plan, splits=0 if second is kinds.first_use else plan.splits)
+    plan = replace(plan, splits=0 if second is kinds.first_use else splits or plan.splits)
     if scheduled:
-        plan = replace(_unmoved(plan), scheduled=scheduled, one_by_one=False)
+        plan = replace(_unmoved(plan), scheduled=scheduled, one_by_one=False, changes=rng.choice((0, 2, 6)))
+        plan = replace(plan, callers=rng.randint(10, 30), entities=plan.entities[:1] if splits else plan.entities)
     elif has_slots:
         plan = replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
     if rng.random() < 0.4:

@@ -1,4 +1,4 @@
-"""The schedules of limits in a history: by which one each shard was shaped, and what counts for the time before a write.
+"""The schedules of limits in a history: by which one each shard was shaped, and what the time before a write counts by.
 
 Why. A shard has the values of one piece of a schedule, and a write that goes by the same schedule counts all pieces
 since the anchor. Whatever else moves the anchor, a write by another config, a split, one that tells a bucket, counts by
@@ -87,7 +87,9 @@ class Schedules:
 
 def check_times(name: str, rule: Rule, at_ms: int) -> None:
     """Raises ``Violation`` where a limit gets other values than its schedule has then, or just before."""
-    found = [next((piece for since_ms, piece in reversed(rule.times) if since_ms <= at), rule) for at in (at_ms, at_ms - 1)]
+    found = [
+        next((piece for since_ms, piece in reversed(rule.times) if since_ms <= at), rule) for at in (at_ms, at_ms - 1)
+    ]
     if rule._replace(times=()) not in found and rule.times:
         raise Violation(f"{name} has {rule} from {at_ms} on, and its schedule has {found[0]}")
 
