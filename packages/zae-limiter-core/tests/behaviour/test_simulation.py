@@ -52,7 +52,8 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str) -> None:
 # An acquire that has no config of the bucket's; tokens spent under limits that changed; a child's caller cut off; many
 # changes that told one bucket at the same time; a write that took effect behind blocks that were taken later;
 # a block that a give-back took; blocks whose writes were answered late;
-# a process alone that told its bucket beside a run; one that forgot shard 0 of a bucket and remembered others
+# a process alone that told its bucket beside a run; one that forgot shard 0 of a bucket and remembered others;
+# what a block paid for a write that failed when the block had ended
 @pytest.mark.parametrize(
     ("seed", "callers"),
     [
@@ -67,6 +68,7 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str) -> None:
         (303136, 60),
         (601480, 40),
         (701682, 60),
+        (704110, 40),
     ],
 )
 def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int, callers: int) -> None:

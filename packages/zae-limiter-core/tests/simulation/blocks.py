@@ -97,12 +97,14 @@ class Blocks:
         self._paying[id(operation)] = operation, drawn
         _take(self._live(drawn.holder, now_ms), drawn.paid, bucket)
 
-    def not_applied(self, operation: object, now_ms: int) -> None:
-        """The process knows that a write was not applied: what it paid is held again, where that still lives."""
+    def not_applied(self, operation: object) -> None:
+        """The process knows that a write was not applied: what it paid is held again. Of a block that has ended
+        meanwhile it may come back to the bucket.
+        """
         _, drawn = self._paying.pop(id(operation), (operation, Drawn()))
         for name, amount in drawn.paid.items():
             rest = amount
-            for block in reversed(self._live(drawn.holder, now_ms)):
+            for block in reversed(self._blocks.get(drawn.holder, [])):
                 part = min(rest, block.taken.get(name, 0) - block.left.get(name, 0))
                 block.left[name] = block.left.get(name, 0) + part
                 rest -= part

@@ -283,7 +283,7 @@ class Driver:
     def _failed(self, operation: Operation[Any], error: StoreError) -> bool:
         """Whether a write may have been applied, and nobody knows."""
         if isinstance(error, ConditionFailed | NotApplied):
-            self.link.blocks.not_applied(operation, self.link.clock())
+            self.link.blocks.not_applied(operation)
         return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
 
     def _confirm(self, sending: Sending) -> None:
