@@ -3,7 +3,7 @@
 import functools
 import signal
 
-pytest_plugins = ["skips"]
+pytest_plugins = ["skips", "once"]
 
 
 def pytest_configure() -> None:

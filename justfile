@@ -67,7 +67,7 @@ test-fast *args:
 coverage *args:
     uv run python tools/branches.py "$@"
 
-# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core that concern interpreters
+# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core that concern interpreters, on the newest other one
 test-pythons which="all":
     uv run python tools/sessions.py pythons {{which}} -n {{workers}} --dist worksteal
 
@@ -96,9 +96,9 @@ integration *args:
 integration-localstack *args:
     just integration --target localstack {{args}}
 
-# The whole stack on one emulator; on the other, what emulators answer differently: conditions, transactions, many writers at once
+# The whole stack on one emulator, each test in one variant, without long ones; on the other emulator, what emulators answer differently: conditions, transactions, many writers at once
 integration-once:
-    just integration --one-emulator
+    just integration --one-emulator --once
 
 # The parts of a stack on LocalStack: deploy, limits through the Lambda, usage through the stream, dead letters, the template of limits
 localstack-parts:
@@ -112,10 +112,10 @@ localstack-image:
 localstack-host port="4566":
     PYTHONPATH=tests-integration uv run python -m support.integration.localstack {{port}}
 
-# Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
+# Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator, in one variant each; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
-    just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs'"
+    uv run pytest -q --once --installed packages/zae-limiter-core/tests/unit/engines/dynamodb/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q --once --transport sdk --target dynoxide -n {{workers}} --dist loadfile tests-integration/tests/test_{stores_agree,every_method,same_script,failures,costs}.py
 
 # Published failures of limiters as scenes, which docs/museum.md lists: in memory, on a file of SQLite, some on an emulator of DynamoDB
 museum *args:
@@ -132,6 +132,10 @@ simulate-processes *args:
 # Processes that share a file of SQLite, half of which are killed every half second, against ledgers of their own: `just kill-sqlite --seconds 60`
 kill-sqlite *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m support.core.killed {{args}}
+
+# `limits apply` before a Lambda and on a file, killed at each line of its own code in turn (some minutes)
+kill-apply *args:
+    ZAEL_TEST_EVERY_LINE=1 uv run pytest packages/zae-limiter-cli/tests/behaviour/limits/test_killed_apply.py -o faulthandler_timeout=3600 {{args}}
 
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
@@ -209,9 +213,9 @@ wheelhouse: dist
     rm -rf wheelhouse && mkdir wheelhouse && cp dist/*.whl wheelhouse
     uv run python tools/check_siblings.py wheelhouse/*.whl
 
-# Each package's tests against the wheel of its sdist, installed alone
-wheels-test: wheelhouse
-    uv run python tools/environments.py wheels -n {{workers}} --dist worksteal
+# Each package's tests against the wheel of its sdist, installed alone; `just wheels-test --once`: one variant of each, and nothing that is long
+wheels-test *options: wheelhouse
+    uv run python tools/environments.py wheels -n {{workers}} --dist worksteal {{options}}
 
 # Release one distribution: changelog, version, its siblings' bounds, commit, tag: `just release core 0.2.0`, `just release core 0.2.0 --dry-run`
 release name version *options:
@@ -252,7 +256,10 @@ site:
 [parallel, private]
 beside: check checkov site localstack-parts
 
+# The two long parts beside each other: one uses the cores, the other waits two thirds of its time
+[parallel, private]
+tests-beside: (wheels-test "--once" "-n" num_cpus()) integration-once
+
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: docs/contribute/checks.md
 test-all:
-    uv run python tools/parts.py beside wheels-test "test-pythons fast" integration-once integration-sdk \
-        "fuzz --minutes 0.5 --seed 1" "examples {{light_examples}}"
+    uv run python tools/parts.py beside tests-beside "test-pythons fast" integration-sdk "examples {{light_examples}}"

@@ -1,25 +1,21 @@
-"""A tree of 5,000 entities below 200 parents, with three plans: what an apply takes, of whom, on two tables.
+"""A tree of 5,000 entities below 200 parents, with three plans: what an apply takes, and what an operator sees of it.
 
-Lives here: the same handler as in ``declarative``, on a table without a stream and on one with a stream, and the time
-that the requests would take DynamoDB. Never: the command line, or Lambda itself.
+Lives here: the same handler as in ``declarative``, on a table without a stream, the time that its requests would take
+DynamoDB, and the walk of an operator on a local stack. Never: Lambda itself.
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-import boto3
-
-from zae_limiter import Options, SyncRepository
+from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
-from zae_limiter.schema.table import create_table_request
 from zae_limiter_manifest import LimitsManifest, Request
 
 from .declarative import READS, REGION, TABLE, Invocation, create_table, provisioner
+from .declared_walk import CHILDREN, NAMESPACE, PARENTS, PLANS, walk
 from .emulator import dynoxide
 from .report import Row
 
-PARENTS, CHILDREN = 200, 25
-PLANS = {"free": 10, "pro": 100, "gold": 1_000}
 SECONDS_OF_DYNAMODB = 0.005  # for each request, one after the other
 
 
@@ -29,15 +25,11 @@ def measure() -> list[Row]:
         url = dynoxide(stack)
         create_table(url)
         asked = stack.enter_context(provisioner(url))
-        for what, request in _requests():
-            rows += _rows(what, asked.finish(request))
-    with ExitStack() as stack:
-        url = dynoxide(stack)
-        _create_table_with_stream(url)
-        asked = stack.enter_context(provisioner(url))
-        seconds = sum(each.seconds for each in asked.finish(Request.of("apply", tree())))
-        rows.append(Row("first apply, on a table with a stream", seconds, "s"))
-    return rows
+        for what, requests in _requests():
+            if what == "drift":
+                _change_out_of_band(url)
+            rows += _rows(what, [taken for request in requests for taken in asked.finish(request)])
+    return [*rows, *walk()]
 
 
 def tree(*, gold: int = PLANS["gold"], moved: bool = False) -> LimitsManifest:
@@ -54,16 +46,18 @@ def tree(*, gold: int = PLANS["gold"], moved: bool = False) -> LimitsManifest:
         plan: {"resources": {"_default_": {"limits": {"rpm": {"capacity": rpm}}}}}
         for plan, rpm in {**PLANS, "gold": gold}.items()
     }
-    return LimitsManifest.from_dict({"namespace": "tenant-tree", "plans": plans, "entities": entities})
+    return LimitsManifest.from_dict({"namespace": NAMESPACE, "plans": plans, "entities": entities})
 
 
-def _requests() -> Iterator[tuple[str, Request]]:
-    yield "plan", Request.of("plan", tree())
-    yield "first apply", Request.of("apply", tree())
-    yield "change of a plan", Request.of("apply", tree(gold=2_000))
-    yield "move of a parent with 25 children", Request.of("apply", tree(gold=2_000, moved=True))
-    yield "way back", Request.of("apply", tree())
-    yield "export", Request("export", "tenant-tree")
+def _requests() -> Iterator[tuple[str, list[Request]]]:
+    yield "plan", [Request.of("plan", tree())]
+    yield "first apply", [Request.of("apply", tree())]
+    yield "change of a plan", [Request.of("apply", tree(gold=2_000))]
+    yield "move of a parent with 25 children", [Request.of("apply", tree(gold=2_000, moved=True))]
+    yield "drift", [Request.of("diff", tree(gold=2_000, moved=True))]
+    back = tree()
+    yield "rollback", [Request("show", NAMESPACE, serial=2), Request.of("plan", back), Request.of("apply", back)]
+    yield "export", [Request("export", NAMESPACE)]
 
 
 def _rows(what: str, taken: list[Invocation]) -> list[Row]:
@@ -84,8 +78,12 @@ def _rows(what: str, taken: list[Invocation]) -> list[Row]:
     ]
 
 
-def _create_table_with_stream(url: str) -> None:
-    client = boto3.client("dynamodb", endpoint_url=url, region_name=REGION)
-    client.create_table(**create_table_request(TABLE))
-    client.close()
-    SyncRepository.over(SyncDynamoDBStore(TABLE, endpoint_url=url, region=REGION), Options(stack=TABLE)).close()
+def _change_out_of_band(url: str) -> None:
+    """Do what somebody does before the drift of the walk."""
+    store = SyncDynamoDBStore(TABLE, endpoint_url=url, region=REGION)
+    with SyncRepository.over(store, Options(stack=TABLE, namespace=NAMESPACE)) as repository:
+        for team in range(0, PARENTS, 5):
+            repository.set_limits(f"team-{team:03d}", [Limit.per_minute("rpm", 6_000)])
+        for team in range(1, 50, 5):
+            repository.delete_limits(f"team-{team:03d}")
+        repository.set_limits("key-0042", [Limit.per_minute("rpm", 1)])

@@ -35,12 +35,15 @@ EVERY = 2.0  # seconds between two looks, as the commands have it
 MOST = 50  # rows, as the commands have it
 COLUMNS, LINES = 120, 40
 FRAME_MS, READS = 100.0, 5.0
-FRAMES = {"the rows again, a table": "/rows?shape=list", "the rows again, a tree": "/rows"}
+FRAMES = {
+    "the rows again, a table": "/rows?shape=list",
+    "the rows again, a tree": "/rows",
+    "changes": "/changes",
+}
 PAGES = {
     **FRAMES,
     "why, with charts": f"/bucket?entity=key-00001&resource={RESOURCE}",
     "usage": "/usage",
-    "changes": "/changes",
 }
 
 

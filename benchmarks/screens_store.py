@@ -42,6 +42,7 @@ RESOURCE = "gpt-4"
 ANSWER_SECONDS = 0.004
 PERIOD = 10.0  # seconds over which reads are counted
 ATTEMPTS = 60
+FIRST_CHANGE = "-00000"  # the end of an event's id
 AT_ONCE = 25  # that a request writes
 
 
@@ -135,7 +136,8 @@ def _items() -> Iterator[Item]:
         kind = Kind.REFUSED if number < REFUSED else Kind.ADMITTED
         key, team = f"key-{number:05}", f"team-{number // TEAM:03}"
         copied = [item for item in found if kind.is_of(item) and (number % TEAM == 0 or kind.key in str(item))]
-        yield from (_renamed(item, {kind.key: key, kind.team: team}) for item in copied)
+        names = {FIRST_CHANGE: f"-{number:05}", kind.key: key, kind.team: team}
+        yield from (_renamed(item, names) for item in copied)
         by = {Refuser(team, "rpm"): number + 1} if kind.refused else {}
         for at in (hour - timedelta(hours=1), hour)[number >= ENTITIES // 5 :]:
             used = UsageSnapshot(key, RESOURCE, "hourly", at, {"rpm": 1}, 1, sum(by.values()), 0, by)

@@ -1,8 +1,9 @@
 """Run the parts of a long run one after the other: recipes with their arguments, each as one word.
 
-parts.py PART …     it ends with the times of its parts and with all that their sessions skipped, by reason
+parts.py PART …     it ends with the times and the CPU of its parts and with all that their sessions skipped, by reason
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -29,11 +30,17 @@ def main(*parts: str) -> int:
 
 def _run(parts: tuple[str, ...], took: list[str], kept: Path) -> int:
     for part in parts:
-        began = time.monotonic()
+        began, used = time.monotonic(), _cpu_seconds()
         if code := code_of("just", *part.split(), environ={FILE_VARIABLE: str(kept)}):
             return code
-        took.append(f"{part}: {time.monotonic() - began:.0f} s")
+        took.append(f"{part}: {time.monotonic() - began:.0f} s, {_cpu_seconds() - used:.0f} s of CPU")
     return 0
+
+
+def _cpu_seconds() -> float:
+    """Return what all processes that were started here and have ended took of CPU."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 if __name__ == "__main__":

@@ -28,10 +28,11 @@ engine.MAX_SHRINKING_SECONDS = 20  # it has no setting for that; five minutes ar
 
 @dataclass(frozen=True)
 class Surface:
-    """Input, and what takes one: it counts the outcomes, and raises `Unclean`."""
+    """Input, and what takes one: it counts the outcomes, and raises `Unclean`. It has so long for one of them."""
 
     inputs: SearchStrategy[Any]
     feed: Callable[[Any, Tally], None]
+    answer_seconds: float = ANSWER_SECONDS
 
 
 Opened = Callable[[], AbstractContextManager[Surface]]
@@ -72,17 +73,10 @@ def _settings() -> settings:
 
 def _run(surface: Surface, decorated: Callable[[Any], Any]) -> Batch:
     batch = Batch()
-
-    def feed(value: Any) -> None:
-        signal.setitimer(signal.ITIMER_REAL, ANSWER_SECONDS)
-        try:
-            surface.feed(value, batch.tally)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-
-    before = signal.signal(signal.SIGALRM, _too_late)
+    timed = _Timed(surface, batch.tally)
+    before = signal.signal(signal.SIGALRM, timed.ring)
     try:
-        decorated(given(surface.inputs)(feed))()
+        decorated(given(surface.inputs)(timed.feed))()
     except Exception as error:  # noqa: BLE001  whatever it is: it is a finding
         notes = "\n".join(getattr(error, "__notes__", []))
         batch.unclean = f"{_told(error)}\n{'' if notes.startswith('while generating') else notes[:LONGEST_NOTE]}"
@@ -91,6 +85,43 @@ def _run(surface: Surface, decorated: Callable[[Any], Any]) -> Batch:
     finally:
         signal.signal(signal.SIGALRM, before)
     return batch
+
+
+class _Timed:
+    """What feeds a surface until an input takes too long. That one fails again at once, without another wait, where
+    hypothesis asks for it again; others pass, so that it is told as it is.
+    """
+
+    def __init__(self, surface: Surface, tally: Tally) -> None:
+        self._surface = surface
+        self._tally = tally
+        self._rang = False
+        self._late: str | None = None
+
+    def feed(self, value: Any) -> None:
+        if self._late is None:
+            self._feed(value)
+        if self._late == repr(value):  # from one place: hypothesis takes errors of several places for several faults
+            raise self._no_answer()
+
+    def _feed(self, value: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._surface.answer_seconds)
+        try:
+            self._surface.feed(value, self._tally)
+        except Exception:
+            if not self._rang:
+                raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._rang:  # also where the surface took the alarm for a refusal
+            self._late = repr(value)
+
+    def ring(self, _: int, __: FrameType | None) -> None:
+        self._rang = True
+        raise self._no_answer()
+
+    def _no_answer(self) -> TimeoutError:
+        return TimeoutError(f"there was no answer within {self._surface.answer_seconds:g} s")
 
 
 def _told(error: BaseException) -> str:
@@ -106,7 +137,3 @@ def _text(error: BaseException) -> str:
         return str(error)[:LONGEST_NOTE]
     except Exception as fault:  # noqa: BLE001  that is a finding, too
         return f"(no text: {type(fault).__name__})"
-
-
-def _too_late(_: int, __: FrameType | None) -> None:
-    raise TimeoutError(f"there was no answer within {ANSWER_SECONDS} s")

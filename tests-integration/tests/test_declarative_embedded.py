@@ -24,7 +24,7 @@ from zae_limiter import Limit, SyncRepository
 from zae_limiter_manifest import dump, load
 
 ON_MOTO = pytest.mark.parametrize("embedded", ["moto"], indirect=True)
-ON_BOTH = pytest.mark.parametrize("embedded", ["moto", "dynoxide"], indirect=True)
+ON_BOTH = pytest.mark.parametrize("embedded", [pytest.param("moto", marks=pytest.mark.long), "dynoxide"], indirect=True)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from threading import Lock
+from threading import Barrier, Lock
 from typing import Any
 
 import pytest
@@ -78,6 +78,37 @@ def test_of_applies_at_once_each_is_whole_and_the_state_is_that_of_one(deployed:
         answers = list(pool.map(lambda each: deployed.ask("apply", each, lock_timeout=60), wanted))
     assert [answer.status for answer in answers] == ["applied"] * 3
     assert [is_declared(deployed, each) for each in wanted].count(True) == 1
+
+
+def test_of_two_operators_and_a_rollback_at_once_one_wins_and_the_others_are_told_the_way_out(
+    deployed: Deployed,
+) -> None:
+    for wanted in (ALPHA, changed(600)):
+        assert deployed.ask("apply", wanted).status == "applied"
+    (*_, first) = deployed.ask("history", "tenant-alpha").history or ()
+    old = deployed.ask("show", "tenant-alpha", serial=first.serial).manifest
+    assert old == ALPHA
+    at_once = {"ann": changed(700), "bob": changed(800), "eve": old}
+    planned = {name: deployed.ask("plan", wanted).plan for name, wanted in at_once.items()}
+    together = Barrier(len(at_once))
+
+    def apply(name: str) -> Answer:
+        plan = planned[name]
+        assert plan
+        shown = {"expected_serial": plan.serial, "expected_plan": plan.changes_hash()}
+        together.wait()
+        return deployed.ask("apply", at_once[name], principal=name, **shown)
+
+    with ThreadPoolExecutor(len(at_once)) as pool:
+        answers = dict(zip(at_once, pool.map(apply, at_once), strict=True))
+    (winner,) = [name for name, answer in answers.items() if answer.status == "applied"]
+    assert is_declared(deployed, at_once[winner])
+    for name in answers.keys() - {winner}:
+        (failure,) = answers[name].errors
+        assert failure.code in {"stale", "different_plan", "locked"}
+        assert "plan again" in failure.message or "free the lock: zae-limiter limits unlock" in failure.message
+    (last, *_) = deployed.ask("history", "tenant-alpha").history or ()
+    assert (last.principal, last.outcome) == (winner, "applied")
 
 
 class Mortal(SyncStore):

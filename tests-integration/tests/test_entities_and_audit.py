@@ -3,6 +3,7 @@ What never does: who is admitted (test_concurrency), limits at work (test_change
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import pytest
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.needs("atomic", "capacity"), pytest.mark.apart]
 
 T = TypeVar("T")
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 10_000)
+EVER = datetime(2020, 1, 1, tzinfo=UTC)
 UNITS_PER_WRITE = 2  # in a transaction
 
 
@@ -68,6 +70,29 @@ async def test_limits_are_changed_with_their_events(harness: Harness) -> None:
     newest = await limiter.repository.get_audit_events("e", limit=1)
     older = await limiter.repository.get_audit_events("e", limit=5, start=newest.next)
     assert (*newest.events, *older.events) == page.events
+
+
+async def test_the_changes_of_a_namespace_are_paged_by_time_also_those_of_before(harness: Harness) -> None:
+    limiter = await harness.open()
+    for number in range(7):
+        await limiter.set_limits(f"e-{number % 3}", [RPM], "gpt-4", principal=f"author-{number}")
+    found = await _authors(limiter, limit=2)
+    assert found == [f"author-{number}" for number in reversed(range(7))]
+    ns = harness.namespace_id
+    rows = play(query_all(Query(ns, "GSI4", begins_with=keys.INDEX_AUDIT_PREFIX)), harness.perform)
+    items = play(read_all([Key(item["PK"], item["SK"]) for item in rows[:4]]), harness.perform)
+    harness.perform(BatchWrite(tuple(Put({**item, "GSI4SK": item["PK"]}) for item in items.values())))
+    assert await _authors(limiter, limit=2) == await _authors(limiter, limit=3) == found
+
+
+async def _authors(limiter: RateLimiter, *, limit: int) -> list[str | None]:
+    """The authors of all changes of the namespace, in pages of so many."""
+    found, start = list[str | None](), None
+    while True:
+        page = await limiter.repository.get_namespace_audit_events(EVER, limit=limit, start=start)
+        found += [event.principal for event in page.events]
+        if (start := page.next) is None:
+            return found
 
 
 async def test_entities_are_changed_with_their_events(harness: Harness) -> None:
@@ -185,7 +210,7 @@ async def test_the_limits_of_a_thousand_entities_are_set_and_removed(harness: Ha
 def audited(harness: Harness) -> list[tuple[str, str, str, str | None]]:
     """Every audit event of the namespace: whose, on which resource, what, and who did it."""
     ns = harness.namespace_id
-    found = play(query_all(Query(ns, "GSI4", begins_with=keys.pk_audit(ns, ""))), harness.perform)
+    found = play(query_all(Query(ns, "GSI4", begins_with=keys.INDEX_AUDIT_PREFIX)), harness.perform)
     items = play(read_all([Key(item["PK"], item["SK"]) for item in found]), harness.perform)
     events = sorted(map(read_audit_event, items.values()), key=lambda event: (event.entity_id, event.event_id))
     return [(event.entity_id, event.resource or "", event.action, event.principal) for event in events]

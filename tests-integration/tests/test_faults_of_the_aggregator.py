@@ -118,7 +118,11 @@ def finds(seed: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(each, marks=pytest.mark.long if number else []) for number, each in enumerate(FAULTS)],
+    ids=lambda fault: fault.name.replace(" ", "-"),
+)
 def test_a_deliberate_fault_of_the_aggregator_is_found(fault: Fault) -> None:
     with patch.object(fault.module, fault.attribute, fault.instead):
         seed = next(filter(finds, fault.seeds), None)

@@ -5,6 +5,7 @@ What never does: many inputs, which are `just fuzz`.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,24 @@ def test_an_answer_that_comes_late_is_found(monkeypatch: pytest.MonkeyPatch) -> 
             pass
 
     assert "Unclean: it took 0.1 s" in fault(slow)
+
+
+@pytest.mark.parametrize("documented", [(), (OSError,)], ids=["told as unclean", "taken for a refusal"])
+def test_an_input_without_an_answer_costs_one_wait(documented: tuple[type[Exception], ...]) -> None:
+    waits: list[int] = []
+
+    def stay(value: int) -> None:
+        waits.append(value)
+        time.sleep(60)
+
+    surface = replace(broken(stay, *documented), answer_seconds=0.2)
+    found = run_batch(surface, 1, 200)
+    assert len(waits) == 1
+    assert found.unclean is not None
+    assert "TimeoutError: there was no answer within 0.2 s" in found.unclean
+    again = replay(surface, found.replay)
+    assert again.unclean is not None
+    assert waits == [waits[0]] * 2
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the peak of a part of a life")

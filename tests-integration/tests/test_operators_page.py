@@ -20,7 +20,7 @@ from support.cli.limits_stack import Stack, serving
 from support.integration.provisioner_costs import table
 from zae_limiter import SyncRepository
 from zae_limiter_cli import confirmation
-from zae_limiter_cli.commands.limits.group import limits
+from zae_limiter_cli.commands.groups import limits
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import plain

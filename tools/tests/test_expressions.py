@@ -21,7 +21,7 @@ from check_siblings import ROOT
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_provisioner import stack_events
 
-OWN_TEXT = {"install_lines.py", "variants.py"}  # read text of this repository alone
+OWN_TEXT = {"install_lines.py", "lists.py", "variants.py"}  # read text of this repository alone
 TOOLS = [path for path in ROOT.glob("tools/*.py") if path.name not in OWN_TEXT]
 FILES = sorted([*ROOT.glob("packages/*/src/**/*.py"), *TOOLS])
 PLACES: Mapping[str, Place] = {

@@ -34,6 +34,7 @@ from ..junk import damaged_text
 from .plan_files import contents as plan_files
 
 STACK = "my-app"
+ANSWER_SECONDS = 60  # some wait for seconds; a command that serves does not end
 SECRET = "precious"
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -102,7 +103,6 @@ def _in_process(shell: Shell, line: CommandLine, tally: Tally) -> None:
         check=False,
         input=line.typed.encode(),
         capture_output=True,
-        timeout=100,
         env=environment,
         cwd=shell.directory,
     )
@@ -144,11 +144,11 @@ def _table(url: str) -> None:
 def in_process() -> Iterator[Surface]:
     """With click's runner."""
     with _shell() as shell:
-        yield Surface(command_lines(contents), lambda line, tally: _in_click(shell, line, tally))
+        yield Surface(command_lines(contents), lambda line, tally: _in_click(shell, line, tally), ANSWER_SECONDS)
 
 
 @contextmanager
 def in_a_process() -> Iterator[Surface]:
     """As a program."""
     with _shell() as shell:
-        yield Surface(command_lines(contents), lambda line, tally: _in_process(shell, line, tally))
+        yield Surface(command_lines(contents), lambda line, tally: _in_process(shell, line, tally), ANSWER_SECONDS)

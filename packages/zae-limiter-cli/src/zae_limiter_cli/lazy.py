@@ -45,7 +45,9 @@ class LazyCommands(Commands):
 
 
 class CommandsOfModules(Commands):
-    """A group of the commands that modules beside its own define, in the order of ``modules`` and of their lines."""
+    """A group of the commands that ``modules`` define, in the order of these and of their lines. They are named as
+    they are found from the group's own module.
+    """
 
     def __init__(self, *args: Any, modules: Sequence[str], **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -61,8 +63,8 @@ class CommandsOfModules(Commands):
 
     def _imported(self) -> Mapping[str, click.Command]:
         if not self.commands:
-            beside = self.callback.__module__.rpartition(".")[0]
-            for module in (import_module(f"{beside}.{each}") for each in self.modules):
+            package = self.callback.__module__.rpartition(".")[0]
+            for module in (import_module(f"{package}.{each}") for each in self.modules):
                 for command in vars(module).values():
                     if isinstance(command, click.Command) and command.callback.__module__ == module.__name__:
                         complete_names(command)

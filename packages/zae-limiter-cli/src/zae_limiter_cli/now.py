@@ -1,7 +1,6 @@
 """`--now`: tell live buckets of changed limits, so that running processes obey at once; count and cost come first."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,17 +15,16 @@ if TYPE_CHECKING:
 
     from .connection import Connection
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 WRITES_PER_SECOND: Final = 500
 USD_PER_WRITE_UNIT: Final = 0.625 / 1_000_000  # on demand, us-east-1
 FAILURES_SHOWN: Final = 5
 
 
-def now_option(function: Function) -> Function:
-    """Add ``--now``; the command gets ``now``, whether live buckets are to be told."""
-    told = "Tell live buckets, so that running processes obey at once: shows their number and the cost, and asks first."
-    return click.option("--now", is_flag=True, help=told)(function)
+now_option = click.option(
+    "--now",
+    is_flag=True,
+    help="Tell live buckets, so that running processes obey at once: shows their number and the cost, and asks first.",
+)
 
 
 def consent(

@@ -43,9 +43,7 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def stack_option(function: Function) -> Function:
-    """Add ``--name`` to a command that needs no connection; it gets ``name``."""
-    return click.option(*_STACK_NAMES, **_STACK)(function)
+stack_option = click.option(*_STACK_NAMES, **_STACK)
 
 
 def connection_options(function: Function) -> Function:
@@ -118,7 +116,7 @@ def connected_to_stack(function: Function) -> Function:
 
 
 def chosen_connection(context: click.Context) -> Connection:
-    """Return the connection that a shell's unfinished command line names."""
+    """Return the connection that a command line names, which may be a shell's unfinished one."""
     with context.scope(cleanup=False):
         return _connection()
 
@@ -186,14 +184,10 @@ def output_option(function: Function) -> Function:
     )
 
 
-def quiet_option(function: Function) -> Function:
-    """Add ``--quiet``; the command gets ``quiet``, and prints no progress."""
-    return click.option("--quiet", "-q", is_flag=True, help="Print results and errors only.")(function)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print results and errors only.")
 
 
-def yes_option(function: Function) -> Function:
-    """Add ``--yes``; the command gets ``yes``, and asks nothing."""
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")(function)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]:

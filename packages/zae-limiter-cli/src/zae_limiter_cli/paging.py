@@ -1,18 +1,20 @@
 """Open a namespace for reading, and read rows from as many pages as they need."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from .options import Function, connected, in_namespace
+
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
 
     from .connection import Connection
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Row = TypeVar("Row")
 FetchPage = Callable[[int, str | None], tuple[Sequence[Row], str | None]]
 
@@ -30,6 +32,17 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
     return SyncRepository.open(namespace, register=False, **connection.store_options())
 
 
+def in_repository(function: Function) -> Function:
+    """Add the options of a connection, and ``--namespace``; the command gets ``repository``, open until it ends."""
+
+    @wraps(function)
+    def command(*args: Any, connection: "Connection", namespace: str, **kwargs: Any) -> Any:
+        with open_namespace(connection, namespace) as repository:
+            return function(*args, repository=repository, **kwargs)
+
+    return connected(in_namespace(command))  # type: ignore[return-value]  # click hands it the rest
+
+
 def rows_option(function: Function, *, default: int = ROWS, most: int | None = None, noun: str = "rows") -> Function:
     """Add ``--rows``; the command gets ``rows``, how many to show at most."""
     option = click.option(
@@ -42,11 +55,9 @@ def rows_option(function: Function, *, default: int = ROWS, most: int | None = N
     return option(function)
 
 
-def following_option(function: Function) -> Function:
-    """Add ``--next``; the command gets ``following``, behind what to begin."""
-    return click.option(
-        "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
-    )(function)
+following_option = click.option(
+    "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
+)
 
 
 def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE, behind: str | None = None) -> Iterator[Row]:

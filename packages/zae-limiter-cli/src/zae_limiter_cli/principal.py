@@ -1,15 +1,14 @@
 """The principal of a change: as the caller claims it, else as AWS knows the caller, else the user and the machine."""
 
-from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import Function, chosen_connection
+
 if TYPE_CHECKING:
     from .connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def author(principal: str | None, connection: "Connection") -> str:
@@ -44,7 +43,8 @@ def principal_option(function: Function) -> Function:
 
     @wraps(function)
     def command(*args: Any, principal: str | None, **kwargs: Any) -> Any:
-        return function(*args, principal=author(principal, kwargs["connection"]), **kwargs)
+        connection = chosen_connection(click.get_current_context())
+        return function(*args, principal=author(principal, connection), **kwargs)
 
     return click.option(  # type: ignore[return-value]  # click hands it the rest
         "--principal",

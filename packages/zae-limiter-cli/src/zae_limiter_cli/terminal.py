@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
+import click
+
 Colour = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
 Part = tuple[str, Colour]
 
 _CODES: Final[dict[str, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_REST_INDENT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,15 @@ class Terminal:
             room -= len(text)
         return line
 
+    def fitted(self, text: str) -> str:
+        """Return text whose lines break between words where a terminal would break them anywhere, each rest further in.
+        A word that is longer than the terminal stays whole.
+        """
+        if not self.live:
+            return text
+        room = shutil.get_terminal_size().columns
+        return "".join(_broken(line, room) for line in text.splitlines(keepends=True))
+
     def redraw(self, lines: Sequence[str], *, over: int) -> None:
         """Print lines in place of the last ``over`` ones."""
         up = f"\x1b[{over}A" if over else ""
@@ -68,3 +80,18 @@ class Terminal:
         if self.live:
             self.stream.write("\x1b[?25h" if shown else "\x1b[?25l")
             self.stream.flush()
+
+
+def _broken(line: str, room: int) -> str:
+    plain = click.unstyle(line)
+    if len(plain.rstrip("\n")) <= room:
+        return line
+    margin = " " * (len(plain) - len(plain.lstrip()) + _REST_INDENT)
+    lines = [""]
+    for number, word in enumerate(line.split(" ")):
+        begun, length = lines[-1], len(click.unstyle(word).rstrip("\n"))
+        if begun.strip() and len(click.unstyle(begun)) + 1 + length > room >= len(margin) + length:
+            lines.append(margin + word)
+        else:
+            lines[-1] = f"{begun} {word}" if number else word
+    return "\n".join(lines)

@@ -44,6 +44,21 @@ WITHOUT_JSON = {
     "local env": "prints a script, by --format",
 }
 
+OTHER_VALUES = {  # where an option takes another kind of value than elsewhere
+    ("copy", "--namespace"): "takes several",
+    ("copy", "--to"): "is the other end of --from",
+    ("demo", "--file"): "makes a database",
+    ("deploy", "--plan"): "shows what a deployment would change",
+    ("lambda-export", "--file"): "is written",
+    ("lift", "--by"): "is a factor",
+    ("limits cfn-template", "--out"): "is a folder",
+    ("limits diff", "--entity"): "filters what is shown, by several",
+    ("limits plan", "--entity"): "filters what is shown, by several",
+    ("switch set", "--cascade"): "is a switch, which has a third state",
+    ("top", "--by"): "is one of few columns",
+    ("usage cost", "--by"): "is one of few parts",
+}
+
 
 def commands(
     command: click.Command = main, context: click.Context | None = None, *path: str
@@ -85,6 +100,16 @@ def test_an_idea_with_a_short_name_has_it_everywhere(path: str) -> None:
     for option in options_of(path):
         if option.opts[0] in short:
             assert short[option.opts[0]] in option.opts, (path, option.opts)
+
+
+def test_an_option_of_one_name_takes_one_kind_of_value_everywhere() -> None:
+    kinds: dict[str, set[tuple[str, bool, bool]]] = {}
+    for path in ALL:
+        for each in options_of(path):
+            kind = ("choice" if isinstance(each.type, click.Choice) else each.type.name, each.multiple, each.is_flag)
+            if (path, each.opts[0]) not in OTHER_VALUES:
+                kinds.setdefault(each.opts[0], set()).add(kind)
+    assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
 
 
 @every_command

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from zae_limiter_cli.commands.bucket.group import bucket
+from zae_limiter_cli.commands.groups import bucket
 from zae_limiter_cli.lazy import Entry, LazyCommands
 from zae_limiter_cli.main import main
 

@@ -52,7 +52,9 @@ class ValidationError(ZAELimiterError, ValueError):
     def __init__(self, field: str, value: object, problem: str) -> None:
         field = field if len(field) <= LONGEST_FIELD else f"{field[: LONGEST_FIELD - 1]}…"
         super().__init__(field, value, problem)
-        self.field, self.value, self.problem = field, value, problem
+        self.field = field
+        self.value = value
+        self.problem = problem
 
     def __str__(self) -> str:
         return f"{self.field} {_shown(self.value)}: {self.problem}"
@@ -314,10 +316,8 @@ class OlderClientsError(VersionError):
         upgrade = f"zae-limiter upgrade --name {self.stack}"
         return (
             f"stack {self.stack!r} admits zae-limiter-core {self.min_client_version}, which does not know the new "
-            f"schema. "
-            f"Run `{upgrade} --oldest-client {self.oldest_client}`, which shuts older clients out; "
-            f"wait until no process that was open before runs a release before {self.oldest_client}; "
-            f"then run `{upgrade}`"
+            f"schema. Run `{upgrade} --oldest-client {self.oldest_client}`, which shuts older clients out; wait "
+            f"until no process that was open before runs a release before {self.oldest_client}; then run `{upgrade}`"
         )
 
 

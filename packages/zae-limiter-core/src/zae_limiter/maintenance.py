@@ -22,6 +22,7 @@ They are versioned apart from core, so that they import no room of core but this
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
+- **Its audit events**: ``plain_text`` is the text of a limit in one.
 - **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
   ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
@@ -83,6 +84,7 @@ from .schema.keys import (
     pk_system,
     sk_state,
 )
+from .schema.limit_fields import plain_text
 from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
@@ -181,6 +183,7 @@ __all__ = [
     "pk_bucket",
     "pk_entity",
     "pk_system",
+    "plain_text",
     "plan_of_subject",
     "read_apply",
     "read_bucket_image",

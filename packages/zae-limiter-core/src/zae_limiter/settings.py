@@ -121,24 +121,29 @@ class Options(Connection):
         )
 
 
-class SharedOptions(TypedDict, total=False):
-    """The fields of ``Options`` that both ``open`` and ``in_memory`` take by keyword only."""
+class PolicyOptions(TypedDict, total=False):
+    """The fields of ``Options`` that ``open``, ``in_memory`` and ``sqlite`` take by keyword only."""
 
-    profile: str | None
     bucket_ttl_multiplier: int
     on_unavailable: OnUnavailable
     acquire_timeout: float | None
     rejection_staleness: float
     buckets_remembered: int
-    split_above: int | None
     audit_retention_days: int | None
     connect_timeout: float
     read_timeout: float
+    check_version: bool
+    count_units: bool
+
+
+class SharedOptions(PolicyOptions, total=False):
+    """The fields of ``Options`` that both ``open`` and ``in_memory`` take by keyword only."""
+
+    profile: str | None
+    split_above: int | None
     max_connections: int
     transport: Transport | None
     create_table: bool
-    check_version: bool
-    count_units: bool
 
 
 class OpenOptions(SharedOptions, total=False):
@@ -158,22 +163,12 @@ class InMemoryOptions(SharedOptions, total=False):
     register: bool
 
 
-class SQLiteOptions(TypedDict, total=False):
+class SQLiteOptions(PolicyOptions, total=False):
     """The fields of ``Options`` that ``Repository.sqlite`` takes as ``**options``."""
 
     stack: str | None
     config_cache_ttl: float
-    bucket_ttl_multiplier: int
-    on_unavailable: OnUnavailable
-    acquire_timeout: float | None
-    rejection_staleness: float
-    buckets_remembered: int
-    audit_retention_days: int | None
-    connect_timeout: float
-    read_timeout: float
     register: bool
-    check_version: bool
-    count_units: bool
 
 
 class AnyOptions(OpenOptions, InMemoryOptions, total=False):

@@ -161,7 +161,7 @@ async def test_a_thousand_entities_get_limits_and_lose_them_again(world: World) 
 def audited(world: World, limiter: RateLimiter) -> int:
     """How many events there are."""
     ns = limiter.repository.namespace_id
-    return len(world.table.execute(Query(ns, index="GSI4", begins_with=keys.pk_audit(ns, ""))).items)
+    return len(world.table.execute(Query(ns, index="GSI4", begins_with=keys.INDEX_AUDIT_PREFIX)).items)
 
 
 async def test_acquires_obey_limits_that_were_set_in_bulk_at_once(world: World) -> None:

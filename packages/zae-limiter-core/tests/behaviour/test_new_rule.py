@@ -16,7 +16,8 @@ from zae_limiter.engines.dynamodb.marshal import write_item
 from zae_limiter.rules.registry import RULES
 from zae_limiter.rules.rule import Rule
 from zae_limiter.values import limits
-from zae_limiter.values.limits import MILLI, Kind
+from zae_limiter.values.limits import MILLI
+from zae_limiter.values.named_limits import KINDS, Kind
 
 HOURLY = cast("Kind", "hourly")
 HOUR_MS = 3_600_000
@@ -37,8 +38,8 @@ class Steps(Rule):
 
 @pytest.fixture(autouse=True)
 def a_new_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the rule: what a developer would write into ``limits.Kind`` and ``rules.registry``."""
-    monkeypatch.setattr(limits, "KINDS", (*limits.KINDS, HOURLY))
+    """Register the rule: what a developer would write into ``named_limits.Kind`` and ``rules.registry``."""
+    monkeypatch.setattr(limits, "KINDS", (*KINDS, HOURLY))
     monkeypatch.setitem(RULES, HOURLY, lambda limit: Steps(limit.ceiling_milli))
 
 

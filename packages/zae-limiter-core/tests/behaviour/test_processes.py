@@ -25,8 +25,11 @@ WATCHED = 40  # the first lives, of which there is a count of what they show
 
 Simulate = Callable[[int], Any]
 
+pytestmark = pytest.mark.both_variants  # what is simulated is how each of them waits
+
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
     wrong = [problem for _, found in tried(variant, WATCHED + 1, SEEDS[variant] - WATCHED) for _, problem in found]
@@ -67,7 +70,11 @@ def test_a_signal_leaves_nobody_behind(*, warm: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(each, marks=pytest.mark.long if number else []) for number, each in enumerate(MUTANTS)],
+    ids=lambda mutant: mutant.name.replace(" ", "-"),
+)
 def test_a_deliberate_fault_of_a_driver_is_found(mutant: Mutant) -> None:
     if not shown(mutant):
         pytest.skip("this Python does not show it")

@@ -23,6 +23,7 @@ def test_a_learnt_quantile_refuses_less_than_the_worst_case_and_over_runs_less_t
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_table_of_the_guide_is_what_the_calls_make() -> None:
     text = GUIDE.read_text("utf-8")
     for name, way in WAYS.items():

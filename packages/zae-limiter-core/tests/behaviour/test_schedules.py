@@ -19,7 +19,7 @@ from zae_limiter.flows.bucket import commit_run, write_plans
 from zae_limiter.rules.sharding import calculate_wait
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.resolution import Config
-from zae_limiter.values.schedules import Timetable, timetable_of
+from zae_limiter.values.timetables import Timetable, timetable_of
 
 BERLIN = "Europe/Berlin"
 NIGHT = "night: 22:00-06:00 Europe/Berlin 10/min"
@@ -373,3 +373,32 @@ async def test_a_schedule_that_a_live_limit_gets_counts_from_then_on(world: Worl
     world.clock.advance(61)
     await passes(limiter, "e", "r", rpm=1)
     assert not [name for name in item_of(world, limiter) if name.endswith("_si")]
+
+
+async def test_what_is_read_behind_a_boundary_is_what_the_next_write_finds(world: World) -> None:
+    limiter, wire = await world.process()
+    repository = limiter.repository
+    await repository.set_resource_defaults("r", [RPM])
+    await repository.set_plan_limits("gold", [RPM], "r")
+    await repository.create_entity("planned", plan="gold")
+    go_to(world, 2026, 11, 25, 21, 59)
+    for entity_id in ("e", "planned"):
+        await take(limiter, entity_id, "r", rpm=1)
+    split_into(world, limiter, 2)
+    other, wire = await world.process()
+    for at in ((2026, 11, 25, 22, 0), (2026, 11, 26, 6, 0, 2)):
+        go_to(world, *at)
+        for entity_id in ("e", "planned"):
+            explained = (await limiter.explain(entity_id, "r")).buckets[0].limits[0]
+            bucket = await other.repository.get_bucket(entity_id, "r")
+            assert bucket is not None
+            assert bucket.limits[0].limit == explained.in_force
+            assert bucket.available == {"rpm": explained.available}
+            assert await other.repository.get_buckets(entity_id) == [bucket]
+            assert await other.repository.get_buckets_at([(entity_id, "r")]) == [bucket]
+    await repository.set_resource_defaults("other", [Limit.per_minute("rpm", 5)])
+    await take(limiter, "plain", "other", rpm=1)
+    wire.sent()
+    await other.repository.get_bucket("plain", "other")
+    await other.repository.get_bucket("e", "r")
+    assert wire.sent() == ["BatchGet", "BatchGet", "BatchGet"]  # without a schedule one, and no config that is known

@@ -27,18 +27,22 @@ from simulation.waits import Bell, Waits
 from simulation.world import World, simulate
 from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.schema.writing import rule_attributes
-from zae_limiter.values.limits import KINDS
+from zae_limiter.values.named_limits import KINDS
 from zae_limiter.values.resolution import Config
 from zae_limiter.values.token_usage import TokenUsage
 
 # Histories from the first seed on; what they show is counted in the tests below, which go on where these begin
 WATCHED = 120
-OTHERS = range(WATCHED + 1, 601)
+OTHERS = {"more": range(WATCHED + 1, 201), "many": range(201, 601)}
+# One fault of each scenario: the others are for longer runs
+USUAL_MUTANTS = {mutant.scenario: mutant for mutant in reversed(MUTANTS)}.values()
 
 
 @pytest.mark.slow
-def test_no_history_breaks_the_invariant() -> None:
-    wrong = [problem for _, found in tried(OTHERS.start, len(OTHERS)) for _, problem in found]
+@pytest.mark.parametrize("which", ["more", pytest.param("many", marks=pytest.mark.long)])
+def test_no_history_breaks_the_invariant(which: str) -> None:
+    seeds = OTHERS[which]
+    wrong = [problem for _, found in tried(seeds.start, len(seeds)) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
@@ -362,7 +366,11 @@ def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(each, marks=[] if each in USUAL_MUTANTS else pytest.mark.long) for each in MUTANTS],
+    ids=lambda mutant: mutant.name.replace(" ", "-"),
+)
 def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
     assert killer(mutant, range(1, 2_000))
 

@@ -24,10 +24,10 @@ from zae_limiter.flows.records import switches
 from zae_limiter.flows.steps import Flow
 from zae_limiter.rules.schedules import Carried, carry
 from zae_limiter.schema.items import BucketState
-from zae_limiter.values import resolution, schedules
+from zae_limiter.values import resolution, timetables
 from zae_limiter.values.resolution import Config, Level
-from zae_limiter.values.schedules import Timetable
 from zae_limiter.values.switches import NO_SWITCHES, ResolvedSwitches, resolve_switches
+from zae_limiter.values.timetables import Timetable
 from zae_limiter.values.token_usage import TokenUsage
 from zae_limiter.values.weights import LIKE, Weights
 
@@ -46,12 +46,12 @@ def _minted_twice(*args: Any) -> Carried:
 def _former_ceiling(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
     """What overflowed before a boundary is there behind it."""
     minted, _ = carry(shard_limit, declared, to_ms)
-    return Carried(minted, schedules.timetable_of(declared).at(to_ms).limit.ceiling_milli)
+    return Carried(minted, timetables.timetable_of(declared).at(to_ms).limit.ceiling_milli)
 
 
 def _by_the_last_rule(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
     """The time before a boundary counts by the rule behind it."""
-    now = shard_limit.moved(shard_limit.anchor_ms, schedules.timetable_of(declared).at(to_ms).limit)
+    now = shard_limit.moved(shard_limit.anchor_ms, timetables.timetable_of(declared).at(to_ms).limit)
     return Carried(now.minted_since_anchor(to_ms), now.ceiling_milli)
 
 
@@ -153,7 +153,7 @@ class Faulty:
     @contextmanager
     def _in_force(self) -> Iterator[None]:
         with ExitStack() as stack:
-            for cached in (resolution._rules_of, schedules.timetable_of):
+            for cached in (resolution._rules_of, timetables.timetable_of):
                 stack.callback(cached.cache_clear)
                 cached.cache_clear()
             for each in self.made():

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -43,18 +41,9 @@ def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str
 
 def _text(limit: Mapping[str, Any]) -> str:
     """Return the text of a limit that has its fields as an event has them."""
-    from zae_limiter.values.limit_text import write_limit
+    from zae_limiter.maintenance import plain_text
 
-    alert = [each for each in str(limit.get("alert", "")).split(",") if each]
-    ahead = limit.get("ahead_ms", 0) / 1000
-    return _plain(write_limit({**_defaults(), **limit, "alert": alert, "ahead": ahead}))
-
-
-@cache
-def _defaults() -> Mapping[str, Any]:
-    from zae_limiter import Limit
-
-    return {each.name: each.default for each in fields(Limit) if each.default is not MISSING}
+    return _plain(plain_text(limit))
 
 
 def _plain(text: str) -> str:

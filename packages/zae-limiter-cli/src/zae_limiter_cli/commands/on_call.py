@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,8 +14,8 @@ from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
 from ..errors import CommandError
-from ..options import OutputForm, connected, given_options, in_namespace, output_option, yes_option
-from ..paging import open_namespace
+from ..options import Function, OutputForm, connected, given_options, in_namespace, output_option, yes_option
+from ..paging import in_repository, open_namespace
 from ..principal import principal_option
 from ..times import iso, parse_end, shown
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from zae_limiter.values.provisioner import ConfigPlace
 
     from ..connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LONGEST: Final = timedelta(days=365)
 
@@ -36,8 +34,7 @@ def _until_option(default: str, shown_as: str) -> Callable[[Function], Function]
 
 
 @click.command()
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all]")
 @_until_option("", "until `unblock`, for a year at most")
@@ -46,8 +43,7 @@ def _until_option(default: str, shown_as: str) -> Callable[[Function], Function]
 @output_option
 def block(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     entity_id: str,
     resource: str | None,
     until: str,
@@ -61,41 +57,32 @@ def block(
     Processes at work obey with their next request. An override that is in force is replaced. A bucket that is blocked
     begins empty again.
     """
-    with open_namespace(connection, namespace) as repository:
-        end = _end(repository, until)
-        blocked = _blocked(repository, entity_id, resource)
-        if not yes:
-            confirm(f"Block {entity_id} on {resource or 'all resources'} in namespace {namespace}?")
-        told = 0
-        for place, limits in blocked.items():  # those on all resources last: they tell every bucket
-            told = _override(repository, entity_id, place, limits, until=(until, end), principal=principal)
+    end = _end(repository, until)
+    blocked = _blocked(repository, entity_id, resource)
+    if not yes:
+        confirm(f"Block {entity_id} on {resource or 'all resources'} in namespace {repository.name}?")
+    told = 0
+    for place, limits in blocked.items():  # those on all resources last: they tell every bucket
+        told = _override(repository, entity_id, place, limits, until=(until, end), principal=principal)
     _show_change(entity_id, [*blocked], "blocked", told, output, f"is blocked until {shown(end)} (UTC)", until=iso(end))
 
 
 @click.command()
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all that are blocked]")
 @principal_option
 @output_option
 def unblock(
-    *,
-    connection: "Connection",
-    namespace: str,
-    entity_id: str,
-    resource: str | None,
-    principal: str,
-    output: OutputForm,
+    *, repository: "SyncRepository", entity_id: str, resource: str | None, principal: str, output: OutputForm
 ) -> None:
     """End what `block` began: its own limits hold again. Its buckets begin empty; `bucket reset` fills one."""
-    with open_namespace(connection, namespace) as repository:
-        places = [resource] if resource else [*_own_places(repository, entity_id), ALL_RESOURCES]
-        ended = [place for place in places if _blocks(repository.get_override(entity_id, place))]
-        if not ended:
-            on = f" on {resource}" if resource else ""
-            raise CommandError(f"{entity_id} is not blocked{on} in namespace {namespace}: nothing was ended")
-        told = max([repository.delete_override(entity_id, place, principal=principal) for place in ended])
+    places = [resource] if resource else [*_own_places(repository, entity_id), ALL_RESOURCES]
+    ended = [place for place in places if _blocks(repository.get_override(entity_id, place))]
+    if not ended:
+        on = f" on {resource}" if resource else ""
+        raise CommandError(f"{entity_id} is not blocked{on} in namespace {repository.name}: nothing was ended")
+    told = max([repository.delete_override(entity_id, place, principal=principal) for place in ended])
     _show_change(entity_id, ended, "unblocked", told, output, "is unblocked")
 
 

@@ -7,18 +7,15 @@ import click
 
 from ..columns import say_json
 from ..data.parsing import also_option, consume_option
-from ..options import OutputForm, connected, given_options, in_namespace, output_option
-from ..paging import open_namespace
+from ..options import OutputForm, given_options, output_option
+from ..paging import in_repository
 
 if TYPE_CHECKING:
-    from zae_limiter import Draw
-
-    from ..connection import Connection
+    from zae_limiter import Draw, SyncRepository
 
 
 @click.command()
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @consume_option
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
 @output_option
 def why(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     entity_id: str,
     resource: str,
     consume: dict[str, int] | None,
@@ -47,8 +43,7 @@ def why(
     from ..explanation.report import read_report
     from ..explanation.showing import say_report
 
-    with open_namespace(connection, namespace) as repository:
-        report = read_report(repository, entity_id, resource, consume, also=also, cascade=cascade)
+    report = read_report(repository, entity_id, resource, consume, also=also, cascade=cascade)
     steps = next_steps(report, given_options())
     if output == "json":
         say_json(plain_report(report, steps))

@@ -28,7 +28,6 @@ from .bills import BYS, By, read_bill
 from .pages import SPANS, Pages, Span
 
 WIDTH: Final = 100  # columns of a command's output
-DAY: Final = 24  # hours
 MOST_TENANTS: Final = 100  # on the page; the file has all
 LONGEST_APPLY: Final = 900  # seconds
 MOST_APPLIES: Final = 20
@@ -67,12 +66,13 @@ class Console:
         return self._page("usage.html", request, charts=self.pages.charts(None, None, _span(request)))
 
     def changes(self, request: Request) -> Response:
-        """Show who changed what."""
-        try:
-            applies, problem = self.applies.list_last()[:MOST_APPLIES], ""
-        except CommandError as error:  # who may read the table may not ask the planner
-            applies, problem = (), str(error)
-        return self._page("changes.html", request, changes=self.pages.changes(DAY), applies=applies, problem=problem)
+        """Show who changed what, a page at a time, and with the first the applies."""
+        before = request.query_params.get("before")
+        changes, older = self.pages.changes(before)
+        applies, problem = ((), "") if before else self._applies()
+        return self._page(
+            "changes.html", request, changes=changes, older=older, before=before, applies=applies, problem=problem
+        )
 
     def cost(self, request: Request) -> Response:
         """Show what the limiter costs by tenant."""
@@ -175,6 +175,13 @@ class Console:
         output = await run_in_threadpool(run, words, WIDTH, seconds)
         command = shlex.join(["zae-limiter", *words])
         return self._page("output.html", request, command=command, output=output, title=title, back=back)
+
+    def _applies(self) -> tuple[Sequence[Any], str]:
+        """Return the last applies, or why they are not listed."""
+        try:
+            return self.applies.list_last()[:MOST_APPLIES], ""
+        except CommandError as error:  # who may read the table may not ask the planner
+            return (), str(error)
 
     def _rows(self, request: Request) -> dict[str, Any]:
         order = request.query_params.get("by", "refused")

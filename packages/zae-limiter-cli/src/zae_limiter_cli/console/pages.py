@@ -26,7 +26,8 @@ SPANS: "Final[dict[Span, tuple[Window, int, timedelta]]]" = {
     "24h": ("hourly", 24, timedelta(hours=1)),
     "30d": ("daily", 30, timedelta(days=1)),
 }
-MOST_CHANGES: Final = 100
+MOST_CHANGES: Final = 50  # on a page
+EVER: Final = datetime.fromtimestamp(0, UTC)
 SNAPSHOTS: Final = 1000  # that core reads at once
 MOST_PAGES: Final = 3  # of them
 
@@ -148,11 +149,12 @@ class Pages:
                 return charts_of(snapshots, start, windows, step)
         return None
 
-    def changes(self, hours: int) -> list[tuple[Any, list[str]]]:
-        """Return the last changes of the namespace, newest first, each with the values that it changed."""
-        since = datetime.fromtimestamp(self.repository.namespace_state.now() / 1000, UTC) - timedelta(hours=hours)
-        page = self.repository.get_namespace_audit_events(since, limit=MOST_CHANGES)
-        return [(event, list(changes(event))) for event in page.events]
+    def changes(self, before: str | None) -> tuple[list[tuple[Any, list[str]]], str | None]:
+        """Return a page of changes of the namespace before this one, newest first, each with the values that it
+        changed; and what the next page is before, if there is one.
+        """
+        page = self.repository.get_namespace_audit_events(EVER, limit=MOST_CHANGES, start=before)
+        return [(event, list(changes(event))) for event in page.events], page.next
 
 
 def _shown(row: Row) -> Shown:

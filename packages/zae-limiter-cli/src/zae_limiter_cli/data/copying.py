@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from zae_limiter import (
     InfrastructureError,
@@ -17,9 +17,8 @@ from zae_limiter.maintenance import CopyForecast
 from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
-from ..progress import Reporter
+from ..progress import Reporter, now_and_then
 
-ITEMS_BETWEEN_LINES: Final = 1000
 AGAIN: Final = "nobody can open what is not complete there: run the same command again, which begins it anew"
 
 
@@ -46,7 +45,8 @@ class Copying:
 
     def run(self, wanted: Sequence[CopyForecast], report: Reporter) -> dict[str, str]:
         """Copy, and return the id of each namespace in the target. Raises ``CommandError`` if it ends on the way."""
-        told = _every_so_often(report, sum(each.items for each in wanted))
+        total = counted(sum(each.items for each in wanted), "item")
+        told = now_and_then(lambda count: report(f"{count:,} of {total} copied"))
         try:
             made = maintenance.copy(self.source, self.target, wanted, report=told)
         except NamespaceStateError:
@@ -67,16 +67,3 @@ def both(source: Connection, target: Connection) -> Iterator[Copying]:
         raise CommandError(f"--from: there is no file {source.file}")
     with source.open_table() as reading, target.open_table() as writing:
         yield Copying(reading, writing)
-
-
-def _every_so_often(report: Reporter, total: int) -> Any:
-    """Return a function that gets the number of items copied so far, and reports some of them."""
-    told = 0
-
-    def on_progress(count: int) -> None:
-        nonlocal told
-        if count - told >= ITEMS_BETWEEN_LINES:
-            report(f"{count:,} of {counted(total, 'item')} copied")
-            told = count
-
-    return on_progress

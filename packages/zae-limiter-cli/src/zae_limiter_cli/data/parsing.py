@@ -4,17 +4,16 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ..errors import CommandError
+from ..options import Function
 from ..rates import PERIODS
 
 if TYPE_CHECKING:
     from zae_limiter import Draw, Limit
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LIMIT_FORM: Final = "LIMIT"
 AMOUNT_FORM: Final = "name:amount"
@@ -160,50 +159,42 @@ def limits_option(*, required: bool, parse: Callable[[str], object] = parse_limi
     )
 
 
-def tokens_option(function: Function) -> Function:
-    """Add ``--tokens``; the command gets ``tokens``, whole ones by limit."""
-    return click.option(
-        "--tokens",
-        "-t",
-        multiple=True,
-        required=True,
-        metavar=AMOUNT_FORM,
-        callback=lambda *given: parse_amounts(given[-1]),
-        help="Number of tokens of a limit. Repeatable.",
-    )(function)
+tokens_option = click.option(
+    "--tokens",
+    "-t",
+    multiple=True,
+    required=True,
+    metavar=AMOUNT_FORM,
+    callback=lambda *given: parse_amounts(given[-1]),
+    help="Number of tokens of a limit. Repeatable.",
+)
 
 
-def consume_option(function: Function) -> Function:
-    """Add ``--consume``; the command gets ``consume``, whole tokens by limit, ``None`` for one of each."""
-    return click.option(
-        "--consume",
-        "-c",
-        multiple=True,
-        metavar=AMOUNT_FORM,
-        callback=lambda *given: parse_amounts(given[-1], "--consume") or None,
-        help="Number of tokens that the acquire asks for. Repeatable.  [default: 1 of each limit]",
-    )(function)
+consume_option = click.option(
+    "--consume",
+    "-c",
+    multiple=True,
+    metavar=AMOUNT_FORM,
+    callback=lambda *given: parse_amounts(given[-1], "--consume") or None,
+    help="Number of tokens that the acquire asks for. Repeatable.  [default: 1 of each limit]",
+)
 
 
-def also_option(function: Function) -> Function:
-    """Add ``--also``; the command gets ``also``, a list of draws."""
-    return click.option(
-        "--also",
-        multiple=True,
-        metavar="DRAW",
-        callback=lambda *given: [parse_draw(text) for text in given[-1]],
-        help="A further bucket that the call draws on: 'team-blue', 'on embeddings', or 'team-blue on embeddings"
-        " tpm:900' with amounts of its own. Repeatable.",
-    )(function)
+also_option = click.option(
+    "--also",
+    multiple=True,
+    metavar="DRAW",
+    callback=lambda *given: [parse_draw(text) for text in given[-1]],
+    help="A further bucket that the call draws on: 'team-blue', 'on embeddings', or 'team-blue on embeddings"
+    " tpm:900' with amounts of its own. Repeatable.",
+)
 
 
-def metadata_option(function: Function) -> Function:
-    """Add ``--metadata``; the command gets ``metadata``, values by key."""
-    return click.option(
-        "--metadata",
-        "-m",
-        multiple=True,
-        metavar=METADATA_FORM,
-        callback=lambda *given: parse_metadata(given[-1]),
-        help="Metadata of the entity. Repeatable.",
-    )(function)
+metadata_option = click.option(
+    "--metadata",
+    "-m",
+    multiple=True,
+    metavar=METADATA_FORM,
+    callback=lambda *given: parse_metadata(given[-1]),
+    help="Metadata of the entity. Repeatable.",
+)

@@ -1,7 +1,6 @@
 """The option ``--on-refused`` of the commands that set limits, and how a policy is shown."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,18 +11,14 @@ if TYPE_CHECKING:
     from zae_limiter.values.limits import ConfigSource
     from zae_limiter.values.provisioner import ConfigPlace
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def on_refused_option(function: Function) -> Function:
-    """Add ``--on-refused``; the command gets ``on_refused``, ``None`` if it is not given."""
-    return click.option(
-        "--on-refused",
-        metavar="STEPS",
-        callback=lambda *given: None if given[-1] is None else _parse(given[-1]),
-        help="What follows a refusal: wait=2,overflow=credits waits up to 2 s, then takes from the entity's bucket on"
-        " that resource; refuse does neither. By default what is stored stays.",
-    )(function)
+on_refused_option = click.option(
+    "--on-refused",
+    metavar="STEPS",
+    callback=lambda *given: None if given[-1] is None else _parse(given[-1]),
+    help="What follows a refusal: wait=2,overflow=credits waits up to 2 s, then takes from the entity's bucket on"
+    " that resource; refuse does neither. By default what is stored stays.",
+)
 
 
 def _parse(text: str) -> "OnRefused":

@@ -98,7 +98,7 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
 
 def values_of(limit: "Limit") -> list["Limit"]:
     """Return all the values that a limit ever has: its own, and those of its schedule."""
-    return [limit, *(entry.of(limit) for entry in limit.schedule)]
+    return [limit, *(limit.during(entry) for entry in limit.schedule)]
 
 
 def _is_further(found: "Explanation", bucket: "BucketExplanation") -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import evolve
 
@@ -13,9 +13,11 @@ from zae_limiter_manifest import Answer, Plan, Request
 from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
-from ..progress import silent
+from ..progress import reporter, silent
+from .asking import as_command_errors
 from .function import Function, GoesOn, OutOfReach
 from .in_process import InProcess
+from .showing import refuse
 from .watching import watched
 
 
@@ -129,3 +131,15 @@ def _together(before: Answer, after: Answer) -> Answer:
     failed_again = {failure.address for failure in after.errors}
     old = [each for each in before.errors if each.address not in made and each.address not in failed_again]
     return Answer.applied(plan, errors=(*old, *after.errors), remaining=after.remaining)
+
+
+def ask(connection: Connection, action: Any, namespace: str, **fields: Any) -> Answer:
+    """Return the answer of the planner, or to ``unlock`` that of the provisioner. Raises ``CommandError``, also for a
+    field that no request may have.
+    """
+    with as_command_errors():
+        request = Request(action, namespace, **fields)
+    asked = Provisioner if action == "unlock" else Planner
+    answer = asked(connection, reporter(quiet=False)).ask(request)
+    refuse(namespace, answer)
+    return answer

@@ -35,7 +35,7 @@ def show_plans(
             found_text = markdown(replays, full=view.full)
             text = f"{as_markdown.render_plan(*plans, view=view)}{found_text}\nHash: `{plans_hash(plans)}`\n"
         case _:
-            click.echo(as_text.render_plan(*plans, color=_colour(), view=view), nl=False)
+            click.echo(_fitted(as_text.render_plan(*plans, color=_colour(), view=view)), nl=False)
             say_replays(replays, full=view.full)
             text = f"\nHash: {plans_hash(plans)}\n"
     click.echo(text, nl=False)
@@ -45,7 +45,7 @@ def announce(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> 
     """Print what is about to happen, for people: on standard error if standard output is a document."""
     beside = form != "text"
     terminal = Terminal.of_stderr() if beside else Terminal.of_stdout()
-    click.echo(as_text.render_plan(*plans, color=terminal.colour, view=view), err=beside)
+    click.echo(terminal.fitted(as_text.render_plan(*plans, color=terminal.colour, view=view)), err=beside)
 
 
 def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool, view: View = EVERYTHING) -> None:
@@ -56,7 +56,7 @@ def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool, v
         case "markdown":
             text = as_markdown.render_drift(*plans, list_unmanaged=list_unmanaged, view=view)
         case _:
-            text = as_text.render_drift(*plans, color=_colour(), list_unmanaged=list_unmanaged, view=view)
+            text = _fitted(as_text.render_drift(*plans, color=_colour(), list_unmanaged=list_unmanaged, view=view))
     click.echo(text, nl=False)
 
 
@@ -77,7 +77,7 @@ def _show_applied(answers: list[Answer], form: DocumentForm) -> None:
         case "markdown":
             text = as_markdown.render_applied(*answers)
         case _:
-            text = as_text.render_applied(*answers, color=_colour())
+            text = _fitted(as_text.render_applied(*answers, color=_colour()))
     click.echo(text, nl=False)
 
 
@@ -85,8 +85,9 @@ def show_state(namespace: str, answer: Answer, form: DocumentForm) -> None:
     """Print what is managed, by whom, and the apply under way. Raises ``CommandError`` if the answer has no state."""
     if answer.state is None:
         raise CommandError(f"{namespace}: the answer contains no state")
-    render = as_json.render_state if form == "json" else as_text.render_state
-    click.echo(render(namespace, answer.state), nl=False)
+    document = form == "json"
+    text = as_json.render_state(namespace, answer.state) if document else as_text.render_state(namespace, answer.state)
+    click.echo(text if document else _fitted(text), nl=False)
 
 
 def plan_of(namespace: str, answer: Answer) -> Plan:
@@ -108,6 +109,10 @@ def _refusal(namespace: str, answer: Answer) -> CommandError:
     if any(failure.code == "invalid_manifest" for failure in answer.errors):
         lines.append(f"{namespace}: {OTHER_RELEASE}")
     return CommandError(*lines)
+
+
+def _fitted(text: str) -> str:
+    return Terminal.of_stdout().fitted(text)
 
 
 def _colour() -> bool:

@@ -29,13 +29,13 @@ def utc_now() -> str:
 
 
 def progress_line(namespace: str, state: StateReport) -> str:
-    """Return how far the apply is: `tenant-alpha: 1,200 of 5,001 changes, 250 a second, 15 s left`."""
+    """Return how far the apply is: `tenant-alpha: 1,200 of 5,001 changes, 250/s, 15 s left`."""
     progress = state.progress
     if progress is None:
         said = "the apply has begun"
     else:
         left = progress.seconds_left
-        said = f"{progress.done:,} of {counted(progress.total, 'change')}, {progress.rate:,.0f} a second"
+        said = f"{progress.done:,} of {counted(progress.total, 'change')}, {progress.rate:,.0f}/s"
         said += f", {left:,.0f} s left" if left is not None else ""
     return f"{namespace}: {said}{f'; {state.stop} has asked it to stop' if state.stop else ''}"
 
@@ -53,11 +53,15 @@ class ProgressDisplay:
         return SECONDS_ON_A_TERMINAL if self.terminal.live else SECONDS_BETWEEN_LINES
 
     def show(self, line: str) -> None:
-        """Show a line, in place of the one before where lines can be drawn again."""
+        """Show a line, in place of the one before where lines can be drawn again; on a narrow terminal without the name
+        before its colon.
+        """
         if line == self.shown:
             return
         if self.terminal.live:
             drawn = self.terminal.line([(line, "dim")])
+            if line not in drawn:
+                drawn = self.terminal.line([(line.partition(": ")[2], "dim")])
             self.terminal.redraw([drawn], over=1 if self.shown else 0)
         else:
             self.terminal.say(line)
@@ -115,9 +119,12 @@ def follow(
 
 
 def _state(ask: Ask, namespace: str) -> StateReport:
+    from .asking import as_command_errors
     from .showing import refuse
 
-    answer = ask(Request("watch", namespace))
+    with as_command_errors():
+        request = Request("watch", namespace)
+    answer = ask(request)
     refuse(namespace, answer)
     if answer.state is None:
         raise CommandError(f"{namespace}: the answer contains no state")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 REQUESTS: Final = 2.5  # a second, for usage; as many are for the rest
 ROUND_SECONDS: Final = 5.0  # for usage, which the aggregator counts some seconds later, and for new buckets
 CHANGES_SECONDS: Final = 30.0
-RESTS: Final = 50  # times as long as the keys of many events took
 PARENTS_SECONDS: Final = 30.0
 RECENT: Final = timedelta(hours=1)
 MOST_PLACES: Final = 1000  # that core reads at once
@@ -65,12 +64,12 @@ class Reader:
         return Reading(self._now_ms(), since_ms, usage, found, parents)
 
     def read_change(self) -> None:
-        """Read the last change of the hour, now and then: that reads the keys of all events. Raises errors of core."""
+        """Read the last change of the hour, now and then. Raises errors of core."""
         if monotonic() < self._change_at:
             return
-        begun, since = monotonic(), datetime.fromtimestamp(self._now_ms() / 1000, UTC) - RECENT
+        since = datetime.fromtimestamp(self._now_ms() / 1000, UTC) - RECENT
         self.change = next(iter(self._repository.get_namespace_audit_events(since, limit=1).events), None)
-        self._change_at = monotonic() + max(CHANGES_SECONDS, RESTS * (monotonic() - begun))
+        self._change_at = monotonic() + CHANGES_SECONDS
 
     @property
     def known(self) -> int:

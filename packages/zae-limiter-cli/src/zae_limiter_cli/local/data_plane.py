@@ -36,6 +36,8 @@ class DataPlane:
             return MotoDataPlane(moto)
         child, connect = self._process
         self._wait(child, connect)
+        if self._engine.prepare is not None:
+            self._engine.prepare()
         way = HttpDataPlane(self._engine.name, connect, self._key)
         self._parts.callback(way.close)
         return way

@@ -8,13 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from ..errors import CommandError
 from .engine_process import Command, can_be_alone
+from .stream_index import index_streams
 
 Choice = Literal["auto", "moto", "dynamodb-local", "dynoxide"]
 
@@ -24,34 +26,42 @@ OLDEST_JAVA: Final = 17
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A data plane; ``command`` runs it at a host and a port, and is ``None`` for moto, which needs no process."""
+    """A data plane; ``command`` runs it at a host and a port, and is ``None`` for moto, which needs no process.
+
+    ``prepare`` is called once it answers, before anybody uses it.
+    """
 
     name: str
     description: str
     command: Command | None = None
+    prepare: Callable[[], None] | None = None
 
 
 class Missing(CommandError):
     """A data plane that the user named is not installed."""
 
 
-def choose(choice: Choice, *, name: str, data: Path | None) -> Engine:
-    """Return the engine for a stack. Raises ``CommandError`` if it is not installed, or cannot do what it should."""
+def choose(choice: Choice, *, name: str, data: Path | None, scratch: Path | None = None) -> Engine:
+    """Return the engine for a stack. Raises ``CommandError`` if it is not installed, or cannot do what it should.
+
+    ``data`` is where items are kept; ``scratch`` is a directory for those that are not, where they need a file.
+    """
     if choice == "dynoxide":
         if len(name) < SHORTEST_FOR_DYNOXIDE:
             raise CommandError(
                 f"--name {name}: dynoxide has no streams for names shorter than {SHORTEST_FOR_DYNOXIDE} characters"
             )
-        return dynoxide(data)
+        return dynoxide(data, scratch)
     if choice == "dynamodb-local":
         return dynamodb_local(data)
     if choice == "moto":
         return _moto(data)
-    return _best(name, data)
+    return _best(name, data, scratch)
 
 
-def _best(name: str, data: Path | None) -> Engine:
-    candidates = [dynamodb_local] if len(name) < SHORTEST_FOR_DYNOXIDE else [dynoxide, dynamodb_local]
+def _best(name: str, data: Path | None, scratch: Path | None) -> Engine:
+    fastest: Callable[[Path | None], Engine] = partial(dynoxide, scratch=scratch)
+    candidates = [dynamodb_local] if len(name) < SHORTEST_FOR_DYNOXIDE else [fastest, dynamodb_local]
     for candidate in candidates if can_be_alone() else []:  # or other users could reach the items, unasked
         try:
             return candidate(data)
@@ -66,19 +76,28 @@ def _moto(data: Path | None) -> Engine:
     return Engine("moto", "moto, in memory")
 
 
-def dynoxide(data: Path | None) -> Engine:
+def dynoxide(data: Path | None, scratch: Path | None = None) -> Engine:
     """Return dynoxide, found by ``ZAEL_DYNOXIDE``, on the PATH, or where npm leaves it in the cache. Raises
     ``Missing``.
+
+    Its streams get [an index](stream_index.py) where it has a file, in ``data`` or in ``scratch``.
     """
     packages = [f"@dynoxide/{system}" for system in _npm_systems()]
     places = [os.environ.get("ZAEL_DYNOXIDE"), shutil.which("dynoxide")]
     found = _first([*(Path(place) for place in places if place), *_in_cache(packages, "dynoxide")])
     if found is None:
         raise Missing("--data-plane dynoxide: not found; set ZAEL_DYNOXIDE, or see docs/local.md")
-    kept = ["--db-path", str(data / "dynoxide.db")] if data else []
+    directory = data or scratch
+    database = directory / "dynoxide.db" if directory else None
+    kept = ["--db-path", str(database)] if database else []
     within_reach = "" if can_be_alone() else "; other users of this machine can reach it"
-    description = f"dynoxide, {_where(data)}{within_reach}"
-    return Engine("dynoxide", description, lambda host, port: [str(found), "--host", host, "--port", str(port), *kept])
+    where = "gone when it ends" if scratch and not data else _where(data)
+    return Engine(
+        "dynoxide",
+        f"dynoxide, {where}{within_reach}",
+        lambda host, port: [str(found), "--host", host, "--port", str(port), *kept],
+        partial(index_streams, database) if database else None,
+    )
 
 
 def dynamodb_local(data: Path | None) -> Engine:

@@ -45,6 +45,7 @@ class StateDir:
         self.directory = state_directory() / name
         self.logs = self.directory / "logs"
         self.code = self.directory / "code"
+        self.items = self.directory / "items"
         self._state = self.directory / "running.json"
         self._lock = self.directory / "lock"
         self._check()
@@ -61,7 +62,7 @@ class StateDir:
                 f"{self.name} runs already, {told}: `zae-limiter local down --name {self.name}` stops it"
             )
         self.forget()
-        for directory in (self.logs, self.code):
+        for directory in (self.logs, self.code, self.items):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(exist_ok=True)
 
@@ -97,8 +98,9 @@ class StateDir:
             raise CommandError(f"{self._state} is damaged: {again}") from error
 
     def forget(self) -> None:
-        """Remove the record of what ran here."""
+        """Remove the record of what ran here, and the items that nobody asked to keep."""
         self._state.unlink(missing_ok=True)
+        shutil.rmtree(self.items, ignore_errors=True)
 
     def make(self) -> None:
         """Create the directory, for this user alone."""

@@ -35,8 +35,8 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     begun, days = time.monotonic(), request.audit_retention_days
     _check_extra()
     request = replace(request, data=_writable(request.data))
-    engine = choose(request.data_plane, name=request.name, data=request.data)
     state_dir = StateDir(request.name)
+    engine = choose(request.data_plane, name=request.name, data=request.data, scratch=state_dir.items)
     state_dir.take()
     credentials, log = Credentials.random(), state_dir.logs / "local.log"
     with _until_a_signal(), _logging_to(log), _stack(request, state_dir, engine, credentials) as url:

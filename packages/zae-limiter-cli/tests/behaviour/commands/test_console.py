@@ -407,3 +407,19 @@ def test_what_costs_nothing_says_so(repository: SyncRepository, tmp_path: Path) 
     client = browser(console_of(repository, tmp_path))
     assert "a file costs nothing by the request" in client.get("/cost").text
     assert client.get("/cost.csv").status_code == 400
+
+
+def test_changes_come_a_page_at_a_time_each_once(repository: SyncRepository, tmp_path: Path) -> None:
+    for number in range(120):
+        repository.set_limits("key-1", [Limit.per_minute("rpm", 61 + number)], "gpt-4", principal=f"author-{number}.")
+    client = browser(console_of(repository, tmp_path))
+    address, authors, pages = "/changes", list[str](), 0
+    while address:
+        page = client.get(address).text
+        authors += re.findall(r"author-\d+\.", page)
+        pages += 1
+        link = re.search(r'href="(/changes\?before=[^"]+)" rel="next">Older changes<', page)
+        address = link[1] if link else ""
+    assert (authors, pages) == ([f"author-{number}." for number in reversed(range(120))], 3)
+    assert ">Newest changes<" in page
+    assert client.get("/changes?before=").status_code == client.get("/changes?before=%C3%A4").status_code == 400

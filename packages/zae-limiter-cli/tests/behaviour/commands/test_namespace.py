@@ -7,6 +7,7 @@ from support.cli.tables import Table
 from zae_limiter import Limit, VersionRecord
 from zae_limiter.flows import pages
 from zae_limiter.flows.records import purge
+from zae_limiter_cli import progress
 from zae_limiter_cli.commands.namespace import lifecycle
 
 
@@ -65,7 +66,7 @@ def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
 
 @pytest.mark.parametrize(("more", "lines"), [([], ["20 items removed", "40 items removed"]), (["--quiet"], [])])
 def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[str], lines: list[str]) -> None:
-    monkeypatch.setattr(lifecycle, "ITEMS_BETWEEN_LINES", 10)
+    monkeypatch.setattr(progress, "ITEMS_BETWEEN_LINES", 10)
     monkeypatch.setattr(pages, "WRITES_PER_BATCH", 5)  # four batches at once: a wave of 20
     monkeypatch.setattr(purge, "SETTLE_SECONDS", 0)  # the index of moto does not lag
     namespace_id = purgeable(table, 22)
@@ -75,7 +76,7 @@ def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[st
 
 
 def test_ctrl_c_in_a_purge_says_how_the_rest_is_removed(table: Table, monkeypatch: Any) -> None:
-    monkeypatch.setattr(lifecycle, "ITEMS_BETWEEN_LINES", 10)
+    monkeypatch.setattr(progress, "ITEMS_BETWEEN_LINES", 10)
     monkeypatch.setattr(pages, "WRITES_PER_BATCH", 5)
     monkeypatch.setattr(purge, "SETTLE_SECONDS", 0)
     namespace_id = purgeable(table, 22)

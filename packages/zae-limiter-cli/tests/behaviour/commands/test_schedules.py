@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from support.cli.by_hand import document, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
-from zae_limiter.values.schedules import timetable_of
+from zae_limiter.values.timetables import timetable_of
 from zae_limiter_cli.audit.changes import changes
 
 ENTRIES = ["odd: mon,wed,fri,sun 10/min", "even: tue,thu,sat 20/min"]

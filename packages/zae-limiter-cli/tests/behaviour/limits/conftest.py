@@ -14,6 +14,6 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "us-east-1")
     with serving(tmp_path) as stack:
-        monkeypatch.setattr(handler, "table_of_environment", stack.world.table)
+        monkeypatch.setattr(handler, "table_of_environment", stack.table)
         monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
         yield stack

@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from support.cli.limits_stack import Stack
 from zae_limiter_cli.inputs import read_head
 from zae_limiter_cli.limits import files, saved
 from zae_limiter_cli.main import main
-from zae_limiter_cli.results import write_file
+from zae_limiter_cli.results import _open_beside, write_file, writing
 from zae_limiter_manifest import LimitsManifest, Plan
 
 ALPHA = "namespace: tenant-alpha\nresources: {gpt-4: {limits: {rpm: {capacity: 1}}}}\n"
@@ -80,6 +81,61 @@ def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_file(target, "\ud800")
     assert ([*tmp_path.iterdir()], target.read_text()) == ([target], "before")
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir())
+
+
+@posix
+def test_what_a_killed_command_left_is_removed_and_what_another_writes_is_not(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    (tmp_path / ".out.0").write_text("torn")
+    (tmp_path / ".out.1").write_text("torn")
+    with writing(target) as ours:
+        assert names_in(tmp_path) == [".out.0"]
+        write_file(target, "theirs")
+        assert (names_in(tmp_path), target.read_text()) == ([".out.0", "out"], "theirs")
+        ours.write(b"ours")
+    assert (names_in(tmp_path), target.read_text()) == (["out"], "ours")
+
+
+@posix
+def test_commands_that_write_one_file_at_once_while_some_are_killed_leave_it_whole(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+
+    def write(number: int) -> None:
+        for turn in range(100):
+            if turn % 10 == number:
+                _, descriptor = _open_beside(target, 0o600)
+                os.close(descriptor)  # as a process that is killed does
+            write_file(target, f"{number}-{turn}\n" * 5_000)
+
+    with ThreadPoolExecutor(4) as pool:
+        begun = [pool.submit(write, number) for number in range(4)]
+        while not all(each.done() for each in begun):
+            lines = target.read_text().splitlines() if target.exists() else []
+            assert not lines or (len(lines), len(set(lines))) == (5_000, 1)
+        for each in begun:
+            each.result()
+    write_file(target, "last")
+    assert names_in(tmp_path) == ["out"]
+
+
+@posix
+def test_nothing_that_is_planted_beside_a_result_is_followed_removed_or_waited_for(tmp_path: Path) -> None:
+    target, victim = tmp_path / "out", tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".out.0").symlink_to(victim)
+    os.mkfifo(tmp_path / ".out.1")
+    write_file(target, "new")
+    assert (target.read_text(), victim.read_text()) == ("new", "precious")
+    assert names_in(tmp_path) == [".out.0", ".out.1", "out", "victim"]
+    for number in range(2, 100):
+        (tmp_path / f".out.{number}").symlink_to(victim)
+    with pytest.raises(FileExistsError, match=r"100 files beside it are in the way, such as \.out\.0: '.+out'"):
+        write_file(target, "newer")
+    assert (target.read_text(), victim.read_text()) == ("new", "precious")
 
 
 @pytest.mark.parametrize("opening", ["[", '{"plan":'])

@@ -71,3 +71,27 @@ def test_an_empty_manifest_is_chosen_like_any_other(stack: Stack) -> None:
     stack.world.apply(load(ALPHA))
     stack.ok("apply", "--yes", "--allow-deletes", "-f", stack.write("namespace: tenant-alpha\n"), "-N", "tenant-alpha")
     assert stack.world.live() == LimitsManifest("tenant-alpha")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export",),
+        ("state",),
+        ("unlock", "--yes", "lock"),
+        ("watch",),
+        ("stop",),
+        ("history",),
+        ("show", "2"),
+        ("rollback", "2"),
+        ("init",),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_name_that_no_namespace_may_have_is_one_line_and_nothing_is_asked(
+    stack: Stack, command: tuple[str, ...]
+) -> None:
+    told = stack.error(*command, "-N", "no name")
+    assert told.startswith('namespace "no name" must be a letter')
+    assert told.count("\n") == 1
+    assert stack.asked == []

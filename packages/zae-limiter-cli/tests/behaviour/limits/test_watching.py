@@ -32,8 +32,8 @@ def state(done: int | None = None, *, stop: str | None = None, lock: LockReport 
 
 
 def test_a_line_has_what_is_done_the_rate_and_the_time_left() -> None:
-    assert progress_line("a", state(1_000)) == "a: 1,000 of 5,001 changes, 250 a second, 16 s left"
-    assert progress_line("a", state(0)) == "a: 0 of 5,001 changes, 0 a second"
+    assert progress_line("a", state(1_000)) == "a: 1,000 of 5,001 changes, 250/s, 16 s left"
+    assert progress_line("a", state(0)) == "a: 0 of 5,001 changes, 0/s"
     assert progress_line("a", state()) == "a: the apply has begun"
     assert progress_line("a", state(250, stop="bob")).endswith("19 s left; bob has asked it to stop")
 
@@ -44,9 +44,20 @@ def test_a_terminal_draws_one_line_again_and_cuts_it_to_its_width(monkeypatch: p
     display = ProgressDisplay(Terminal(stream, live=True, colour=False, symbols=True))
     for done in (200, 200, 400):
         display.show(progress_line("a", state(done)))
-    first, second = "a: 200 of 5,001 changes, 250 ", "a: 400 of 5,001 changes, 250 "
+    first, second = "200 of 5,001 changes, 250/s, ", "400 of 5,001 changes, 250/s, "
     assert stream.getvalue() == f"\r\x1b[2K{first}\n\x1b[1A\r\x1b[2K{second}\n"
     assert display.seconds == 1
+
+
+def test_a_terminal_of_60_columns_has_the_whole_line_and_its_name_where_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for name, drawn in (("tenant-alpha", "tenant-alpha: "), ("a-tenant-with-a-long-name", "")):
+        stream = io.StringIO()
+        display = ProgressDisplay(Terminal(stream, live=True, colour=False, symbols=True))
+        display.show(progress_line(name, state(4_000)))
+        assert stream.getvalue() == f"\r\x1b[2K{drawn}4,000 of 5,001 changes, 250/s, 4 s left\n"
 
 
 def test_without_a_terminal_there_is_a_plain_line_for_each_news() -> None:
@@ -78,8 +89,8 @@ def test_watch_follows_an_apply_to_its_end(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err.splitlines() == [
         "a: cli (ann) holds the lock until 2030-01-01T00:00:00Z at most",
         "a: the apply has begun",
-        "a: 200 of 5,001 changes, 250 a second, 19 s left",
-        "a: 400 of 5,001 changes, 250 a second, 18 s left",
+        "a: 200 of 5,001 changes, 250/s, 19 s left",
+        "a: 400 of 5,001 changes, 250/s, 18 s left",
     ]
     assert (slept, {request.action for request in asked}) == ([10.0] * 3, {"watch"})
 
@@ -145,7 +156,7 @@ def test_the_command_that_waits_shows_the_progress(stack: Stack, slow: Slow, mon
     slow.meanwhile = lambda: seen.wait(20)
     done = stack.run("apply", "--yes", "-f", stack.write(dump(MANY)))
     assert done.exit_code == 0, done.output
-    assert "tenant-alpha: 400 of 1,000 changes, 100 a second, 6 s left\n" in done.stderr
+    assert "tenant-alpha: 400 of 1,000 changes, 100/s, 6 s left\n" in done.stderr
     assert done.stdout.endswith("Applied: 1,000 created, 0 updated, 0 deleted.\n")
 
 

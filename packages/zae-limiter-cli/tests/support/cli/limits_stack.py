@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from support.provisioner.provisions import World
 from zae_limiter_cli.main import main
 from zae_limiter_provisioner import handler
+from zae_limiter_provisioner.table import Table
 
 PATH = "/2015-03-31/functions/my-app-limits-{}/invocations"
 PLANNER, PROVISIONER = PATH.format("planner"), PATH.format("provisioner")
@@ -38,6 +39,10 @@ class Stack:
         self.aliases: set[str] = set()  # of both functions
         self.refused: dict[str, int] = {}  # status by path, where a function is missing or forbidden
         self.dropping = False  # whether connections end without an answer
+
+    def table(self) -> Table:
+        """The table of its world now."""
+        return self.world.table()
 
     def write(self, content: str, name: str = "alpha.yaml") -> str:
         """A file, by its path."""

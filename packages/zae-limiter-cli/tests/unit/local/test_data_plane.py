@@ -120,8 +120,11 @@ def test_one_that_listens_is_ready(tmp_path: Path) -> None:
         told.append((host, port))
         return [sys.executable, "-c", EVERYWHERE, str(port)]
 
-    with closing(DataPlane(Engine("own", "own", command), tmp_path / "log", KEY)) as data_plane:
+    prepared: list[int] = []
+    engine = Engine("own", "own", command, lambda: prepared.append(len(told)))
+    with closing(DataPlane(engine, tmp_path / "log", KEY)) as data_plane:
         application = data_plane.application(lambda *_: [])
+        assert prepared == [1]
         for number in range(3):
             assert ask(application, "GetItem", {"n": number}, region="us-east-1") == {"n": number}
     assert told[0][0].startswith("127.")

@@ -111,6 +111,24 @@ def test_data_is_kept_by_those_that_can(cache: Path, tmp_path: Path) -> None:
         assert str(tmp_path) in engine.description
 
 
+def test_dynoxide_has_a_file_for_an_index_on_its_streams_wherever_there_is_a_directory(
+    cache: Path, tmp_path: Path
+) -> None:
+    put_dynoxide(cache)
+    data, scratch = tmp_path / "data", tmp_path / "scratch"
+    choices: list[engines.Choice] = ["auto", "dynoxide"]
+    for choice in choices:
+        engine = choose(choice, name=LONG, data=None, scratch=scratch)
+        assert engine.command is not None
+        assert engine.command("127.0.0.1", 4000)[-2:] == ["--db-path", str(scratch / "dynoxide.db")]
+        assert (engine.description, engine.prepare is None) == ("dynoxide, gone when it ends", False)
+        kept = choose(choice, name=LONG, data=data, scratch=scratch)
+        assert kept.command is not None
+        assert kept.command("127.0.0.1", 4000)[-2:] == ["--db-path", str(data / "dynoxide.db")]
+        assert (kept.description, kept.prepare is None) == (f"dynoxide, kept in {data}", False)
+    assert choose("dynoxide", name=LONG, data=None).prepare is None
+
+
 def test_without_networks_of_their_own_no_engine_opens_a_port_unasked(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,14 @@ def test_a_new_one_begins_with_no_logs(state: Path) -> None:
     assert list(state_dir.logs.iterdir()) == []
 
 
+def test_items_that_nobody_keeps_go_with_their_stack(state: Path) -> None:
+    directory = StateDir("my-app")
+    directory.take()
+    (directory.items / "dynoxide.db").touch()
+    directory.forget()
+    assert not directory.items.exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_directory_that_cannot_be_written_is_one_line(state: Path) -> None:
     state.chmod(0o500)

@@ -94,13 +94,25 @@ def complaints(template: Template, *, everywhere: bool) -> list[str]:
     return [f"{each.rule.id} {each.message}" for each in lint(json.dumps(template), regions=regions)]
 
 
-@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(options, id=name, marks=[] if name in {"defaults", "everything"} else pytest.mark.long)
+        for name, options in CASES.items()
+    ],
+)
 def test_the_plain_template_is_clean(options: StackOptions) -> None:
     everywhere = options is LOCKED  # the parametrized one has all types of resources, and is checked everywhere, too
     assert complaints(plain("my-app", options), everywhere=everywhere) == []
 
 
-@pytest.mark.parametrize("options", [StackOptions(), EVERYTHING, LOCKED], ids=["defaults", "everything", "locked"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(StackOptions(), id="defaults"),
+        *(pytest.param(CASES[name], id=name, marks=pytest.mark.long) for name in ("everything", "locked archive")),
+    ],
+)
 def test_the_parametrized_template_is_clean(options: StackOptions) -> None:
     everywhere = options is EVERYTHING  # a parameter has the same values in each region, whatever its default
     assert complaints(parametrized(options), everywhere=everywhere) == []

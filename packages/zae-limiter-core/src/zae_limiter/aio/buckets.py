@@ -15,7 +15,8 @@ class BucketMethods(FlowRunner):
     async def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:
         """Return the bucket of an entity on a resource; ``None`` if there is none, which is equivalent to a full one.
 
-        The limits are the bucket's current ones: a changed config applies from the next acquire on.
+        The limits are the bucket's current ones: a changed config applies from the next acquire on. Those with a
+        schedule have the values of now; to know it costs a request, if this process does not know the config.
         """
         return await self._run(buckets.get_bucket(self.namespace_state, entity_id, resource))
 

@@ -2,7 +2,7 @@
 
 A date says the second in which an answer was made, and that was after the request was sent and before the answer was
 received: it bounds the offset to a second and the time of the round trip. The bounds of many answers together are
-narrow, to tens of milliseconds after a few dozen.
+narrow, to tens of milliseconds after a few dozen. The bounds of one answer are those of Cristian (1989).
 
 The first rule took the middle of the bounds. But most machines have a clock that is right to milliseconds, and the
 middle of the first second throws that away. So a belief that is possible stays, and one that is proved wrong moves as

@@ -3,7 +3,8 @@
 With a store that hangs, every call takes its whole budget, also one that may go on without a limiter. So the breaker,
 *closed* while the store answers, opens after ``FAILURES`` requests in a row without an answer. While it is open,
 requests fail at once without being sent, and the driver sends probes in the background; ``probing`` says when, and why
-no caller's own request is one. The first answer to anything closes it.
+no caller's own request is one. The first answer to anything closes it. The pattern is the circuit breaker of Nygard
+("Release It!", 2007), without its half-open state.
 
 A refusal is an answer, and so is throttling. Only refused credentials, and a certificate that does not verify, are an
 outage if the store served this process before: whoever changes a policy at night must not stop an application that

@@ -12,7 +12,7 @@ from ..rules.balances import ShardLimit
 from ..rules.registry import rule_of
 from ..rules.schedules import carry
 from ..values.limits import Limit
-from ..values.schedules import timetable_of
+from ..values.timetables import timetable_of
 
 
 class Balance:

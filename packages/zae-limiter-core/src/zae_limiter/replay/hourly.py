@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ..rules.registry import rule_of
 from ..rules.rule import FOREVER_MS
 from ..values.limits import MILLI, Limit
-from ..values.schedules import timetable_of
+from ..values.timetables import timetable_of
 
 HOUR_MS: Final = 3_600_000
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from ..values.limits import MILLI, Kind, Limit
+from ..values.limits import MILLI, Limit
+from ..values.named_limits import Kind
 from .calendar import calendar_of
 from .first_use import FirstUse
 from .rule import FOREVER_MS, Rule

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from ..values.limits import Limit
-from ..values.schedules import timetable_of
+from ..values.timetables import timetable_of
 from .balances import ShardLimit, refill_bucket
 from .rule import FOREVER_MS
 from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait

@@ -1,5 +1,8 @@
 """The arithmetic of a bucket that is split into shards: pure functions, without any write.
 
+The problem: no process sees all shards at one instant, and together they must mint as much as one bucket. The choice: a
+shard's part follows from its number and the count alone. ``flows.bucket.splitting`` has the price.
+
 Amounts are in millitokens, instants in epoch milliseconds. Shard ``k`` of ``n`` splits into ``k`` and ``k + n`` of
 ``2n``. Each has its ``share`` of the ceiling and of the tokens minted; the shares add up to the whole, to the
 millitoken, also while only some of the shards have been split.

@@ -45,13 +45,12 @@ def check_subject(field: str, value: str) -> str:
 
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
     """Return the item of an event; it expires at ``expires_at`` (epoch seconds), or never if that is ``None``."""
-    pk = keys.pk_audit(namespace_id, event.entity_id)
     present = (name for name in _OPTIONAL if getattr(event, name) is not None)
     return {
-        PK: pk,
+        PK: keys.pk_audit(namespace_id, event.entity_id),
         SK: keys.sk_audit(event.event_id),
         GSI4PK: keys.gsi4_pk(namespace_id),
-        GSI4SK: pk,
+        GSI4SK: keys.gsi4_sk_audit(event.event_id),
         **{name: getattr(event, name) for name in (*_FIELDS, *present)},
         **({} if expires_at is None else {TTL: expires_at}),
     }

@@ -28,6 +28,7 @@ CHILD_PREFIX: Final = "CHILD#"
 PARENT_PREFIX: Final = "#PARENT#"
 INDEX_BUCKET_PREFIX: Final = "BUCKET#"
 INDEX_USAGE_PREFIX: Final = "USAGE#"
+INDEX_AUDIT_PREFIX: Final = "AUDIT#"
 INDEX_CONFIG_PREFIX: Final = "CONFIG#"
 
 
@@ -91,7 +92,9 @@ def pk_audit(ns: str, entity: str) -> str:
 
 
 def pk_audit_of_namespace(ns: str) -> str:
-    """Return what the partition keys of all audit events of a namespace begin with."""
+    """Return what the partition keys of all audit events of a namespace begin with: in GSI4, the sort keys of those
+    that were written before ``gsi4_sk_audit``.
+    """
     return f"{ns}/AUDIT#"
 
 
@@ -234,8 +237,8 @@ def gsi3_sk_bucket(resource: str, shard: int) -> str:
 
 
 def gsi4_pk(ns: str) -> str:
-    """Return the partition of all records of a namespace. Their sort key is the item's PK, but for entity configs and
-    usage snapshots.
+    """Return the partition of all records of a namespace. Their sort key is the item's PK, but for entity configs,
+    usage snapshots and audit events.
     """
     return ns
 
@@ -253,6 +256,11 @@ def gsi4_sk_without_limits(pk: str) -> str:
 def gsi4_sk_usage(window_key: str, resource: str, entity: str) -> str:
     """Return the sort key of a usage snapshot in GSI4: window, resource, entity."""
     return f"{INDEX_USAGE_PREFIX}{window_key}#{encode(resource)}#{encode(entity)}"
+
+
+def gsi4_sk_audit(event_id: str) -> str:
+    """Return the sort key of an audit event in GSI4; it sorts like the event id."""
+    return f"{INDEX_AUDIT_PREFIX}{event_id}"
 
 
 def gsi4_after_resource(resource: str) -> str:

@@ -1,11 +1,12 @@
 """Make attributes of the fields of a limit, for an item of a bucket or of a config, and read them back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any, Final
 
 from ..values.alerts import read_alert, write_alert
+from ..values.limit_text import write_limit
 from ..values.limits import Limit
 from ..values.schedules import SEPARATOR, parse_schedule
 from ..values.weights import Weights
@@ -65,6 +66,15 @@ def plain_fields(limit: Limit) -> Item:
     found = {each.name: getattr(limit, each.name) for each in fields(Limit)[1:]}
     changed = {field: value for field, value in found.items() if value != _DEFAULTS.get(field)}
     return {_SECONDS.get(field, field): _stored(field, value, 1) for field, value in changed.items()}
+
+
+def plain_text(plain: Mapping[str, Any]) -> str:
+    """Return the text of a limit with these ``plain_fields``, without its weights and its schedule. Raises an error of
+    ``UNREADABLE``.
+    """
+    stored = {field: plain.get(_SECONDS.get(field, field)) for field in _FIELDS - {"name", "weights", "schedule"}}
+    read = {field: _read(field, value, 1) for field, value in stored.items() if value is not None}
+    return write_limit(_DEFAULTS | read)
 
 
 @lru_cache(maxsize=256)

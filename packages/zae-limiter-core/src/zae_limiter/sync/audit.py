@@ -32,7 +32,7 @@ class SyncAuditMethods(SyncFlowRunner):
 
         ``since`` is a ``datetime`` with a time zone. ``principal`` asks for the changes of one author, ``kind`` for
         those of ``limits``, an ``override``, an ``entity`` or a ``bucket``. ``start`` is the ``next`` of the page
-        before. Reads the keys of all events of the namespace, some fifty for a read unit, and the events since then. A
+        before. Reads the events of the page alone, or with ``principal`` or ``kind`` those among which they are. A
         change of the last moment may be missing. Raises ``ValidationError``.
         """
         asked = namespace_audit.validate_asked(since, principal, kind)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, get_args
 from ..exceptions import ValidationError
 from .alerts import check_alert
 from .limit_text import EXAMPLE, read_limit, write_limit
-from .named_limits import NamedLimits
+from .named_limits import KINDS, REFILL_PERIOD, Kind, NamedLimits
 from .naming import check_limit_name
 from .schedules import ScheduleEntry, check_schedule
 from .slots import EXPIRES, check_slots
@@ -20,14 +20,11 @@ MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
 MAX_AHEAD: Final = 3600
-REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 OnUnavailable = Literal["block", "allow", "share"]
-Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  # how tokens come back: ``rules``
 ConfigSource = Literal["entity", "entity_default", "plan", "plan_default", "resource", "system"]
 
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
 _NO_RATE: Final = ("calendar", "first_use", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
@@ -128,7 +125,7 @@ class Limit(NamedLimits):
         if self.kind in _NO_RATE:
             self._check_no_rate()
         if self.schedule != ():
-            object.__setattr__(self, "schedule", check_schedule(self))
+            object.__setattr__(self, "schedule", check_schedule(self.name, self.kind, self.schedule, self.during))
         if self.alert != ():
             object.__setattr__(self, "alert", check_alert(self.name, self.kind, self.alert))
 
@@ -191,55 +188,23 @@ class Limit(NamedLimits):
         plain = {"shadow": False, "ahead": 0.0, "weights": NO_WEIGHTS, "schedule": ()}
         return replace(self, capacity=capacity, burst=burst, **plain)  # type: ignore[arg-type]
 
+    def during(self, entry: ScheduleEntry) -> "Limit":
+        """Return the limit with the values of an entry, without a schedule. Raises ``ValidationError``."""
+        return replace(
+            self,
+            capacity=entry.capacity,
+            burst=entry.burst,
+            refill_amount=entry.refill_amount,
+            refill_period=self.refill_period if entry.refill_period is None else entry.refill_period,
+            schedule=(),
+        )
+
     def weigh(self, usage: TokenUsage) -> int:
         """Return what a usage counts by the weights, in whole tokens, rounded up: an estimate for ``acquire``.
 
         ``lease.settle(usage)`` is exact to the millitoken.
         """
         return -(-Weights.check("weights", self.weights).weigh(usage) // MILLI)
-
-    @classmethod
-    def custom(
-        cls,
-        name: str,
-        capacity: int,
-        *,
-        burst: int | None = None,
-        refill_amount: int | None = None,
-        refill_period: int = REFILL_PERIOD,
-        shadow: bool = False,
-        kind: Kind = "token_bucket",
-        ahead: float = 0.0,
-        window: str = "",
-        timezone: str = UTC,
-        starts_on: int = 1,
-        weights: Mapping[str, float] = NO_WEIGHTS,
-        expires: int = 0,
-        schedule: Sequence[ScheduleEntry] | Sequence[str] = (),
-        alert: Sequence[int] = (),
-    ) -> "Limit":
-        """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
-        seconds.
-
-        With a capacity of 0, which blocks, the rate means nothing.
-        """
-        return cls(
-            name=name,
-            capacity=capacity,
-            burst=capacity if burst is None else burst,
-            refill_amount=(capacity or 1) if refill_amount is None else refill_amount,
-            refill_period=refill_period,
-            shadow=shadow,
-            kind=kind,
-            ahead=ahead,
-            window=window,
-            timezone=timezone,
-            starts_on=starts_on,
-            weights=weights,
-            expires=expires,
-            schedule=schedule,  # type: ignore[arg-type]
-            alert=alert,  # type: ignore[arg-type]
-        )
 
     @classmethod
     def parse(cls, text: str) -> "Limit":

@@ -1,39 +1,18 @@
-"""The constructors of ``Limit`` by the name of a period: ``per_minute``, ``per_month``, ``quota`` and the others."""
+"""The constructors of ``Limit``: ``custom``, and those by the name of a period, such as ``per_minute``."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Final, Literal, Self, get_args
 
 from ..exceptions import ValidationError
+from .schedules import ScheduleEntry
 from .slots import check_expires
 from .weights import NO_WEIGHTS
 from .windows import CALENDAR, SECONDS, UTC, burst_of, refuse_zone
 
-if TYPE_CHECKING:
-    from .limits import Kind, Limit
+Kind = Literal["token_bucket", "calendar", "first_use", "total", "concurrent"]  # how tokens come back: ``rules``
 
-
-class _Custom(Protocol):
-    """The class that has these constructors."""
-
-    @classmethod
-    def custom(
-        cls,
-        name: str,
-        capacity: int,
-        *,
-        burst: int | None = None,
-        refill_amount: int | None = None,
-        refill_period: int = 60,
-        shadow: bool = False,
-        kind: "Kind" = "token_bucket",
-        ahead: float = 0.0,
-        weights: Mapping[str, float] = NO_WEIGHTS,
-        alert: Sequence[int] = (),
-        window: str = "",
-        timezone: str = UTC,
-        starts_on: int = 1,
-        expires: int = 0,
-    ) -> "Limit": ...
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+REFILL_PERIOD: Final = 60  # seconds, unless a limit says otherwise
 
 
 class NamedLimits:
@@ -47,8 +26,51 @@ class NamedLimits:
     __slots__ = ()
 
     @classmethod
+    def custom(
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        refill_amount: int | None = None,
+        refill_period: int = REFILL_PERIOD,
+        shadow: bool = False,
+        kind: Kind = "token_bucket",
+        ahead: float = 0.0,
+        window: str = "",
+        timezone: str = UTC,
+        starts_on: int = 1,
+        weights: Mapping[str, float] = NO_WEIGHTS,
+        expires: int = 0,
+        schedule: Sequence[ScheduleEntry] | Sequence[str] = (),
+        alert: Sequence[int] = (),
+    ) -> Self:
+        """Return a limit of any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60
+        seconds.
+
+        With a capacity of 0, which blocks, the rate means nothing.
+        """
+        return cls(  # type: ignore[call-arg]  # the fields are those of `Limit`
+            name=name,
+            capacity=capacity,
+            burst=capacity if burst is None else burst,
+            refill_amount=(capacity or 1) if refill_amount is None else refill_amount,
+            refill_period=refill_period,
+            shadow=shadow,
+            kind=kind,
+            ahead=ahead,
+            window=window,
+            timezone=timezone,
+            starts_on=starts_on,
+            weights=weights,
+            expires=expires,
+            schedule=schedule,
+            alert=alert,
+        )
+
+    @classmethod
     def per_second(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -57,7 +79,7 @@ class NamedLimits:
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
         ahead: float = 0.0,
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens a second."""
         return cls.custom(
             name, capacity, burst=burst, refill_period=1, shadow=shadow, weights=weights, alert=alert, ahead=ahead
@@ -65,7 +87,7 @@ class NamedLimits:
 
     @classmethod
     def per_minute(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -76,7 +98,7 @@ class NamedLimits:
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens a minute; ``window="calendar"``: all of them at the full minute."""
         burst = burst_of(name, capacity, burst, carry_over, window)
         return cls.custom(
@@ -92,7 +114,7 @@ class NamedLimits:
 
     @classmethod
     def per_hour(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -103,7 +125,7 @@ class NamedLimits:
         ahead: float = 0.0,
         window: Literal["calendar"] | None = None,
         carry_over: int | bool = 0,
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens an hour; ``window="calendar"``: all of them at the full hour of UTC."""
         burst = burst_of(name, capacity, burst, carry_over, window)
         return cls.custom(
@@ -119,7 +141,7 @@ class NamedLimits:
 
     @classmethod
     def per_day(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -131,7 +153,7 @@ class NamedLimits:
         window: Literal["calendar"] | None = None,
         timezone: str = UTC,
         carry_over: int | bool = 0,
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens a day (24 hours); ``window="calendar"``: all of them at midnight."""
         burst = burst_of(name, capacity, burst, carry_over, window)
         if window is None:
@@ -149,7 +171,7 @@ class NamedLimits:
 
     @classmethod
     def per_week(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -162,7 +184,7 @@ class NamedLimits:
         timezone: str = UTC,
         starts_on: int = 1,
         carry_over: int | bool = 0,
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens a week (7 days).
 
         ``window="calendar"``: all of them at the midnight that begins the day ``starts_on``, 1 for Monday to 7.
@@ -184,7 +206,7 @@ class NamedLimits:
 
     @classmethod
     def per_month(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -194,7 +216,7 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens a calendar month: all of them at the midnight that begins its first
         day.
 
@@ -216,7 +238,7 @@ class NamedLimits:
 
     @classmethod
     def quota(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -227,7 +249,7 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens, all of them whenever a cron expression of five fields fires, or
         ``window`` seconds after the first use.
 
@@ -266,7 +288,7 @@ class NamedLimits:
 
     @classmethod
     def total(
-        cls: type[_Custom],
+        cls,
         name: str,
         capacity: int,
         *,
@@ -274,7 +296,7 @@ class NamedLimits:
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
-    ) -> "Limit":
+    ) -> Self:
         """Return a limit of ``capacity`` tokens that never come back by themselves.
 
         A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity.
@@ -282,7 +304,7 @@ class NamedLimits:
         return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, kind="total")
 
     @classmethod
-    def concurrent(cls: type[_Custom], name: str, capacity: int, *, expires: int = 60, shadow: bool = False) -> "Limit":
+    def concurrent(cls, name: str, capacity: int, *, expires: int = 60, shadow: bool = False) -> Self:
         """Return a limit of ``capacity`` slots: an acquire takes some, and the end of its lease frees them.
 
         A long block renews its slots. Those of a holder that is gone come back between ``expires`` seconds and twice

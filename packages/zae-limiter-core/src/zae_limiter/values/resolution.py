@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from .limits import ConfigSource, Limit, OnUnavailable
 from .on_refused import OnRefused
-from .schedules import schedule_id, timetable_of
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
+from .timetables import schedule_id, timetable_of
 from .weights import NO_WEIGHTS, Weights
 
 NOTHING: Mapping[str, Limit] = MappingProxyType({})

@@ -5,31 +5,25 @@ they change. The first entry that holds wins. An entry begins and ends at the fi
 zone show its time, or a later one: no change of the clocks makes it begin twice.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from hashlib import blake2s
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final
 
 from ..exceptions import ValidationError
-from .clocks import LAST_MS, clocks_of
+from .clocks import clocks_of
 from .schedule_text import (
     FULL_DAY,
     MAX_ENTRIES,
     find_unreachable,
     read_entry,
     write_entry,
-    write_time_of_day,
 )
-
-if TYPE_CHECKING:
-    from .limits import Limit
 
 NEVER_MS: Final = 1 << 200  # as ``rules.rule.FOREVER_MS``
 KINDS: Final = ("token_bucket", "calendar", "first_use")  # of the limits that may have a schedule
 SEPARATOR: Final = "; "
-_MOST_EDGES: Final = 64  # at which nothing changes, until a piece is cut there
 _DAYS_AROUND: Final = 16
 
 
@@ -59,18 +53,6 @@ class ScheduleEntry:
 
     def __str__(self) -> str:
         return write_entry({each.name: getattr(self, each.name) for each in fields(self)})
-
-    def of(self, limit: "Limit") -> "Limit":
-        """Return the limit with the values of this entry, without a schedule. Raises ``ValidationError``."""
-        period = limit.refill_period if self.refill_period is None else self.refill_period
-        return replace(
-            limit,
-            capacity=self.capacity,
-            burst=self.burst,
-            refill_amount=self.refill_amount,
-            refill_period=period,
-            schedule=(),
-        )
 
     def holds(self, t_ms: int) -> bool:
         """Return whether it holds at an instant."""
@@ -134,101 +116,24 @@ def _span(begin: int, end: int, day: int, timezone: str) -> tuple[int, int]:
     return clocks.first(midnight + timedelta(minutes=begin)), clocks.first(midnight + timedelta(minutes=end))
 
 
-class Piece(NamedTuple):
-    """A time in which a limit has the same values; ``entry`` is ``None`` outside its schedule."""
+def check_schedule(
+    name: str, kind: str, given: object, check_values: Callable[[ScheduleEntry], object]
+) -> tuple[ScheduleEntry, ...]:
+    """Return the schedule of a limit, given as entries or texts. Raises ``ValidationError``, which names the entry.
 
-    limit: "Limit"
-    begin_ms: int
-    end_ms: int
-    entry: ScheduleEntry | None
-
-    @property
-    def text(self) -> str:
-        """The entry for people: ``night until 06:00 Europe/Berlin``, with the date if it ends later than in a day."""
-        return "" if self.entry is None else f"{self.entry.name} until {self._end(self.entry)}"
-
-    def _end(self, entry: ScheduleEntry) -> str:
-        if self.end_ms >= NEVER_MS:
-            return "further notice"
-        shown = clocks_of(entry.timezone).shown(self.end_ms // 1000)
-        day = f"{shown:%Y-%m-%d} " if entry.times is None else ""
-        return f"{day}{write_time_of_day(60 * shown.hour + shown.minute)} {entry.timezone}"
-
-
-class Timetable:
-    """The pieces of a limit with a schedule. ``variants``: all the values that it ever has, as a bucket has them."""
-
-    __slots__ = ("_limits", "_schedule", "_seen", "variants")
-
-    def __init__(self, limit: "Limit") -> None:
-        self._schedule = limit.schedule
-        self._limits = (*(entry.of(limit).rule for entry in limit.schedule), replace(limit, schedule=()).rule)
-        self.variants = frozenset(self._limits)
-        self._seen = Piece(self._limits[-1], 0, 0, None)
-
-    def at(self, t_ms: int) -> Piece:
-        """Return the piece that holds an instant."""
-        piece = self._seen
-        if piece.begin_ms <= t_ms < piece.end_ms:
-            return piece
-        place = self._place(t_ms)
-        entry = self._schedule[place] if place < len(self._schedule) else None
-        piece = Piece(self._limits[place], self._begin(t_ms, place), self._end(t_ms, place), entry)
-        self._seen = piece  # at once, because threads share it
-        return piece
-
-    def _begin(self, t_ms: int, place: int) -> int:
-        for _ in range(_MOST_EDGES):
-            begin_ms = max(entry.last_edge(min(t_ms, LAST_MS)) for entry in self._schedule)
-            if not begin_ms or self._place(begin_ms - 1) != place:
-                return begin_ms
-            t_ms = begin_ms - 1
-        return begin_ms
-
-    def _end(self, t_ms: int, place: int) -> int:
-        for _ in range(_MOST_EDGES):
-            end_ms = min(entry.next_edge(max(t_ms, 0)) for entry in self._schedule) if t_ms < LAST_MS else NEVER_MS
-            if end_ms >= NEVER_MS or self._place(end_ms) != place:
-                return end_ms
-            t_ms = end_ms
-        return end_ms
-
-    def _place(self, t_ms: int) -> int:
-        t_ms = min(max(t_ms, 0), LAST_MS)
-        found = (place for place, entry in enumerate(self._schedule) if entry.holds(t_ms))
-        return next(found, len(self._schedule))
-
-
-@lru_cache(maxsize=1024)
-def schedule_id(limit: "Limit") -> str:
-    """Return what tells the schedule of a limit, and its values outside of it, from any other; empty without one."""
-    if not limit.schedule:
-        return ""
-    outside = (limit.capacity, limit.burst, limit.refill_amount, limit.refill_period, limit.ahead)
-    kind = (limit.kind, limit.window, limit.timezone, limit.starts_on)
-    text = SEPARATOR.join(map(str, (*outside, *kind, *limit.schedule)))
-    return blake2s(text.encode(), digest_size=6).hexdigest()
-
-
-@lru_cache(maxsize=1024)
-def timetable_of(limit: "Limit") -> Timetable:
-    """Return the pieces of a limit with a schedule, which all buckets of it share."""
-    return Timetable(limit)
-
-
-def check_schedule(limit: "Limit") -> tuple[ScheduleEntry, ...]:
-    """Return the schedule of a limit, given as entries or texts. Raises ``ValidationError``, which names the entry."""
-    field, given = f"schedule of limit {limit.name!r}", cast("object", limit.schedule)
+    ``check_values`` raises it for values of an entry that the limit cannot have.
+    """
+    field = f"schedule of limit {name!r}"
     if isinstance(given, str | ScheduleEntry) or not isinstance(given, Iterable):
         raise ValidationError(field, given, "must be a list of entries, such as ['night: 00:00-06:00 100/min']")
     entries = tuple(_entry(field, each) for each in given)
     if len(entries) > MAX_ENTRIES:
         raise ValidationError(f"number of entries in the {field}", len(entries), f"must be at most {MAX_ENTRIES}")
-    if entries and limit.kind not in KINDS:
-        problem = f"must be empty: the tokens of a limit whose kind is {limit.kind} do not come back with time"
+    if entries and kind not in KINDS:
+        problem = f"must be empty: the tokens of a limit whose kind is {kind} do not come back with time"
         raise ValidationError(field, str(entries[0]), problem)
     for entry in entries:
-        _check_entry(field, entry, limit)
+        _check_entry(field, entry, kind, check_values)
     _check_together(field, entries)
     return entries
 
@@ -249,13 +154,13 @@ def _entry(field: str, given: object) -> ScheduleEntry:
         raise ValidationError(field, given, str(error)) from None
 
 
-def _check_entry(field: str, entry: ScheduleEntry, limit: "Limit") -> None:
+def _check_entry(field: str, entry: ScheduleEntry, kind: str, check_values: Callable[[ScheduleEntry], object]) -> None:
     try:
         clocks_of(entry.timezone)
-        if limit.kind != "token_bucket" and entry.refill_period is not None:
-            problem = f"means nothing for a limit whose kind is {limit.kind}: write capacity and the amount"
+        if kind != "token_bucket" and entry.refill_period is not None:
+            problem = f"means nothing for a limit whose kind is {kind}: write capacity and the amount"
             raise ValidationError("rate", str(entry), problem)
-        entry.of(limit)
+        check_values(entry)
     except ValidationError as error:
         raise ValidationError(field, str(entry), f"{error.field}: {error.problem}") from None
 

@@ -15,7 +15,7 @@ from zae_limiter.rules.balances import ShardLimit, refill_bucket
 from zae_limiter.rules.registry import rule_of
 from zae_limiter.rules.schedules import Carried, carry, next_token_through, wait_through
 from zae_limiter.rules.sharding import NEVER, Part, new_part
-from zae_limiter.values.schedules import Timetable, timetable_of
+from zae_limiter.values.timetables import Timetable, timetable_of
 
 BEGIN_MS = 1_764_028_800_000  # a Tuesday, at midnight UTC
 HOUR_MS = 3_600_000

@@ -6,7 +6,7 @@ import pytest
 
 from zae_limiter.exceptions import ValidationError
 from zae_limiter.schema.attributes import limit_attributes
-from zae_limiter.schema.limit_fields import read_limit
+from zae_limiter.schema.limit_fields import plain_fields, plain_text, read_limit
 from zae_limiter.values.limits import Limit
 
 AT = limit_attributes("rpm")
@@ -35,3 +35,14 @@ def test_a_value_of_another_type_is_named(wrong: object) -> None:
 def test_a_missing_attribute_is_named() -> None:
     with pytest.raises(KeyError, match=AT.refill_period):
         read_limit({AT.capacity: 10, AT.refill_amount: 10}, "rpm", AT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["100/min", "10k/min burst 20k ahead 1500ms alert 80,95 shadow", "250/month Europe/Berlin from 15", "5 concurrent"],
+)
+def test_the_text_of_a_limit_is_that_of_its_fields_in_an_event(text: str) -> None:
+    limit = Limit.parse(f"rpm: {text}")
+    assert plain_text(plain_fields(limit)) == limit.text == text
+    weighted = Limit.custom("rpm", **{**plain_fields(Limit.parse("rpm: 7/min")), "weights": {"output": 5}})
+    assert plain_text(plain_fields(weighted)) == "7/min"

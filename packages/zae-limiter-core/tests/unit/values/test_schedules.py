@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from zae_limiter import Limit
 from zae_limiter.values.clocks import LAST_MS
 from zae_limiter.values.schedule_text import DAYS, read_entry, write_entry
-from zae_limiter.values.schedules import NEVER_MS, ScheduleEntry, timetable_of
+from zae_limiter.values.schedules import NEVER_MS, ScheduleEntry
+from zae_limiter.values.timetables import timetable_of
 
 MINUTE_MS = 60_000
 DAY = timedelta(days=1)
@@ -96,7 +97,7 @@ def test_a_sale_is_over_for_good() -> None:
 
 def test_an_entry_changes_what_it_names_and_keeps_the_rest() -> None:
     limit = Limit.custom("rpm", 100, burst=200, shadow=True, schedule=["n: mon 10/hour burst 20", "m: tue capacity 5"])
-    hour, five = (entry.of(limit) for entry in limit.schedule)
+    hour, five = (limit.during(entry) for entry in limit.schedule)
     assert hour == Limit.custom("rpm", 10, burst=20, refill_period=3600, shadow=True)
     assert five == Limit.custom("rpm", 5, shadow=True)
 

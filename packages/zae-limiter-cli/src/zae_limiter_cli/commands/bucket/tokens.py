@@ -13,18 +13,15 @@ from ...data.switches import plain_resolved, sentences, switches_on
 from ...errors import CommandError
 from ...options import (
     OutputForm,
-    connected,
-    in_namespace,
     output_option,
     yes_option,
 )
-from ...paging import open_namespace
+from ...paging import in_repository
 from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import Bucket, SyncRepository
 
-    from ...connection import Connection
 
 _key_option = click.option(
     "--idempotency-key",
@@ -35,12 +32,11 @@ _resource_option = click.option("--resource", "-r", required=True, metavar="NAME
 
 
 @click.command(short_help="Show the tokens that an entity has left.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.")
 @output_option
-def show(*, connection: "Connection", namespace: str, entity_id: str, resource: str | None, output: OutputForm) -> None:
+def show(*, repository: "SyncRepository", entity_id: str, resource: str | None, output: OutputForm) -> None:
     """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
 
     The limits are those of the bucket: it follows a change of limits at its next acquire. SHADOWED counts the acquires
@@ -48,30 +44,28 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
     unless a capacity of 0 blocks: --resource shows that. Without --resource the list may miss a bucket of the last
     second. Switches in force come first, each with the level that sets it.
     """
-    with open_namespace(connection, namespace) as repository:
-        found = [as_declared(repository, each) for each in repository.get_buckets(entity_id, resource)]
-        on = [resource] if resource is not None else [each.resource for each in found]
-        switches = switches_on(repository, entity_id, on)
-        if output == "json":
-            plain = ((plain_bucket(each), switches[each.resource]) for each in found)
-            say_json([{**each, **({"switches": plain_resolved(set_)} if set_ else {})} for each, set_ in plain])
-            return
-        for each, resolved in switches.items():
-            for line in sentences(entity_id, each, resolved):
-                click.echo(line)
-        if found:
-            say_buckets(found)
-        elif resource is None:
-            left = "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that"
-            click.echo(f"There is no bucket of {entity_id} in namespace {namespace}: {left}.")
-        else:
-            left = _left_without_bucket(repository, entity_id, resource)
-            click.echo(f"There is no bucket of {entity_id} on {resource} in namespace {namespace}: {left}.")
+    found = [as_declared(repository, each) for each in repository.get_buckets(entity_id, resource)]
+    on = [resource] if resource is not None else [each.resource for each in found]
+    switches = switches_on(repository, entity_id, on)
+    if output == "json":
+        plain = ((plain_bucket(each), switches[each.resource]) for each in found)
+        say_json([{**each, **({"switches": plain_resolved(set_)} if set_ else {})} for each, set_ in plain])
+        return
+    for each, resolved in switches.items():
+        for line in sentences(entity_id, each, resolved):
+            click.echo(line)
+    if found:
+        say_buckets(found)
+    elif resource is None:
+        left = "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that"
+        click.echo(f"There is no bucket of {entity_id} in namespace {repository.name}: {left}.")
+    else:
+        left = _left_without_bucket(repository, entity_id, resource)
+        click.echo(f"There is no bucket of {entity_id} on {resource} in namespace {repository.name}: {left}.")
 
 
 @click.command(short_help="Fill a bucket.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @_resource_option
 @_key_option
@@ -80,8 +74,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
 @output_option
 def reset(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     entity_id: str,
     resource: str,
     idempotency_key: str | None,
@@ -94,19 +87,17 @@ def reset(
     The parent's bucket does not change: if that one is short, reset it, too. A process that refused a call within the
     last second may refuse for one second more.
     """
-    with open_namespace(connection, namespace) as repository:
-        if not yes:
-            _find(repository, entity_id, resource)
-            confirm(f"Make the bucket of {entity_id} on {resource} full?")
-        given = {"principal": principal, "idempotency_key": idempotency_key}
-        if not repository.reset_bucket(entity_id, resource, **given):
-            raise _no_bucket(repository, entity_id, resource)
-        _show_after(repository, entity_id, resource, output)
+    if not yes:
+        _find(repository, entity_id, resource)
+        confirm(f"Make the bucket of {entity_id} on {resource} full?")
+    given = {"principal": principal, "idempotency_key": idempotency_key}
+    if not repository.reset_bucket(entity_id, resource, **given):
+        raise _no_bucket(repository, entity_id, resource)
+    _show_after(repository, entity_id, resource, output)
 
 
 @click.command(short_help="Add tokens to a bucket.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @_resource_option
 @tokens_option
@@ -115,8 +106,7 @@ def reset(
 @output_option
 def credit(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     entity_id: str,
     resource: str,
     tokens: dict[str, int],
@@ -125,11 +115,10 @@ def credit(
     output: OutputForm,
 ) -> None:
     """Add tokens to a bucket of ENTITY_ID, up to its burst. The parent's bucket does not change."""
-    with open_namespace(connection, namespace) as repository:
-        given = {"principal": principal, "idempotency_key": idempotency_key}
-        if not repository.credit_bucket(entity_id, resource, tokens, **given):
-            raise _no_bucket(repository, entity_id, resource)
-        _show_after(repository, entity_id, resource, output)
+    given = {"principal": principal, "idempotency_key": idempotency_key}
+    if not repository.credit_bucket(entity_id, resource, tokens, **given):
+        raise _no_bucket(repository, entity_id, resource)
+    _show_after(repository, entity_id, resource, output)
 
 
 def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucket":

@@ -9,12 +9,12 @@ import click
 
 from ...columns import say_columns, say_json, say_tree
 from ...data.showing import word, words, yes_or_no
-from ...options import OutputForm, connected, in_namespace, output_option
+from ...options import OutputForm, output_option
 from ...paging import (
     ROWS_OF_A_PAGE,
     FetchPage,
     following_option,
-    open_namespace,
+    in_repository,
     rows_option,
     say_following,
     say_more,
@@ -24,13 +24,11 @@ from ...paging import (
 if TYPE_CHECKING:
     from zae_limiter import KnownEntity, SyncRepository
 
-    from ...connection import Connection
     from ...data.tree import Node
 
 
 @click.command("list", short_help="List all entities.")
-@connected
-@in_namespace
+@in_repository
 @click.option(
     "--resource",
     "-r",
@@ -43,8 +41,7 @@ if TYPE_CHECKING:
 @output_option
 def list_entities(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     resource: str | None,
     begins_with: str,
     rows: int,
@@ -55,13 +52,12 @@ def list_entities(
 
     In JSON, `next` is what --next takes to list the rest. The list may miss a change of the last second.
     """
-    with open_namespace(connection, namespace) as repository:
-        everybody = partial(_page, repository, begins_with)
-        fetch = everybody
-        if resource is not None:
-            allowed = partial(repository.list_entities_with_custom_limits, resource, begins_with=begins_with)
-            fetch = partial(_with_limits_on, allowed, everybody)
-        found, behind = some_rows(fetch, rows, following)
+    everybody = partial(_page, repository, begins_with)
+    fetch = everybody
+    if resource is not None:
+        allowed = partial(repository.list_entities_with_custom_limits, resource, begins_with=begins_with)
+        fetch = partial(_with_limits_on, allowed, everybody)
+    found, behind = some_rows(fetch, rows, following)
     if output == "json":
         say_json({"entities": [asdict(each) for each in found], "next": behind})
     elif found:
@@ -71,16 +67,15 @@ def list_entities(
     else:
         of = "" if resource is None else f" with limits of its own on {resource}"
         begin = f" whose id begins with {begins_with!r}" if begins_with else ""
-        click.echo(f"There is no entity{of}{begin} in namespace {namespace}.")
+        click.echo(f"There is no entity{of}{begin} in namespace {repository.name}.")
 
 
 @click.command(short_help="Show the entities below their parents.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id", required=False)
 @rows_option
 @output_option
-def tree(*, connection: "Connection", namespace: str, entity_id: str | None, rows: int, output: OutputForm) -> None:
+def tree(*, repository: "SyncRepository", entity_id: str | None, rows: int, output: OutputForm) -> None:
     """Show the entities below their parents: all that have a record, or those below ENTITY_ID.
 
     Without ENTITY_ID the command reads the record of every entity of the namespace, a read unit for each.
@@ -88,13 +83,12 @@ def tree(*, connection: "Connection", namespace: str, entity_id: str | None, row
     from ...data.tree import plain, read_below, read_forest, walk
     from ...terminal import Terminal
 
-    with open_namespace(connection, namespace) as repository:
-        roots = read_forest(repository) if entity_id is None else [read_below(repository, entity_id)]
+    roots = read_forest(repository) if entity_id is None else [read_below(repository, entity_id)]
     if output == "json":
         say_json([plain(root) for root in roots])
         return
     if not roots:
-        click.echo(f"No entity has a record in namespace {namespace}: `zae-limiter entity create` makes one.")
+        click.echo(f"No entity has a record in namespace {repository.name}: `zae-limiter entity create` makes one.")
         return
     lines = [*walk(roots, symbols=Terminal.of_stdout().symbols)]
     say_tree([("ENTITY", "CASCADE", "NAME"), *(_tree_cells(indent, node) for indent, node in lines[:rows])])

@@ -10,23 +10,20 @@ from ...data.places import places_of, plan_of
 from ...data.refusals import plain_on_refused, say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
 from ...data.switches import lines_of, plain_resolved, plain_switches
-from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import open_namespace
+from ...options import OutputForm, output_option
+from ...paging import in_repository
 
 if TYPE_CHECKING:
-    from zae_limiter import ConfigSource, Limit, OnRefused
+    from zae_limiter import ConfigSource, Limit, OnRefused, SyncRepository
     from zae_limiter.values.provisioner import StoredConfig
-
-    from ...connection import Connection
 
 
 @click.command(short_help="Show all levels of limits, and the one that wins.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @output_option
-def effective(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
+def effective(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
     """Show the limits of ENTITY_ID on a resource, level by level. The first level with limits wins as a whole.
 
     An override in force replaces the limits of its level; what holds after it is shown below. Each switch, and what
@@ -38,10 +35,9 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     from zae_limiter.values.resolution import Level, winner
     from zae_limiter.values.switches import NO_SWITCHES, resolve_switches
 
-    with open_namespace(connection, namespace) as repository:
-        plan = plan_of(repository, entity_id)
-        places = places_of(entity_id, resource, plan)
-        found = repository.get_configs([*places.values()])
+    plan = plan_of(repository, entity_id)
+    places = places_of(entity_id, resource, plan)
+    found = repository.get_configs([*places.values()])
     configs = {source: found.get(place) for source, place in places.items()}
     switches = {source: each.switches if each else NO_SWITCHES for source, each in configs.items()}
     resolved = resolve_switches(switches.items())
@@ -82,17 +78,15 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
 
 
 @click.command(short_help="List the resources on which any entity has limits.")
-@connected
-@in_namespace
+@in_repository
 @output_option
-def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+def list_resources(*, repository: "SyncRepository", output: OutputForm) -> None:
     """List the resources on which any entity has limits of its own; _default_ means all resources.
 
     The list may miss a change of the last second.
     """
-    with open_namespace(connection, namespace) as repository:
-        found = repository.list_resources_with_entity_configs()
-    show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
+    found = repository.list_resources_with_entity_configs()
+    show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {repository.name}.")
 
 
 def _limits_in_force(config: "StoredConfig | None") -> "tuple[Limit, ...]":

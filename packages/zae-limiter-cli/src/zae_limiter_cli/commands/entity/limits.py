@@ -1,8 +1,7 @@
 """`zae-limiter entity set-limits`, `get-limits`, `delete-limits` and `delete-override`."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,17 +12,13 @@ from ...data.places import ALL_RESOURCES, winner_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
-from ...options import OutputForm, connected, in_namespace, output_option, yes_option
-from ...paging import open_namespace
+from ...options import Function, OutputForm, output_option, yes_option
+from ...paging import in_repository
 from ...principal import principal_option
 from ...times import parse_end, shown
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
-
-    from ...connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _place(function: Function) -> Function:
@@ -36,8 +31,7 @@ def _place(function: Function) -> Function:
 
 
 @click.command(short_help="Replace an entity's own limits.")
-@connected
-@in_namespace
+@in_repository
 @_place
 @limits_option(required=True)
 @click.option("--until", metavar="TIME", help="Hold them only so long, as an override: 2h, 7d, 2026-01-31T18:00Z.")
@@ -46,8 +40,7 @@ def _place(function: Function) -> Function:
 @output_option
 def set_limits(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     entity_id: str,
     resource: str,
     limits: "list[Limit]",
@@ -59,20 +52,19 @@ def set_limits(
     """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again."""
     from zae_limiter import ValidationError
 
-    with open_namespace(connection, namespace) as repository:
-        now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
-        end = None if until is None else parse_end("--until", until, now)
-        try:
-            repository.set_limits(
-                entity_id, limits, resource, override_until=end, on_refused=on_refused, principal=principal
-            )
-        except ValidationError as error:
-            if error.field != "override_until":
-                raise
-            raise CommandError(f"--until {until!r}: {error.problem}") from error
-        _show(repository, entity_id, resource, output)
-        if end is not None:
-            _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
+    now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
+    end = None if until is None else parse_end("--until", until, now)
+    try:
+        repository.set_limits(
+            entity_id, limits, resource, override_until=end, on_refused=on_refused, principal=principal
+        )
+    except ValidationError as error:
+        if error.field != "override_until":
+            raise
+        raise CommandError(f"--until {until!r}: {error.problem}") from error
+    _show(repository, entity_id, resource, output)
+    if end is not None:
+        _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
 
 
 def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
@@ -88,74 +80,54 @@ def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str
 
 
 @click.command(short_help="Show an entity's own limits.")
-@connected
-@in_namespace
+@in_repository
 @_place
 @output_option
-def get_limits(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
+def get_limits(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
     """Show the own limits of ENTITY_ID on a resource. `effective` shows the limits that apply."""
-    with open_namespace(connection, namespace) as repository:
-        _show(repository, entity_id, resource, output)
+    _show(repository, entity_id, resource, output)
 
 
 @click.command(short_help="Delete an entity's own limits.")
-@connected
-@in_namespace
+@in_repository
 @_place
 @principal_option
 @yes_option
 @output_option
 def delete_limits(
-    *,
-    connection: "Connection",
-    namespace: str,
-    entity_id: str,
-    resource: str,
-    principal: str,
-    yes: bool,
-    output: OutputForm,
+    *, repository: "SyncRepository", entity_id: str, resource: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
     """Delete the own limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
     what = f"own limits of {entity_id} on {resource}"
-    with open_namespace(connection, namespace) as repository:
-        override = repository.get_override(entity_id, resource)
-        stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
-        if not repository.get_limits(entity_id, resource):
-            hint = f"{stays}: `entity delete-override` ends it" if override else ""
-            raise CommandError(f"there are no {what} in namespace {namespace}: nothing was deleted{hint}")
-        if not yes:
-            confirm(f"Delete the {what} in namespace {namespace}?")
-        repository.delete_limits(entity_id, resource, principal=principal)
+    override = repository.get_override(entity_id, resource)
+    stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
+    if not repository.get_limits(entity_id, resource):
+        hint = f"{stays}: `entity delete-override` ends it" if override else ""
+        raise CommandError(f"there are no {what} in namespace {repository.name}: nothing was deleted{hint}")
+    if not yes:
+        confirm(f"Delete the {what} in namespace {repository.name}?")
+    repository.delete_limits(entity_id, resource, principal=principal)
     show_done(
         {"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted{stays}."
     )
 
 
 @click.command(short_help="End an override of an entity's limits at once.")
-@connected
-@in_namespace
+@in_repository
 @_place
 @principal_option
 @yes_option
 @output_option
 def delete_override(
-    *,
-    connection: "Connection",
-    namespace: str,
-    entity_id: str,
-    resource: str,
-    principal: str,
-    yes: bool,
-    output: OutputForm,
+    *, repository: "SyncRepository", entity_id: str, resource: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
     """End the override of the limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
     what = f"override of {entity_id} on {resource}"
-    with open_namespace(connection, namespace) as repository:
-        if repository.get_override(entity_id, resource) is None:
-            raise CommandError(f"there is no {what} in namespace {namespace}: nothing was ended")
-        if not yes:
-            confirm(f"End the {what} in namespace {namespace}?")
-        repository.delete_override(entity_id, resource, principal=principal)
+    if repository.get_override(entity_id, resource) is None:
+        raise CommandError(f"there is no {what} in namespace {repository.name}: nothing was ended")
+    if not yes:
+        confirm(f"End the {what} in namespace {repository.name}?")
+    repository.delete_override(entity_id, resource, principal=principal)
     show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} has ended.")
 
 

@@ -1,7 +1,7 @@
 """`zae-limiter entity create`, `show`, `update`, `move`, `delete`, `children` and `ancestors`."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -9,16 +9,14 @@ from ...confirmation import confirm
 from ...data.parsing import metadata_option
 from ...data.showing import show_done, show_entities, show_entity
 from ...errors import CommandError
-from ...options import OutputForm, connected, in_namespace, output_option, yes_option
-from ...paging import open_namespace
+from ...options import Function, OutputForm, connected, in_namespace, output_option, yes_option
+from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import Entity, SyncRepository
 
     from ...connection import Connection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 CLEARABLE: Final = {
     "entity_name": "name",
@@ -37,8 +35,7 @@ def _record_options(function: Function) -> Function:
 
 
 @click.command(short_help="Create an entity.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @_record_options
 @click.option("--cascade", is_flag=True, help="Let its acquires consume from its parents, too.")
@@ -47,8 +44,7 @@ def _record_options(function: Function) -> Function:
 @output_option
 def create(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     entity_id: str,
     entity_name: str | None,
     parent: tuple[str, ...],
@@ -60,29 +56,26 @@ def create(
     output: OutputForm,
 ) -> None:
     """Create the entity ENTITY_ID. Only an entity with a parent must be created; limits and buckets work without."""
-    with open_namespace(connection, namespace) as repository:
-        made = repository.create_entity(
-            entity_id,
-            entity_name,
-            cascade=cascade,
-            metadata=metadata,
-            parent_ids=parent,
-            plan=plan,
-            exist_ok=exist_ok,
-            principal=principal,
-        )
+    made = repository.create_entity(
+        entity_id,
+        entity_name,
+        cascade=cascade,
+        metadata=metadata,
+        parent_ids=parent,
+        plan=plan,
+        exist_ok=exist_ok,
+        principal=principal,
+    )
     show_entity(made, output)
 
 
 @click.command(short_help="Show an entity's record.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @output_option
-def show(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
+def show(*, repository: "SyncRepository", entity_id: str, output: OutputForm) -> None:
     """Show the record of ENTITY_ID."""
-    with open_namespace(connection, namespace) as repository:
-        found = _find(repository, entity_id)
+    found = _find(repository, entity_id)
     show_entity(found, output)
 
 
@@ -171,49 +164,41 @@ def move(
 
 
 @click.command(short_help="Delete an entity, its own limits and its buckets.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @principal_option
 @yes_option
 @output_option
-def delete(
-    *, connection: "Connection", namespace: str, entity_id: str, principal: str, yes: bool, output: OutputForm
-) -> None:
+def delete(*, repository: "SyncRepository", entity_id: str, principal: str, yes: bool, output: OutputForm) -> None:
     """Delete ENTITY_ID: its record, its own limits and its buckets. Its usage and its audit events stay.
 
     The command refuses to delete an entity with children. Asks first, unless --yes is given.
     """
-    with open_namespace(connection, namespace) as repository:
-        if not yes:
-            confirm(f"Delete the entity {entity_id}, its own limits and its buckets, in namespace {namespace}?")
-        repository.delete_entity(entity_id, principal=principal)
+    if not yes:
+        confirm(f"Delete the entity {entity_id}, its own limits and its buckets, in namespace {repository.name}?")
+    repository.delete_entity(entity_id, principal=principal)
     show_done({"entity_id": entity_id}, "deleted", output, message=f"Entity {entity_id} deleted.")
 
 
 @click.command(short_help="List an entity's children.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @output_option
-def children(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
+def children(*, repository: "SyncRepository", entity_id: str, output: OutputForm) -> None:
     """List the entities that have ENTITY_ID among their parents, by id."""
-    with open_namespace(connection, namespace) as repository:
-        found = repository.get_children(entity_id)
-        if not found:
-            _find(repository, entity_id)
+    found = repository.get_children(entity_id)
+    if not found:
+        _find(repository, entity_id)
     show_entities(found, output, none=f"Entity {entity_id} has no children.")
 
 
 @click.command(short_help="List all that are above an entity.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @output_option
-def ancestors(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
+def ancestors(*, repository: "SyncRepository", entity_id: str, output: OutputForm) -> None:
     """List the parents of ENTITY_ID, then all above them, nearest first, each once."""
-    with open_namespace(connection, namespace) as repository:
-        found = repository.get_ancestors(entity_id)
+    found = repository.get_ancestors(entity_id)
     show_entities(found, output, none=f"Entity {entity_id} has no parents.")
 
 

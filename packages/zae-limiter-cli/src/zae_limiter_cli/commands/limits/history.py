@@ -19,7 +19,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from zae_limiter_manifest import Answer, ApplyEntry, Request
+    from zae_limiter_manifest import ApplyEntry
 
     from ...connection import Connection
 
@@ -36,12 +36,12 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
     An apply that changes nothing is not listed if the same manifest was applied before it. One that was killed, or is
     still under way, has `not ended`.
     """
-    from zae_limiter_manifest import Request
     from zae_limiter_manifest.render import as_json
 
     from ...columns import say_columns
+    from ...limits.provisioner import ask
 
-    entries = _ask(connection, Request("history", namespace)).history or ()
+    entries = ask(connection, "history", namespace).history or ()
     if form == "json":
         click.echo(as_json.render_history(namespace, entries), nl=False)
     elif entries:
@@ -59,13 +59,14 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
 )
 def show(*, connection: "Connection", namespace: str, serial: int, out: Path | None) -> None:
     """Print the manifest that the apply SERIAL of `limits history` was for."""
-    from zae_limiter_manifest import Request, dump
+    from zae_limiter_manifest import dump
     from zae_limiter_manifest.problems import printable
 
     from ...limits.kept import kept_of
+    from ...limits.provisioner import ask
     from ...results import write_file
 
-    entry, manifest = kept_of(namespace, _ask(connection, Request("show", namespace, serial=serial)))
+    entry, manifest = kept_of(namespace, ask(connection, "show", namespace, serial=serial))
     text = f"# {printable(' · '.join(_row(entry)[:4]))}\n{dump(manifest)}"
     if out is None:
         click.echo(text, nl=False)
@@ -107,13 +108,11 @@ def rollback(
 
     If somebody applies between the plan and the apply, nothing is changed: look again, then repeat the command.
     """
-    from zae_limiter_manifest import Request
-
     from ...limits.kept import whole_of
-    from ...limits.provisioner import Provisioner
+    from ...limits.provisioner import Provisioner, ask
     from ...limits.rollout import Rollout
 
-    _, manifest = whole_of(namespace, _ask(connection, Request("show", namespace, serial=serial)))
+    _, manifest = whole_of(namespace, ask(connection, "show", namespace, serial=serial))
     rollout = Rollout(
         Provisioner(connection, reporter(quiet=quiet)),
         form,
@@ -134,15 +133,6 @@ def rollback(
     )
     if not rollout.of_manifests([manifest]):
         raise click.exceptions.Exit(1)
-
-
-def _ask(connection: "Connection", request: "Request") -> "Answer":
-    from ...limits.provisioner import Planner
-    from ...limits.showing import refuse
-
-    answer = Planner(connection, reporter(quiet=False)).ask(request)
-    refuse(request.namespace, answer)
-    return answer
 
 
 def _row(entry: "ApplyEntry") -> tuple[str, ...]:

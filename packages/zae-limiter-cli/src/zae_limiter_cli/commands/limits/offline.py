@@ -8,6 +8,7 @@ import click
 from ...columns import counted
 from ...errors import CommandError
 from ...options import DocumentForm, connected, connected_to_stack
+from ...terminal import Terminal
 from .options import files_option, form_option, take_over_option
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
         return
     for manifest in manifests:
         items = counted(len(manifest.managed_set()), "item")
-        click.echo(f"{manifest.namespace}: valid, {items}, {manifest.canonical_hash()}")
+        valid = f"{manifest.namespace}: valid, {items}, {manifest.canonical_hash()}"
+        click.echo(Terminal.of_stdout().fitted(valid))
 
 
 @click.command(short_help="Print the JSON Schema of a manifest, for editors.")

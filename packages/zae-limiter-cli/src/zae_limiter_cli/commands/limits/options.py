@@ -1,13 +1,10 @@
 """The options that the commands of `limits` share."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import click
 
-from ...options import DocumentForm
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from ...options import DocumentForm, Function
 
 
 def files_option(*, required: bool) -> Callable[[Function], Function]:
@@ -44,16 +41,18 @@ def exit_code_option(condition: str) -> Callable[[Function], Function]:
     return click.option("--exit-code", is_flag=True, help=f"Exit with code 2 if {condition}.")
 
 
-def take_over_option(function: Function) -> Function:
-    """Add ``--take-over``; the command gets ``take_over``."""
-    told = "Take over the namespace from its owner, such as a stack."
-    return click.option("--take-over", is_flag=True, help=told)(function)
+take_over_option = click.option(
+    "--take-over", is_flag=True, help="Take over the namespace from its owner, such as a stack."
+)
 
 
-def target_option(function: Function) -> Function:
-    """Add ``--target``; the command gets ``targets``."""
-    told = "Change items that fit this PATTERN alone, such as 'entity acme/*'. All others stay. Repeatable."
-    return click.option("--target", "targets", multiple=True, metavar="PATTERN", help=told)(function)
+target_option = click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="PATTERN",
+    help="Change items that fit this PATTERN alone, such as 'entity acme/*'. All others stay. Repeatable.",
+)
 
 
 allow_deletes_option = click.option(
@@ -75,10 +74,7 @@ pace_option = click.option(
 )
 
 
-def full_option(function: Function) -> Function:
-    """Add ``--full``; the command gets ``full``."""
-    told = "Show each item of a large plan, not its kinds of changes."
-    return click.option("--full", is_flag=True, help=told)(function)
+full_option = click.option("--full", is_flag=True, help="Show each item of a large plan, not its kinds of changes.")
 
 
 def view_options(function: Function) -> Function:

@@ -1,19 +1,16 @@
 """`zae-limiter limits export`, `state` and `unlock`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import DocumentForm, connected, in_namespace, yes_option
-from ...progress import reporter
 from .options import form_option
 
 if TYPE_CHECKING:
-    from zae_limiter_manifest import Answer
-
     from ...connection import Connection
 
 
@@ -27,10 +24,11 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
     """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
     from zae_limiter_manifest import dump
 
+    from ...limits.provisioner import ask
     from ...limits.showing import report_left_out
     from ...results import write_file
 
-    answer = _ask(connection, "export", namespace)
+    answer = ask(connection, "export", namespace)
     report_left_out(answer)
     if answer.manifest is None:
         raise CommandError(f"{namespace}: the answer contains no manifest")
@@ -46,9 +44,10 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 @form_option("text", "json")
 def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> None:
     """Show the items that the last apply manages, their owner, and the apply that runs now, if any."""
+    from ...limits.provisioner import ask
     from ...limits.showing import show_state
 
-    show_state(namespace, _ask(connection, "state", namespace), form)
+    show_state(namespace, ask(connection, "state", namespace), form)
 
 
 @click.command(short_help="Release the lock of an apply that was killed.")
@@ -62,24 +61,9 @@ def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: Docu
 
     An apply that still runs without its lock reports that at its end, and does not write the state.
     """
+    from ...limits.provisioner import ask
     from ...limits.showing import show_state
 
     if not yes:
         confirm(f"Release the lock {lock_id} of {namespace}? No apply may be running.")
-    show_state(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
-
-
-def _ask(connection: "Connection", action: Any, namespace: str, **fields: Any) -> "Answer":
-    from zae_limiter_manifest import Request
-
-    from ...limits.provisioner import Planner, Provisioner
-    from ...limits.showing import refuse
-
-    try:
-        request = Request(action, namespace, **fields)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
-    asked = Provisioner if action == "unlock" else Planner
-    answer = asked(connection, reporter(quiet=False)).ask(request)
-    refuse(namespace, answer)
-    return answer
+    show_state(namespace, ask(connection, "unlock", namespace, lock_id=lock_id), form)

@@ -1,17 +1,14 @@
 """`zae-limiter local down`, `status`, `logs` and `env`."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ...errors import CommandError, debug_option, one_line
-from ...options import OutputForm, output_option
+from ...options import Function, OutputForm, output_option
 
 if TYPE_CHECKING:
     from ...local.variables import Form
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LINES_SHOWN: Final = 100
 

@@ -1,9 +1,9 @@
 """`zae-limiter namespace register`, `list`, `show`, `delete`, `recover`, `orphans` and `purge`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,14 +12,12 @@ from ...confirmation import confirm
 from ...data.showing import show_done, show_namespaces
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option, quiet_option, yes_option
-from ...progress import Reporter, reporter
+from ...progress import now_and_then, reporter
 
 if TYPE_CHECKING:
     from zae_limiter import Namespace, SyncRepository
 
     from ...connection import Connection
-
-ITEMS_BETWEEN_LINES: Final = 1000
 
 
 @click.command(short_help="Register a namespace.")
@@ -111,8 +109,10 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
             confirm(f"Purge the namespace {namespace_id} and all its data? This cannot be undone.")
+        report = reporter(quiet=quiet)
+        on_progress = now_and_then(lambda count: report(f"{counted(count, 'item')} removed"))
         try:
-            removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
+            removed = registry.purge_namespace(namespace_id, on_progress=on_progress)
         except KeyboardInterrupt:
             again = f"zae-limiter namespace purge {connection.option} -- {namespace_id}"
             raise CommandError(f"stopped in the middle: run `{again}` again, which removes the rest") from None
@@ -160,19 +160,6 @@ def _by_id(namespace_id: str) -> Iterator[None]:
     except NamespaceNotFoundError as error:
         told = f"there is no namespace with the id {namespace_id!r}: `zae-limiter namespace orphans` lists the ids"
         raise CommandError(told) from error
-
-
-def _progress(report: Reporter) -> Callable[[int], None]:
-    """Return a function that gets the number of items removed after each batch, and reports some of them."""
-    told = 0
-
-    def on_progress(count: int) -> None:
-        nonlocal told
-        if count - told >= ITEMS_BETWEEN_LINES:
-            report(f"{counted(count, 'item')} removed")
-            told = count
-
-    return on_progress
 
 
 def _show(found: "Namespace", output: OutputForm) -> None:

@@ -11,14 +11,13 @@ from ...data.places import ALL_RESOURCES
 from ...data.refusals import on_refused_option
 from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_done
 from ...errors import CommandError
-from ...options import OutputForm, connected, in_namespace, output_option, yes_option
-from ...paging import open_namespace
+from ...options import OutputForm, output_option, yes_option
+from ...paging import in_repository
 from ...principal import principal_option
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, OnRefused, SyncRepository
 
-    from ...connection import Connection
 
 resource_option = click.option(
     "--resource", "-r", default=ALL_RESOURCES, metavar="NAME", help="The resource.  [default: all resources]"
@@ -26,8 +25,7 @@ resource_option = click.option(
 
 
 @click.command(short_help="Replace the limits of a plan; make the plan if it is new.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("plan")
 @resource_option
 @limits_option(required=True)
@@ -36,8 +34,7 @@ resource_option = click.option(
 @output_option
 def set_limits(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     plan: str,
     resource: str,
     limits: "list[Limit]",
@@ -50,70 +47,56 @@ def set_limits(
     One write, however many entities have the plan. Running processes see the change when their config cache expires, by
     default within a minute.
     """
-    with open_namespace(connection, namespace) as repository:
-        repository.set_plan_limits(plan, limits, resource, on_refused=on_refused, principal=principal)
-        _show(repository, plan, output)
+    repository.set_plan_limits(plan, limits, resource, on_refused=on_refused, principal=principal)
+    _show(repository, plan, output)
 
 
 @click.command(short_help="Show the limits of a plan, and how many entities have it.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("plan")
 @output_option
-def show(*, connection: "Connection", namespace: str, plan: str, output: OutputForm) -> None:
+def show(*, repository: "SyncRepository", plan: str, output: OutputForm) -> None:
     """Show the limits of PLAN, resource by resource, and how many entities have it."""
-    with open_namespace(connection, namespace) as repository:
-        _show(repository, plan, output)
+    _show(repository, plan, output)
 
 
 @click.command(short_help="Delete the limits of a plan on a resource, or on all.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("plan")
 @resource_option
 @principal_option
 @yes_option
 @output_option
 def delete_limits(
-    *,
-    connection: "Connection",
-    namespace: str,
-    plan: str,
-    resource: str,
-    principal: str,
-    yes: bool,
-    output: OutputForm,
+    *, repository: "SyncRepository", plan: str, resource: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
     """Delete the limits of PLAN on a resource, or on all resources. Asks first, unless --yes is given.
 
     The last limits of a plan stay while entities have it; the command says how many.
     """
     place = f"plan {plan} on {_shown(resource)}"
-    with open_namespace(connection, namespace) as repository:
-        if not repository.get_plan_limits(plan, resource):
-            raise CommandError(f"{place} has no limits in namespace {namespace}: nothing was deleted")
-        if not yes:
-            confirm(f"Delete the limits of {place}, in namespace {namespace}?")
-        repository.delete_plan_limits(plan, resource, principal=principal)
+    if not repository.get_plan_limits(plan, resource):
+        raise CommandError(f"{place} has no limits in namespace {repository.name}: nothing was deleted")
+    if not yes:
+        confirm(f"Delete the limits of {place}, in namespace {repository.name}?")
+    repository.delete_plan_limits(plan, resource, principal=principal)
     show_done({"plan": plan, "resource": resource}, "deleted", output, message=f"Limits of {place} deleted.")
 
 
 @click.command("list", short_help="List the plans, and how many entities have each.")
-@connected
-@in_namespace
+@in_repository
 @output_option
-def list_plans(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+def list_plans(*, repository: "SyncRepository", output: OutputForm) -> None:
     """List the plans, and how many entities have each. The list may miss a change of the last second."""
-    with open_namespace(connection, namespace) as repository:
-        found = repository.list_plans()
-        counts = {plan: len(repository.list_entities_of_plan(plan)) for plan in found}
+    found = repository.list_plans()
+    counts = {plan: len(repository.list_entities_of_plan(plan)) for plan in found}
     if output == "json":
         say_json([{"plan": plan, "entities": counts[plan], "resources": found[plan]} for plan in found])
     elif found:
         rows = [(plan, f"{counts[plan]:,}", ", ".join(map(_shown, found[plan]))) for plan in found]
         say_columns([("PLAN", "ENTITIES", "LIMITS ON"), *rows])
     else:
-        click.echo(f"There are no plans in namespace {namespace}.")
+        click.echo(f"There are no plans in namespace {repository.name}.")
 
 
 def _show(repository: "SyncRepository", plan: str, output: OutputForm) -> None:

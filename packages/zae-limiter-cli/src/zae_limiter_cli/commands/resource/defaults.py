@@ -17,7 +17,7 @@ from ...options import (
     output_option,
     yes_option,
 )
-from ...paging import open_namespace
+from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
@@ -54,56 +54,48 @@ def set_defaults(
             consent(connection, repository, resource, yes=yes, output=output)
         repository.set_resource_defaults(resource, limits, on_refused=on_refused, principal=principal)
         told = tell(connection, repository, resource) if now else None
-        _show(repository, resource, namespace, output, told)
+        _show(repository, resource, output, told)
         check_all_told(connection, repository, resource, told)
 
 
 @click.command(short_help="Show the limits of a resource.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("resource")
 @output_option
-def get_defaults(*, connection: "Connection", namespace: str, resource: str, output: OutputForm) -> None:
+def get_defaults(*, repository: "SyncRepository", resource: str, output: OutputForm) -> None:
     """Show the limits of RESOURCE."""
-    with open_namespace(connection, namespace) as repository:
-        _show(repository, resource, namespace, output)
+    _show(repository, resource, output)
 
 
 @click.command(short_help="Delete the limits of a resource.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("resource")
 @principal_option
 @yes_option
 @output_option
 def delete_defaults(
-    *, connection: "Connection", namespace: str, resource: str, principal: str, yes: bool, output: OutputForm
+    *, repository: "SyncRepository", resource: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
     """Delete the limits of RESOURCE. Asks first, unless --yes is given."""
-    with open_namespace(connection, namespace) as repository:
-        if not repository.get_resource_defaults(resource):
-            raise CommandError(f"resource {resource} has no limits in namespace {namespace}: nothing was deleted")
-        if not yes:
-            confirm(f"Delete the limits of resource {resource} in namespace {namespace}?")
-        repository.delete_resource_defaults(resource, principal=principal)
+    if not repository.get_resource_defaults(resource):
+        raise CommandError(f"resource {resource} has no limits in namespace {repository.name}: nothing was deleted")
+    if not yes:
+        confirm(f"Delete the limits of resource {resource} in namespace {repository.name}?")
+    repository.delete_resource_defaults(resource, principal=principal)
     show_done({"resource": resource}, "deleted", output, message=f"Limits of resource {resource} deleted.")
 
 
 @click.command("list", short_help="List the resources that have limits.")
-@connected
-@in_namespace
+@in_repository
 @output_option
-def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+def list_resources(*, repository: "SyncRepository", output: OutputForm) -> None:
     """List the resources that have limits. The list may miss a change of the last second."""
-    with open_namespace(connection, namespace) as repository:
-        found = repository.list_resources_with_defaults()
-    show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {namespace}.")
+    found = repository.list_resources_with_defaults()
+    show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {repository.name}.")
 
 
-def _show(
-    repository: "SyncRepository", resource: str, namespace: str, output: OutputForm, told: "ToldBuckets | None" = None
-) -> None:
-    none = f"Resource {resource} has no limits in namespace {namespace}."
+def _show(repository: "SyncRepository", resource: str, output: OutputForm, told: "ToldBuckets | None" = None) -> None:
+    none = f"Resource {resource} has no limits in namespace {repository.name}."
     on_refused = stored_on_refused(repository, (None, resource))
     if output == "table":
         say_on_refused(on_refused)

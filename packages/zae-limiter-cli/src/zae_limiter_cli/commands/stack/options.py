@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
+from ...options import Function
 from ...stack.options import PRODUCTION, StackOptions, flag, without
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 NAMES: Final = tuple(each.name for each in fields(StackOptions))
 
@@ -35,22 +34,31 @@ def production_option(function: Function) -> Function:
     return click.option("--production", is_flag=True, help=told)(function)
 
 
-def errors_only_option(function: Function) -> Function:
-    """Add ``--quiet``; the command gets ``quiet``, and prints its result as JSON only."""
-    told = "Print only errors; with --output json also the result."
-    return click.option("--quiet", "-q", is_flag=True, help=told)(function)
+errors_only_option = click.option(
+    "--quiet", "-q", is_flag=True, help="Print only errors; with --output json also the result."
+)
 
 
-def tag_option(function: Function) -> Function:
-    """Add ``--tag``, which repeats; the command gets ``tags``, a mapping."""
-    return click.option(
-        "--tag",
-        "tags",
-        multiple=True,
-        metavar="KEY=VALUE",
-        callback=_tags,
-        help="Tag of the stack and its resources. Repeatable.",
-    )(function)
+def _tags(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    tags = {}
+    for each in given:
+        key, equal, value = each.partition("=")
+        if not (key and equal) or key.startswith("aws:"):
+            raise click.BadParameter(
+                f"{each!r} is not KEY=VALUE, or has the reserved prefix 'aws:'.", context, parameter
+            )
+        tags[key] = value
+    return tags
+
+
+tag_option = click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_tags,
+    help="Tag of the stack and its resources. Repeatable.",
+)
 
 
 def _option(each: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -68,15 +76,3 @@ def _type(default: Any, rule: Mapping[str, Any]) -> Any:
     if "least" in rule:
         return click.IntRange(rule["least"], rule["most"])
     return type(default)
-
-
-def _tags(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    tags = {}
-    for each in given:
-        key, equal, value = each.partition("=")
-        if not (key and equal) or key.startswith("aws:"):
-            raise click.BadParameter(
-                f"{each!r} is not KEY=VALUE, or has the reserved prefix 'aws:'.", context, parameter
-            )
-        tags[key] = value
-    return tags

@@ -13,7 +13,7 @@ from ...data.switches import plain_resolved, plain_switches, sentences, values_o
 from ...errors import CommandError
 from ...now import check_all_told, consent, now_option, plain_told, show_told, tell
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
-from ...paging import open_namespace
+from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
@@ -89,12 +89,11 @@ def set_switches(
 
 
 @click.command(short_help="Show the switches of all four levels, and those that hold.")
-@connected
-@in_namespace
+@in_repository
 @click.argument("entity_id")
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @output_option
-def show(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
+def show(*, repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
     """Show the switches of ENTITY_ID on a resource, level by level. Each holds by the first level that sets it.
 
     The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
@@ -103,8 +102,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
     from zae_limiter.values.switches import resolve_switches
 
     places = places_of(entity_id, resource)
-    with open_namespace(connection, namespace) as repository:
-        found = repository.get_configs([*places.values()])
+    found = repository.get_configs([*places.values()])
     levels = {source: found[place].switches if place in found else Switches() for source, place in places.items()}
     resolved = resolve_switches(levels.items())
     if output == "json":

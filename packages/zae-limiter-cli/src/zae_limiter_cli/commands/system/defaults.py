@@ -18,7 +18,7 @@ from ...options import (
     output_option,
     yes_option,
 )
-from ...paging import open_namespace
+from ...paging import in_repository, open_namespace
 from ...principal import principal_option
 
 if TYPE_CHECKING:
@@ -63,38 +63,34 @@ def set_defaults(
             consent(connection, repository, None, yes=yes, output=output)
         repository.set_system_defaults(limits or None, on_unavailable, on_refused=on_refused, principal=principal)
         told = tell(connection, repository, None) if now else None
-        _show(repository, namespace, output, told)
+        _show(repository, output, told)
         check_all_told(connection, repository, None, told)
 
 
 @click.command(short_help="Show the system's limits and its on_unavailable.")
-@connected
-@in_namespace
+@in_repository
 @output_option
-def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+def get_defaults(*, repository: "SyncRepository", output: OutputForm) -> None:
     """Show the system's limits and its on_unavailable."""
-    with open_namespace(connection, namespace) as repository:
-        _show(repository, namespace, output)
+    _show(repository, output)
 
 
 @click.command(short_help="Delete the system's limits and its on_unavailable.")
-@connected
-@in_namespace
+@in_repository
 @principal_option
 @yes_option
 @output_option
-def delete_defaults(*, connection: "Connection", namespace: str, principal: str, yes: bool, output: OutputForm) -> None:
+def delete_defaults(*, repository: "SyncRepository", principal: str, yes: bool, output: OutputForm) -> None:
     """Delete the system's limits and its on_unavailable. Asks first, unless --yes is given."""
-    with open_namespace(connection, namespace) as repository:
-        if repository.get_system_defaults() == ([], None) and stored_on_refused(repository, (None, None)) is None:
-            raise CommandError(f"there are no system defaults in namespace {namespace}: nothing was deleted")
-        if not yes:
-            confirm(f"Delete the system defaults of namespace {namespace}?")
-        repository.delete_system_defaults(principal=principal)
-    show_done({}, "deleted", output, message=f"System defaults of namespace {namespace} deleted.")
+    if repository.get_system_defaults() == ([], None) and stored_on_refused(repository, (None, None)) is None:
+        raise CommandError(f"there are no system defaults in namespace {repository.name}: nothing was deleted")
+    if not yes:
+        confirm(f"Delete the system defaults of namespace {repository.name}?")
+    repository.delete_system_defaults(principal=principal)
+    show_done({}, "deleted", output, message=f"System defaults of namespace {repository.name} deleted.")
 
 
-def _show(repository: "SyncRepository", namespace: str, output: OutputForm, told: "ToldBuckets | None" = None) -> None:
+def _show(repository: "SyncRepository", output: OutputForm, told: "ToldBuckets | None" = None) -> None:
     limits, on_unavailable = repository.get_system_defaults()
     on_refused = stored_on_refused(repository, (None, None))
     if output == "json":
@@ -104,6 +100,6 @@ def _show(repository: "SyncRepository", namespace: str, output: OutputForm, told
     if on_unavailable is not None:
         click.echo(f"on_unavailable: {on_unavailable}")
     say_on_refused(on_refused)
-    show_limits({}, limits, output, none=f"The system has no limits in namespace {namespace}.")
+    show_limits({}, limits, output, none=f"The system has no limits in namespace {repository.name}.")
     if told is not None:
         show_told(told, output)

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...columns import say_columns, say_json
-from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
-from ...paging import every_row, open_namespace, rows_option
+from ...options import FiniteRange, OutputForm, output_option
+from ...paging import every_row, in_repository, rows_option
 from ...rates import rate
 
 if TYPE_CHECKING:
     from zae_limiter import Bucket, SyncRepository
 
-    from ...connection import Connection
     from ...usage.near import Look, Near
 
 
 @click.command(short_help="List who is close to a limit, and how long it lasts at this rate.")
-@connected
-@in_namespace
+@in_repository
 @click.option("--resource", "-r", metavar="NAME", help="Only buckets of this resource.  [default: all]")
 @click.option(
     "--percent",
@@ -40,8 +38,7 @@ if TYPE_CHECKING:
 @output_option
 def near(
     *,
-    connection: "Connection",
-    namespace: str,
+    repository: "SyncRepository",
     resource: str | None,
     percent: float | None,
     seconds: float,
@@ -56,19 +53,17 @@ def near(
     """
     from ...usage.near import Look, after, nearest
 
-    with open_namespace(connection, namespace) as repository:
+    def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
+        page = repository.list_buckets(resource, limit=size, next=behind)
+        return page.buckets, page.next
 
-        def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
-            page = repository.list_buckets(resource, limit=size, next=behind)
-            return page.buckets, page.next
-
-        found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
-        if found and seconds:
-            time.sleep(seconds)
-            again = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
-            shown = sorted(again, key=lambda each: each.percent, reverse=True)
-        else:
-            shown = [each for each, _ in found]
+    found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
+    if found and seconds:
+        time.sleep(seconds)
+        again = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
+        shown = sorted(again, key=lambda each: each.percent, reverse=True)
+    else:
+        shown = [each for each, _ in found]
     if output == "json":
         say_json([_plain(each) for each in shown])
     elif shown:
@@ -81,7 +76,7 @@ def near(
     else:
         of = "" if resource is None else f" on {resource}"
         part = "a threshold, or 80 % of a burst," if percent is None else f"{percent:g} % of a burst"
-        click.echo(f"Nobody has used {part}{of} in namespace {namespace}.")
+        click.echo(f"Nobody has used {part}{of} in namespace {repository.name}.")
 
 
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":

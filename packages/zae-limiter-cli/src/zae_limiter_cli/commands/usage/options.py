@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from ...options import Function
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
 
     from ...paging import FetchPage
     from ...usage.month import Month
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def query_options(function: Function) -> Function:
@@ -33,10 +33,7 @@ def resource_options(function: Function) -> Function:
     return _asking(function, resource, whole_namespace=True)
 
 
-def month_option(function: Function) -> Function:
-    """Add ``--month``; the command gets ``month``, a text or ``None``."""
-    told = "Month in UTC, such as 2026-11.  [default: this month]"
-    return click.option("--month", metavar="MONTH", help=told)(function)
+month_option = click.option("--month", metavar="MONTH", help="Month in UTC, such as 2026-11.  [default: this month]")
 
 
 def snapshots_of(

@@ -9,7 +9,7 @@ import click
 from ...columns import say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
+from ...paging import FetchPage, every_row, first_rows, in_repository, open_namespace, rows_option, say_more
 from .options import query_options
 
 if TYPE_CHECKING:
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command("list", short_help="List the consumption of each window.")
-@connected
-@in_namespace
+@in_repository
 @query_options
 @rows_option
 @output_option
-def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
+def list_usage(*, repository: "SyncRepository", query: "UsageQuery", rows: int, output: OutputForm) -> None:
     """List the acquires of each window, and its net consumption in tokens by limit, the oldest window first.
 
     Acquires are admitted or refused. Shadowed ones were admitted although shadow limits would have refused them.
@@ -33,8 +32,7 @@ def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery",
     """
     from ...usage.showing import plain_snapshot, say_snapshots
 
-    with open_namespace(connection, namespace) as repository:
-        found, more = first_rows(_snapshots(repository, query), rows)
+    found, more = first_rows(_snapshots(repository, query), rows)
     if output == "json":
         say_json([plain_snapshot(each) for each in found])
     elif found:

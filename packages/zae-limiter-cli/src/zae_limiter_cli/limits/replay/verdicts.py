@@ -1,6 +1,7 @@
 """What a replay found, as values: for whom, by which limit, how many calls were refused and would have been."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -107,7 +108,5 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def rule_text(limit: "Limit") -> str:
-    """Return a limit in few words: its text, or how its tokens come back where it has no short one."""
-    from ...rates import rate
-
-    return rate(limit) if limit.text.startswith("{") else limit.text
+    """Return the text of a limit, without its weights and its schedule."""
+    return replace(limit, weights={}, schedule=()).text

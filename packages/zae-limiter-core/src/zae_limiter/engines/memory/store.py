@@ -8,7 +8,7 @@ from ..meter import Meter
 from .table import MemoryTable
 
 
-class MemoryStore(Store):
+class _OverTable:
     """A table in this process; stores may share one ``table``. ``meter`` is that of a table of its own."""
 
     def __init__(self, table: MemoryTable | None = None, *, meter: Meter | None = None) -> None:
@@ -19,6 +19,10 @@ class MemoryStore(Store):
     def capabilities(self) -> Capabilities:
         """The meter of the table, which counts what the requests would cost on DynamoDB; no operation waits."""
         return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True)
+
+
+class MemoryStore(_OverTable, Store):
+    """A table in this process; stores may share one ``table``. ``meter`` is that of a table of its own."""
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
@@ -28,17 +32,8 @@ class MemoryStore(Store):
         """Do nothing: there is nothing open."""
 
 
-class SyncMemoryStore(SyncStore):
+class SyncMemoryStore(_OverTable, SyncStore):
     """A table in this process; stores may share one ``table``. ``meter`` is that of a table of its own."""
-
-    def __init__(self, table: MemoryTable | None = None, *, meter: Meter | None = None) -> None:
-        self.table = table or MemoryTable(meter)
-        """The table, which several stores may share."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The meter of the table, which counts what the requests would cost on DynamoDB; no operation waits."""
-        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True)
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

@@ -66,7 +66,8 @@ class Usage:
     def count_for(self, operation: Operation[Any]) -> bool:
         """Count some of what an operation could read; return whether there may be more, for another transaction."""
         where, values = _read_by(operation) or ("0", ())
-        sql = f"SELECT u.pk, item FROM uncounted u JOIN items i ON i.pk = u.pk AND i.sk = ? WHERE {where} LIMIT ?"
+        joined = "uncounted u CROSS JOIN items i ON i.pk = u.pk AND i.sk = ?"  # CROSS: not all items first
+        sql = f"SELECT u.pk, item FROM {joined} WHERE {where} LIMIT ?"
         found = self._execute(sql, (keys.sk_state(), *values, AT_ONCE)).fetchall()
         for pk, text in found:
             self._count_row(pk, read_json(text))
@@ -111,6 +112,9 @@ def _read_by(operation: Operation[Any]) -> tuple[str, tuple[str, ...]] | None:
     if not isinstance(operation, Query):
         return None
     if operation.index == "GSI4":
+        begin = operation.begins_with or ""
+        if not (begin.startswith(keys.INDEX_USAGE_PREFIX) or keys.INDEX_USAGE_PREFIX.startswith(begin)):
+            return None
         prefix = keys.pk_prefix(operation.pk)
     elif operation.index == "GSI2":
         return "resource = ?", (operation.pk,)

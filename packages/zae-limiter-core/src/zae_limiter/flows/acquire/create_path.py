@@ -1,4 +1,9 @@
-"""Create the buckets of a path in one transaction, if none of them exists."""
+"""Create the buckets of a path in one transaction, if none of them exists.
+
+The problem: created one after the other, they cost a round trip each, and a refusal by the last one has to be given
+back to all before it. The choice: one transaction for all, which other callers of the same path share. The price is two
+write units for each item. If one of them exists, the transaction does nothing, and each bucket is asked as ever.
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -18,8 +18,8 @@ from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.explanation import BucketExplanation, Explanation, LimitExplanation, LimitsFrom
 from ...values.limits import MILLI, Limit
 from ...values.resolution import Config, Resolved
-from ...values.schedules import timetable_of
 from ...values.switches import ResolvedSwitches
+from ...values.timetables import timetable_of
 from ...values.usage import Refuser
 from ..bucket.shifting import all_shifted
 from ..process.config_cache import ConfigItems, cascades, config_keys, keys_of_plan

@@ -23,7 +23,7 @@ from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
 from ...values.refusal import RateLimitExceeded
-from ...values.schedules import timetable_of
+from ...values.timetables import timetable_of
 from ..bucket.shifting import all_shifted
 from ..bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState

@@ -5,10 +5,10 @@ other's reshapes, each makes the other's writes fail, and some requests are neve
 which of the two is right.
 
 So one gives way: a process that lost a few reshapes in a run, or finds its own undone at once, follows the bucket's
-shape for some seconds, a random number of them, so that two that gave way do not come back together. The price is that
-for this time it admits by the other's limits. It gives way no further: a request for an amount that its config allows,
-and that the bucket's shape cannot hold, reshapes the bucket all the same. Stored limits have an order, that of their
-reads, so a process with those gives way for one run alone.
+shape for some seconds. They are random, as in the backoff of Ethernet (Metcalfe and Boggs, 1976), so that two that gave
+way do not come back together. The price is that for this time it admits by the other's limits. It gives way no further:
+a request for an amount that its config allows, and that the bucket's shape cannot hold, reshapes the bucket all the
+same. Stored limits have an order, that of their reads, so a process with those gives way for one run alone.
 
 docs/design/admission.md ("Reshape").
 """

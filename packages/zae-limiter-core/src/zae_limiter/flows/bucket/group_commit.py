@@ -2,8 +2,9 @@
 
 An item of DynamoDB takes at most 1,000 writes a second, each write costs a unit, and writes that one process sends side
 by side can make each other's conditions fail. So a process has one write under way for each shard of a bucket, and what
-arrives meanwhile shares the next one, as transactions of a database share one write of its log. There is no timer: the
-first request of an idle bucket leaves at once, and the busier a bucket is, the more requests a write serves.
+arrives meanwhile shares the next one, as transactions of a database share one write of its log (DeWitt and others,
+1984). There is no timer: the first request of an idle bucket leaves at once, and the busier a bucket is, the more
+requests a write serves.
 
 The price is that callers share what happens to a write: behind a slow one all wait, if a condition fails all are
 decided again, and if its answer is lost all fail. Requests are served first come first served, but one that does not

@@ -19,11 +19,13 @@ from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
+from ...values.resolution import Config
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_bucket, validate_places
+from .shifting import all_shifted
 
 MOST_PLACES: Final = 1000
 
@@ -31,8 +33,8 @@ MOST_PLACES: Final = 1000
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
     """Return the bucket, ``None`` if there is none, which is equivalent to a full one."""
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
-    [states] = yield from read_whole([bucket])
-    return bucket_of(states, namespace_state.now()) if states else None
+    found = yield from _in_force(namespace_state, (yield from read_whole([bucket])))
+    return found[0] if found else None
 
 
 def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str | None) -> Flow[list[Bucket]]:
@@ -49,7 +51,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
         for state in states:
             shards.setdefault(state.id.resource, []).append(state)
     yield from report(rows)
-    return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
+    return (yield from _in_force(namespace_state, [shards[name] for name in sorted(shards)]))
 
 
 def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, str]]) -> Flow[list[Bucket]]:
@@ -58,8 +60,7 @@ def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, 
     buckets = [BucketId(ns, *validate_bucket(*place)) for place in validate_places(places)]
     if len(buckets) > MOST_PLACES:
         raise ValidationError("places", len(buckets), f"must be {MOST_PLACES} places at most: ask several times")
-    found = yield from read_whole(buckets)
-    return [bucket_of(states, namespace_state.now()) for states in found if states]
+    return (yield from _in_force(namespace_state, (yield from read_whole(buckets))))
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
@@ -86,6 +87,37 @@ def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
     shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
     found = homes | (yield from read_all([key for keys in shards for key in keys[1:]]))
     return [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
+
+
+def _in_force(namespace_state: NamespaceState, found: Sequence[Sequence[BucketState]]) -> Flow[list[Bucket]]:
+    """Return the buckets that were found, with the values that their schedules have now, as their next write would
+    have them. A schedule is in the config alone, so it is read for the buckets that have one, and remembered.
+    """
+    there = [states for states in found if states]
+    scheduled = [states[0].id for states in there if any(map(states[0].schedule_id, states[0].shard_limits))]
+    configs = (yield from _configs(namespace_state, scheduled)) if scheduled else {}
+    now_ms = namespace_state.now()
+
+    def shaped(states: Sequence[BucketState]) -> Sequence[BucketState]:
+        config = configs.get(states[0].id)
+        return states if config is None else all_shifted([each.repaired(now_ms) for each in states], config, now_ms)
+
+    return [bucket_of(shaped(states), now_ms) for states in there]
+
+
+def _configs(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[dict[BucketId, Config]]:
+    """Return the configs of buckets, by the records that this process knows and one read of the others; a second one
+    follows where an entity turns out to have a plan.
+    """
+    cache, begun = namespace_state.configs, namespace_state.now()
+    generation, places = cache.generation, [(each.entity_id, each.resource) for each in buckets]
+    wanted = dict.fromkeys(key for place in places for key in cache.stale_keys(*place, begun))
+    read = cache.learn(wanted, (yield from read_all([*wanted])), begun, generation)
+    plans = dict.fromkeys(key for place in places for key in cache.unknown_of_plan(*place, read, begun))
+    read = {**read, **cache.learn(plans, (yield from read_all([*plans])), begun, generation)}
+    now_ms = namespace_state.now()
+    found = [cache.resolve(*place, read, now_ms=now_ms, generation=generation) for place in places]
+    return {bucket: each.config for bucket, each in zip(buckets, found, strict=True) if each is not None}
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:

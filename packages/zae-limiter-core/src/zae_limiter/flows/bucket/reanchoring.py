@@ -1,4 +1,10 @@
-"""Re-anchor a bucket: express the same balances for a later anchor. The aggregator decides when."""
+"""Re-anchor a bucket: express the same balances for a later anchor. The aggregator decides when.
+
+The problem: a balance is stored without the tokens minted since its anchor, so it falls for as long as nobody moves the
+anchor, and says nothing to people who read the table. The choice: move the anchor by an addition, which holds whatever
+others take or give meanwhile. The price is one write an hour for each shard in use. docs/design/usage.md
+("Re-anchoring").
+"""
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update

@@ -1,14 +1,15 @@
-"""Read the audit events of a whole namespace since an instant.
+"""Read the audit events of a whole namespace since an instant, newest first.
 
-Events are stored by subject, and no index sorts them by time: GSI4 has their keys by subject. An index by time would be
-one hot partition for each namespace, and one more write with each change for ever, for a question that is asked now and
-then. But a key has the event's instant. So this reads the keys of all events that the namespace keeps, some fifty for a
-read unit, and only those items whose keys are late enough. Memory holds the newest ``MOST_ROWS`` of these keys: a page
-ends where they end, however few of their events were asked for.
+GSI4 has them by time, so a page reads the rows of its own events and no others; their items are read by key. A filter
+by principal or kind reads on until it has found enough, or has come to the instant.
+
+Events that were written before GSI4 had the time are there by subject, until they expire. They cannot be read by time:
+each page reads all their rows, some fifty for a read unit, and memory holds the newest ``MOST_ROWS`` of them. Where
+there are none, that is one query that finds nothing.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -16,7 +17,7 @@ from typing import Final, NamedTuple
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.attributes import GSI4SK
+from ...schema.attributes import GSI4PK, GSI4SK, PK, SK
 from ...schema.audit import read_audit_event
 from ...values.audit import AUDIT_KINDS, AuditEvent, AuditKind, AuditPage, iso_instant, kind_of
 from ...values.naming import check_principal
@@ -36,6 +37,11 @@ class Asked(NamedTuple):
     principal: str | None
     kind: AuditKind | None
 
+    @property
+    def filters(self) -> bool:
+        """Whether not all events are wanted."""
+        return self.principal is not None or self.kind is not None
+
     def matches(self, event: AuditEvent) -> bool:
         """Return whether an event is of the principal and of the kind."""
         return self.principal in (None, event.principal) and self.kind in (None, kind_of(event.action))
@@ -44,6 +50,14 @@ class Asked(NamedTuple):
 class _Row(NamedTuple):
     event_id: str
     key: Key
+
+
+class _BySubject(NamedTuple):
+    """Rows, newest first; a page ends at ``since``, and ``next`` begins the one behind it where rows are left out."""
+
+    rows: list[_Row]
+    since: str
+    next: str | None
 
 
 def validate_asked(since: datetime, principal: str | None, kind: str | None) -> Asked:
@@ -68,45 +82,72 @@ def get_namespace_events(
     validate_page(limit, start)
     ns = namespace_state.namespace_id
     rows, events = IndexRows(ns), list[AuditEvent]()
-    late, is_cut = yield from _late_rows(rows, asked.since, start)
-    more = False
-    for part in _parts(late):
-        found = yield from read_all([row.key for row in part])
-        present = [found[row.key] for row in part if row.key in found]
-        events += filter(asked.matches, rows.read(present, lambda item: _event(ns, item)))
-        if more := len(events) > limit:
-            break
+    by_subject = yield from _rows_by_subject(rows, asked.since, start)
+    rest = by_subject.rows
+    since = by_subject.since
+    query: Query | None = _by_time(ns, start)
+    while query is not None and len(events) <= limit:
+        number = KEYS_PER_READ if asked.filters else limit + 1 - len(events)
+        page: Page = yield from with_retries(replace(query, limit=number))
+        part = [row for row in rows.read(page.items, _row_by_time) if start is None or row.event_id < start]
+        late = [row for row in part if row.event_id >= since]
+        query = None if page.next is None or len(late) < len(part) else replace(query, start=page.next)
+        now = [row for row in rest if query is None or (late and row > late[-1])]
+        rest = rest[len(now) :]
+        for keys_of_a_read in _parts(sorted([*late, *now], reverse=True)):
+            if len(events) > limit:
+                break
+            found = yield from read_all([row.key for row in keys_of_a_read])
+            present = [found[row.key] for row in keys_of_a_read if row.key in found]
+            events += filter(asked.matches, rows.read(present, lambda item: _event(ns, item)))
     yield from report(rows)
-    events = events[:limit]
-    if more:
-        return AuditPage(tuple(events), events[-1].event_id)
-    return AuditPage(tuple(events), late[-1].event_id if is_cut else None)
+    if len(events) > limit:
+        return AuditPage(tuple(events[:limit]), events[limit - 1].event_id)
+    return AuditPage(tuple(events), by_subject.next)
 
 
-def _late_rows(rows: IndexRows, since: str, start: str | None) -> Flow[tuple[list[_Row], bool]]:
-    """Return the rows of events from an instant on, and before the event ``start``, newest first; and whether older
-    ones of them are left out.
-    """
+def _by_time(ns: str, start: str | None) -> Query:
+    """Return the query of all rows before the event ``start``, which itself may be among them; newest first."""
+    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.INDEX_AUDIT_PREFIX, descending=True)
+    if start is None:
+        return query
+    any_subject = {PK: keys.pk_audit(ns, keys.audit_system()), SK: keys.sk_audit(start)}
+    return replace(query, start={**any_subject, GSI4PK: keys.gsi4_pk(ns), GSI4SK: keys.gsi4_sk_audit(start)})
+
+
+def _rows_by_subject(rows: IndexRows, since: str, start: str | None) -> Flow[_BySubject]:
+    """Return the rows that GSI4 has by subject, of events from an instant on and before the event ``start``."""
     ns = rows.namespace_id
     query: Query | None = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_audit_of_namespace(ns))
     late, is_cut = list[_Row](), False
     while query is not None:
         page: Page = yield from with_retries(query)
-        found = rows.read(page.items, _row)
+        found = rows.read(page.items, _row_by_subject)
         late += [row for row in found if row.event_id >= since and (start is None or row.event_id < start)]
         if len(late) > MOST_ROWS:
             late, is_cut = heapq.nlargest(MOST_ROWS, late), True
         query = None if page.next is None else replace(query, start=page.next)
-    return sorted(late, reverse=True), is_cut
+    late.sort(reverse=True)
+    return _BySubject(late, late[-1].event_id, late[-1].event_id) if is_cut else _BySubject(late, since, None)
 
 
-def _row(item: Item) -> _Row:
+def _row_by_time(item: Item) -> _Row:
     """Return the event of a row. Raises ``ValueError`` for any other row."""
+    return _row(item, lambda event_id, _: keys.gsi4_sk_audit(event_id))
+
+
+def _row_by_subject(item: Item) -> _Row:
+    """Return the event of a row. Raises ``ValueError`` for any other row."""
+    return _row(item, lambda _, pk: pk)
+
+
+def _row(item: Item, sort_key: Callable[[str, str], str]) -> _Row:
     key = key_of(item)
     keys.parse_audit_pk(key.pk)
-    if item[GSI4SK] != key.pk or not key.sk.startswith(keys.AUDIT_PREFIX):
+    event_id = key.sk.removeprefix(keys.AUDIT_PREFIX)
+    if not key.sk.startswith(keys.AUDIT_PREFIX) or item[GSI4SK] != sort_key(event_id, key.pk):
         raise ValueError("not as an audit event")
-    return _Row(key.sk.removeprefix(keys.AUDIT_PREFIX), key)
+    return _Row(event_id, key)
 
 
 def _event(ns: str, item: Item) -> AuditEvent:

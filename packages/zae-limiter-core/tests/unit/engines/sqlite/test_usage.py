@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
-from zae_limiter.engines.sqlite.usage import AT_ONCE, HOUR_MS
+from zae_limiter.engines.sqlite.usage import AT_ONCE, HOUR_MS, reads_usage
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Key, Put, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import COUNTERS
@@ -149,3 +149,10 @@ def test_a_damaged_bucket_is_not_counted_and_stops_nothing(tmp_path: Path, caplo
     assert stored_usage(store) == {}
     assert "damaged" in caplog.text
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("begin", "reads"), [(None, True), ("US", True), ("USAGE#h#2026", True), ("AUDIT#", False), ("ns/AUDIT#", False)]
+)
+def test_a_query_of_a_namespace_counts_usage_only_if_it_could_read_it(begin: str | None, reads: bool) -> None:  # noqa: FBT001
+    assert reads_usage(Query("ns", index="GSI4", begins_with=begin)) is reads

@@ -1,0 +1,48 @@
+"""A plugin of pytest: with ``--once`` a session claims each thing once, and leaves to longer runs what takes long.
+
+A test of both variants runs in one of them: what is in ``sync`` is written from ``aio`` by tools/variants.py, so that
+most of these tests tell the same twice. Its name says in which: the same at each run, another for its next case. With
+the mark ``both_variants`` it runs in both. A test with the mark ``long`` does not run.
+"""
+
+import zlib
+from collections.abc import Set
+from typing import Final
+
+import pytest
+
+VARIANTS: Final = ("async", "sync")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption("--once", action="store_true", help="leave out long tests, and of a test of both variants one")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what other sessions run."""
+    if not config.getoption("--once"):
+        return
+    names = {item.nodeid for item in items}
+    kept, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        (left_out if _is_for_others(item, names) else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def _is_for_others(item: pytest.Item, names: Set[str]) -> bool:
+    if item.get_closest_marker("long") is not None:
+        return True
+    return item.get_closest_marker("both_variants") is None and is_told_by_another(item.nodeid, names)
+
+
+def is_told_by_another(name: str, names: Set[str]) -> bool:
+    """Return whether a test is one of a pair and it is the turn of the other; one of both variants at once has none."""
+    test, _, case = name.removesuffix("]").partition("[")
+    words = case.split("-")
+    if sum(word in VARIANTS for word in words) != 1:
+        return False
+    turn = zlib.crc32("-".join([test, *(word for word in words if word not in VARIANTS)]).encode()) % 2
+    other = f"{test}[{'-'.join(VARIANTS[turn] if word in VARIANTS else word for word in words)}]"
+    return other != name and other in names
