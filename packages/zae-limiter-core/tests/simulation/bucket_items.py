@@ -124,7 +124,7 @@ class LimitState(NamedTuple):
     def ceiling_at(self, instant_ms: int) -> int:
         """What the bucket holds at most at an instant, after all ceilings since the anchor."""
         most = self.ceiling
-        for minted, ceiling in self._of_schedule(instant_ms):
+        for minted, ceiling in self._of_schedule(instant_ms) if self.rule.times else ():
             most = min(most + minted, ceiling)
         return most
 

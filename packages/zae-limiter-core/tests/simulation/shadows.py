@@ -116,7 +116,13 @@ def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Appl
     if any(write.changes[limit].new for write in later):
         return True  # where it was absent, it is full
     at_ms, states = max(mine.decided_ms, mine.instant_ms), [write.changes[limit].state for write in known]
-    return any(min(state.ceiling, state.balance(at_ms)) >= wanted for state in states)
+    return any(_most(state, at_ms) >= wanted for state in states)
+
+
+def _most(state: LimitState, at_ms: int) -> int:
+    """What the state allows then: by its schedule, or, under another config, by the values that it has."""
+    own = state._replace(rule=state.rule._replace(times=()))
+    return max(min(each.ceiling_at(at_ms), each.balance(at_ms)) for each in (state, own))
 
 
 def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:
