@@ -402,3 +402,15 @@ async def test_what_is_read_behind_a_boundary_is_what_the_next_write_finds(world
     await other.repository.get_bucket("plain", "other")
     await other.repository.get_bucket("e", "r")
     assert wire.sent() == ["BatchGet", "BatchGet", "BatchGet"]  # without a schedule one, and no config that is known
+
+
+async def test_a_bucket_that_does_not_tell_its_schedule_counts_by_the_values_that_it_has(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 21, 59)
+    await take(limiter, "e", "r", rpm=600)
+    [key] = [key for key, item in world.table._items.items() if "b_rpm_si" in item]
+    world.table._items[key] = {name: value for name, value in world.table._items[key].items() if name != "b_rpm_si"}
+    go_to(world, 2026, 11, 25, 22, 0, 30)
+    other, _ = await world.process(default_limits=[RPM])
+    assert await drain(other, "e", "r", "rpm") == 10
+    assert "b_rpm_si" in item_of(world, other)

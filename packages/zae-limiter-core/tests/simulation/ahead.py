@@ -100,7 +100,7 @@ class _Minted:
     """What is minted of a limit from its first write on, by the fastest rule that may be in force."""
 
     def __init__(self, name: str, writes: Sequence[Application], bound: Bound) -> None:
-        rules = list(fastest(writes, name, bound.allowance_ms + bound.life_ms))
+        rules = list(fastest(writes, name, bound.allowance_ms + bound.life_ms, most=True))
         self.fastest = max(rule.rate() for rule in rules)
         self._at = [write.applied_ms for write in writes]
         self._rates = [rule.rate() for rule in rules]

@@ -16,7 +16,7 @@ from .slots import Counts
 class Change(NamedTuple):
     """One limit across one write of a shard: ``before`` is its uncapped balance at that instant, ``net`` what ``tc``
     grew by but for ``counted``, what the write only counted, ``ceiling`` what it is held to, ``whole`` the ceilings of
-    all shards, ``others_owe`` their debts; with ``new``, it begins.
+    all shards, ``others_owe`` their debts; with ``new``, it begins. ``ruled``: by which rule the time before counted.
     """
 
     before: int
@@ -27,6 +27,7 @@ class Change(NamedTuple):
     others_owe: int
     new: bool
     counted: int = 0
+    ruled: LimitState | None = None
 
     @property
     def owed(self) -> int:

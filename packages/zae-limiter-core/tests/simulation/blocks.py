@@ -65,7 +65,7 @@ class Block:
     @property
     def rules(self) -> Mapping[str, Rule]:
         """The rules of its limits."""
-        return {name: state.rule for name, state in self.states.items()}
+        return {name: state.rule._replace(times=()) for name, state in self.states.items()}
 
     def lives(self, now_ms: int, now_us: int) -> bool:
         """Whether it may still be spent, by the clock of its process and by the time that has passed."""
@@ -97,12 +97,14 @@ class Blocks:
         self._paying[id(operation)] = operation, drawn
         _take(self._live(drawn.holder, now_ms), drawn.paid, bucket)
 
-    def not_applied(self, operation: object, now_ms: int) -> None:
-        """The process knows that a write was not applied: what it paid is held again, where that still lives."""
+    def not_applied(self, operation: object) -> None:
+        """The process knows that a write was not applied: what it paid is held again. Of a block that has ended
+        meanwhile it may come back to the bucket.
+        """
         _, drawn = self._paying.pop(id(operation), (operation, Drawn()))
         for name, amount in drawn.paid.items():
             rest = amount
-            for block in reversed(self._live(drawn.holder, now_ms)):
+            for block in reversed(self._blocks.get(drawn.holder, [])):
                 part = min(rest, block.taken.get(name, 0) - block.left.get(name, 0))
                 block.left[name] = block.left.get(name, 0) + part
                 rest -= part
@@ -144,7 +146,7 @@ class Blocks:
         """The process has the answer of a write: it may spend the block. Blocks of other rules are void by now."""
         if write.drawn is None or not write.drawn.taken:
             return
-        rules = {name: change.state.rule for name, change in write.changes.items()}
+        rules = {name: change.state.rule._replace(times=()) for name, change in write.changes.items()}
         blocks = self._blocks.get(write.drawn.holder, [])
         blocks = [block for block in blocks if block.rules.items() <= rules.items()]
         blocks.append(Block(write, write.drawn, self._sent_us[write], self._kernel.now_us))

@@ -51,6 +51,8 @@ class Rule(NamedTuple):
         """Millitokens between two instants."""
         if self.window_ms:
             return self.rate() * (self.windows(end_ms) - self.windows(begin_ms))
+        if self.times and begin_ms > end_ms:
+            return -self.minted(end_ms, begin_ms)
         if self.times:
             pieces = pieces_between(self.times, begin_ms, end_ms)
             return sum((rule.minted(since, until) for since, until, rule in pieces), Fraction(0))
@@ -95,17 +97,23 @@ class LimitState(NamedTuple):
     @property
     def ceiling(self) -> int:
         """The shard's part of the ceiling."""
-        return (self.rule.ceiling + self.shard) // self.shards
+        return self._share(self.rule.ceiling)
 
     @property
     def part(self) -> Rule:
         """The rule of the shard alone, but for rounding."""
-        return self.rule._replace(ceiling=self.ceiling, period=self.rule.period * self.shards)
+        return self._part(self.rule)._replace(times=tuple((since, self._part(rule)) for since, rule in self.rule.times))
+
+    def _part(self, rule: Rule) -> Rule:
+        return rule._replace(ceiling=self._share(rule.ceiling), period=rule.period * self.shards)
+
+    def _share(self, whole: int) -> int:
+        return (whole + self.shard) // self.shards
 
     @property
     def initial(self) -> int:
         """The shard's part of what a new bucket begins with."""
-        return (self.rule.ceiling - self.rule.less + self.shard) // self.shards
+        return self._share(self.rule.ceiling - self.rule.less)
 
     def balance(self, instant_ms: int) -> int:
         """What is there at an instant, were there no ceiling."""
@@ -116,14 +124,15 @@ class LimitState(NamedTuple):
     def ceiling_at(self, instant_ms: int) -> int:
         """What the bucket holds at most at an instant, after all ceilings since the anchor."""
         most = self.ceiling
-        for minted, ceiling in self._of_schedule(instant_ms):
+        for minted, ceiling in self._of_schedule(instant_ms) if self.rule.times else ():
             most = min(most + minted, ceiling)
         return most
 
     def _of_schedule(self, instant_ms: int) -> Iterator[tuple[int, int]]:
         """What each rule of the schedule mints since the anchor, and its ceiling."""
         for since_ms, until_ms, rule in pieces_between(self.rule.times, self.anchor_ms, instant_ms):
-            yield rule.refill * until_ms // rule.period - rule.refill * since_ms // rule.period, rule.ceiling
+            until, since = (self._share(rule.refill * at_ms // rule.period) for at_ms in (until_ms, since_ms))
+            yield until - since, self._share(rule.ceiling)
 
     def known_balance(self, now_ms: int) -> int:
         """The same, or, where the anchor lies far ahead, what will be there when it is brought back."""
@@ -133,7 +142,7 @@ class LimitState(NamedTuple):
         whole = self.rule.refill * instant_ms // self.rule.period
         if self.rule.window_ms:
             whole = self.rule.refill * self.rule.windows(instant_ms)
-        return (whole + self.shard) // self.shards
+        return self._share(whole)
 
 
 def rule_of(limit: Limit) -> Rule:

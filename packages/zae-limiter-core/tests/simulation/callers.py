@@ -283,7 +283,8 @@ class Caller:
             raise
         finally:
             self.waits.end()
-        self.waits.admit()
+        if grant.request.resource == request.resource:  # else the overflow, which has a line of its own
+            self.waits.admit()
         if grant.shared:
             process.driver.by_share(grant.claims, grant.shared, checked=True, asked_ms=begun_ms)
         return grant

@@ -283,7 +283,7 @@ class Driver:
     def _failed(self, operation: Operation[Any], error: StoreError) -> bool:
         """Whether a write may have been applied, and nobody knows."""
         if isinstance(error, ConditionFailed | NotApplied):
-            self.link.blocks.not_applied(operation, self.link.clock())
+            self.link.blocks.not_applied(operation)
         return isinstance(error, OutcomeUnknown) and isinstance(operation, (Put, Update))
 
     def _confirm(self, sending: Sending) -> None:
@@ -345,8 +345,11 @@ class Driver:
         self._check_dropped(request, since, account, reached=carried is not None)
 
     def _ring(self, request: BucketRequest, bucket: str) -> None:
-        """Slots came back by a request of this process, which is to wake somebody, if it is there and awake itself."""
-        if request.freed and self.link.longest_us:
+        """Slots came back by a request of this process, which is to wake somebody, if it is there and awake itself.
+
+        A process that has forgotten the bucket knows nobody who waits for it: he looks again himself.
+        """
+        if request.freed and self.link.longest_us and not self._oracle.forgetful:
             self._bell.rings(bucket, 3 * self.link.longest_us)
 
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:

@@ -18,10 +18,12 @@ from zae_limiter.flows.bucket import write_plans
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process import config_cache, queueing
 from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.records import switches
 from zae_limiter.flows.steps import Flow
 from zae_limiter.rules.schedules import Carried, carry
+from zae_limiter.schema.items import BucketState
 from zae_limiter.values import resolution, timetables
 from zae_limiter.values.resolution import Config, Level
 from zae_limiter.values.switches import NO_SWITCHES, ResolvedSwitches, resolve_switches
@@ -32,7 +34,7 @@ from zae_limiter.values.weights import LIKE, Weights
 from .slot_faults import SLOT_FAULTS
 
 CONFIG_AT, OVERFLOW, PUT = Config.at, refused._overflow, create_path._put
-LEVELS = ConfigItems.levels
+LEVELS, AGREES = ConfigItems.levels, CachedBucket.agrees_with
 
 
 def _minted_twice(*args: Any) -> Carried:
@@ -51,6 +53,24 @@ def _by_the_last_rule(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
     """The time before a boundary counts by the rule behind it."""
     now = shard_limit.moved(shard_limit.anchor_ms, timetables.timetable_of(declared).at(to_ms).limit)
     return Carried(now.minted_since_anchor(to_ms), now.ceiling_milli)
+
+
+def _twice_on_a_shard(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
+    """A shard of several is reshaped over a boundary once more: it has what the pieces minted twice."""
+    minted, ceiling = carry(shard_limit, declared, to_ms)
+    return Carried(minted * min(2, shard_limit.shards), ceiling)
+
+
+def _of_the_whole(shard_limit: Any, declared: Any, to_ms: int) -> Carried:
+    """A shard has the ceiling of the whole limit behind a boundary."""
+    minted, ceiling = carry(shard_limit, declared, to_ms)
+    return Carried(minted, ceiling * shard_limit.shards)
+
+
+def _kept_on_shards(self: CachedBucket, config: Config) -> bool:
+    """The other shards keep the values before a boundary, which shard 0 alone gets over."""
+    state = self.state
+    return AGREES(self, config) or (state is not None and self.id.shard > 0 and state.is_of(config))
 
 
 def _a_minute_late(self: Config, now_ms: int) -> Config:
@@ -152,20 +172,24 @@ OF_SLOTS: Final[Mapping[str, int]] = {  # the others need holders that stand sti
     "a slot given back twice": 2,
     "a renewal of slots that counts twice": 30,
     "a drop of more than was seen": 30,
-    "a take without a look at the slots": 60,
+    "a take without a look at the slots": 79,
 }
 
 KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     **{name: (Faulty(partial(SLOT_FAULTS.__getitem__, name)), seed) for name, seed in OF_SLOTS.items()},
     "a boundary of a schedule minted twice": (_of((write_plans, "carry", _minted_twice)), 19),
-    "what overflowed before a boundary": (_of((write_plans, "carry", _former_ceiling)), 15),
-    "the time before a boundary by the rule behind it": (_of((write_plans, "carry", _by_the_last_rule)), 5),
-    "a schedule that is late": (_of((Config, "at", _a_minute_late)), 20),
+    "what overflowed before a boundary": (_of((write_plans, "carry", _former_ceiling)), 3),
+    "the time before a boundary by the rule behind it": (_of((write_plans, "carry", _by_the_last_rule)), 17),
+    "a boundary minted twice on a shard": (_of((write_plans, "carry", _twice_on_a_shard)), 169),
+    "a shard with the whole ceiling behind a boundary": (_of((write_plans, "carry", _of_the_whole)), 3),
+    "a shard that keeps the values before a boundary": (_of((CachedBucket, "agrees_with", _kept_on_shards)), 3),
+    "a schedule that counts before it is declared": (_of((BucketState, "has_schedules_of", lambda *_: True)), 15),
+    "a schedule that is late": (_of((Config, "at", _a_minute_late)), 7),
     "a schedule that nobody heeds": (_of((Timetable, "_place", lambda self, _: len(self._schedule))), 3),
-    "a cold path by the values before a boundary": (_of((create_path, "_put", _by_the_claim)), 64),
+    "a cold path by the values before a boundary": (_of((create_path, "_put", _by_the_claim)), 212),
     "a switch of all entities that nobody heeds": (_of((ConfigItems, "levels", _without_those_of_all)), 26),
     "a switch of the system before the entity's": (_of((config_cache, "resolve_switches", _weakest_first)), 881),
-    "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 310),
+    "a slot that comes back and wakes nobody": (_of((WaitingLine, "sleeping", lambda *_, **__: [])), 1128),
     "a switch that tells no bucket": (_of((switches, "tell_place", _told_nobody)), 1704),
     "a disabled entity that is admitted": (
         _of((acquire, "refuse_if_disabled", lambda *_: None), (disabling, "is_disabled", lambda *_: False)),
@@ -174,7 +198,7 @@ KIND_FAULTS: Final[Mapping[str, tuple[Faulty, int]]] = {
     "a bypass that nobody heeds": (_of((ResolvedSwitches, "bypasses", property(lambda _: False))), 77),
     "a cascade that no switch changes": (_of((config_cache, "cascades", lambda link, _: link.cascade)), 85),
     "an overflow beside which others of the path stay taken": (Faulty(lambda: [_both_buckets()]), 82),
-    "an overflow that takes twice": (_of((refused, "_overflow", _kept_beside)), 28),
+    "an overflow that takes twice": (_of((refused, "_overflow", _kept_beside)), 29),
     "a weight that is rounded down": (_of((Weights, "weigh", _rounded_down)), 49),
     "a weight in whole tokens": (_of((Weights, "weigh", _in_whole_tokens)), 6),
     "a weight of the named kinds alone": (_of((Weights, "weigh", _named_kinds_alone)), 6),

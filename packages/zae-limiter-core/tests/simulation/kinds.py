@@ -1,16 +1,19 @@
 """Limits of every kind, for histories that have them together.
 
-Lives here: what a kind of limit may be like, and what a schedule mints by our own arithmetic. Never: what else a
-history has (plan).
+Lives here: what a kind of limit may be like, and which values a schedule has at which time. Never: what else a history
+has (plan), what a schedule mints (bucket_items).
 """
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
 from zae_limiter.values.limits import Limit
+from zae_limiter.values.schedules import ScheduleEntry
 
-from .bucket_items import SLOTS, Rule, Times
+from .bucket_items import SLOTS
 
 MINUTE_MS: Final = 60_000
 WEIGHTS: Final[tuple[Mapping[str, float], ...]] = (
@@ -21,10 +24,10 @@ WEIGHTS: Final[tuple[Mapping[str, float], ...]] = (
 
 
 class Scheduled(NamedTuple):
-    """A limit with a schedule, and the rules that it has one after the other."""
+    """A limit with a schedule, and what it is from each instant on: a limit without one."""
 
     limit: Limit
-    times: Times
+    pieces: tuple[tuple[int, Limit], ...]
 
 
 def token_bucket(rng: Random, name: str) -> Limit:
@@ -67,24 +70,31 @@ def slots(rng: Random) -> Limit:
 
 def scheduled(rng: Random, name: str, boundary_ms: int) -> Scheduled:
     """A limit that has other values for a minute or two, which begin or end at a boundary."""
+    return rescheduled(rng, _evenly(rng, name, rng.choice((0.0, 0.0, 0.3, 1.0))), boundary_ms)
+
+
+def rescheduled(rng: Random, limit: Limit, boundary_ms: int) -> Scheduled:
+    """The limit with a schedule, which may be another one than it has."""
+    limit = replace(limit, schedule=())
     begin_ms = boundary_ms - rng.choice((0, 0, MINUTE_MS))
-    rates = [(rng.choice((1, 3, 10, 40)), rng.choice((1, 3, 10)), rng.choice((1, 60))) for _ in range(3)]
-    entries, times = [], [(0, _rule(*rates[0]))]
+    entries, pieces = [], [(0, limit)]
     for number in range(rng.choice((1, 1, 2))):
         since_ms = begin_ms + number * MINUTE_MS
-        burst, refill, period = rates[1 + number]
-        rate = f"{refill}/{'sec' if period == 1 else 'min'}"
+        piece = _evenly(rng, limit.name, limit.ahead)
+        rate = f"{piece.refill_amount}/{'sec' if piece.refill_period == 1 else 'min'}"
         when = f"{_clock(since_ms)}-{_clock(since_ms + MINUTE_MS)}"
-        entries.append(f"part-{number}: {when} {rate} burst {max(burst, refill)}")
-        times.append((since_ms, _rule(max(burst, refill), refill, period)))
-    times.append((times[-1][0] + MINUTE_MS, times[0][1]))
-    burst, refill, period = rates[0]
-    limit = Limit.custom(name, burst, refill_amount=refill, refill_period=period, schedule=entries)
-    return Scheduled(limit, tuple(times))
+        entries.append(f"part-{number}: {when} {rate} burst {piece.burst}")
+        pieces.append((since_ms, piece))
+    pieces.append((pieces[-1][0] + MINUTE_MS, limit))
+    schedule = tuple(map(ScheduleEntry.parse, entries))
+    return Scheduled(replace(limit, schedule=schedule), tuple(pieces))
 
 
-def _rule(burst: int, refill: int, period: int) -> Rule:
-    return Rule(1000 * burst, 1000 * refill, 1000 * period)
+def _evenly(rng: Random, name: str, ahead: float) -> Limit:
+    """A limit whose capacity is what comes back in its period."""
+    burst, refill, period = rng.choice((1, 3, 10, 40)), rng.choice((1, 3, 10)), rng.choice((1, 60))
+    burst = max(burst, refill) + 2 * math.ceil(refill * ahead / period)
+    return Limit.custom(name, refill, burst=burst, refill_amount=refill, refill_period=period, ahead=ahead)
 
 
 def _clock(at_ms: int) -> str:

@@ -37,10 +37,22 @@ class Ledger:
         self._allowance_ms += more_ms
 
     def enter(
-        self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool, owed: int = 0, beside: int = 0
+        self,
+        at_ms: int,
+        rule: Rule,
+        *,
+        net: int,
+        wanted: int | None,
+        new: bool,
+        owed: int = 0,
+        beside: int = 0,
+        ruled: Rule | None = None,
     ) -> None:
-        """A write that took ``net``; ``wanted`` of it only if it was there, or ``beside``. Raises ``Violation``."""
-        self._mint(at_ms, rule, new=new)
+        """A write that took ``net``; ``wanted`` of it only if it was there, or ``beside``. Raises ``Violation``.
+
+        ``ruled``: by which rule the time before counted, if it was not that of the write before.
+        """
+        self._mint(at_ms, rule, ruled, new=new)
         bound = self._taken - owed - self._minted
         if net > 0:
             most = bound + rule.ceiling
@@ -53,13 +65,13 @@ class Ledger:
                 )
         self._taken += net
 
-    def _mint(self, at_ms: int, rule: Rule, *, new: bool) -> None:
+    def _mint(self, at_ms: int, rule: Rule, ruled: Rule | None, *, new: bool) -> None:
         """Up to here the rule before was in force; the floors of a change of rule, or a start, are worth a millitoken.
 
         A bucket that expired, or a limit that left it, full, under a lower ceiling starts full under the higher one: no
         promise forbids it.
         """
-        before = self._rule or rule
+        before = ruled or self._rule or rule
         self._rules.add(rule)
         self._minted += before.minted(self._at_ms, at_ms) if self._rule else 0
         self._minted += 1 if new or before != rule else 0
@@ -70,17 +82,52 @@ class Ledger:
         return max(rule.most_within(self._allowance_ms) for rule in self._rules)
 
 
-def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:
-    """The fastest rule of a limit on any shard from each write until the next one, as clocks and delays may see it."""
+def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most: bool = False) -> Iterator[Rule]:
+    """The fastest rule of a limit on any shard from each write until the next one, as clocks and delays may see it.
+
+    ``most``: of a schedule counts the most that it ever has, not what it has between the two.
+    """
     held: dict[str, Rule] = {}
-    rules: list[Rule] = []
-    for write in writes:
-        held[write.pk] = write.changes[name].state.rule
-        rules.append(max(held.values(), key=Rule.rate))
+    held_from: list[tuple[Rule, ...]] = []
+    for write, counted in zip(writes, _counted(writes, name), strict=True):
+        held[write.pk] = counted
+        held_from.append(tuple({*held.values()}))
+    at = [write.applied_ms for write in writes]
+    own = [write.changes[name].state.rule for write in writes]
+    if not most and any(rule.times for rules in held_from for rule in rules):
+        return _fastest_between(held_from, own, at, allowance_ms)
+    return _fastest_ever(held_from, own, at, allowance_ms)
+
+
+def _counted(writes: Sequence[Application], name: str) -> list[Rule]:
+    """The rule by which the time behind each write counts: the next write of its shard tells."""
+    found, following = [], dict[str, Rule]()
+    for write in reversed(writes):
+        change = write.changes[name]
+        found.append(following.get(write.pk, change.state.rule))
+        following.pop(write.pk, None)
+        if change.ruled is not None:
+            following[write.pk] = change.ruled.rule
+    return found[::-1]
+
+
+def _fastest_ever(
+    held: Sequence[Sequence[Rule]], own: Sequence[Rule], at: Sequence[int], allowance_ms: int
+) -> Iterator[Rule]:
+    rules = [max(each, key=Rule.rate) for each in held]
     by_rate = sorted({*rules}, key=Rule.rate)
     ranks = [by_rate.index(rule) for rule in rules]
-    at = [write.applied_ms for write in writes]
-    for own, (begin_ms, end_ms) in zip(rules, pairwise([*at, at[-1]]), strict=True):
+    for rule, (begin_ms, end_ms) in zip(own, pairwise([*at, at[-1]]), strict=True):
         first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
         found = by_rate[max(ranks[first : bisect_right(at, end_ms + allowance_ms)])]
-        yield found._replace(begin_ms=own.begin_ms)  # its windows are those that the write knows
+        yield found._replace(begin_ms=rule.begin_ms)  # its windows are those that the write knows
+
+
+def _fastest_between(
+    held: Sequence[Sequence[Rule]], own: Sequence[Rule], at: Sequence[int], allowance_ms: int
+) -> Iterator[Rule]:
+    for rule, (begin_ms, end_ms) in zip(own, pairwise([*at, at[-1]]), strict=True):
+        first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
+        around = {each for rules in held[first : bisect_right(at, end_ms + allowance_ms)] for each in rules}
+        found = max(around, key=lambda each: (each.minted(begin_ms, end_ms), each.rate()))
+        yield found._replace(begin_ms=rule.begin_ms)

@@ -184,7 +184,7 @@ class Link:
         return self._rng.randint(min(500, longest), LONGEST_US if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
-        batches = self._oracle.noted.of(operation)
+        batches, plans = self._oracle.noted.of(operation), self._oracle.noted.plans_of(operation)
         operation = self._tamper(operation)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
@@ -195,7 +195,7 @@ class Link:
         except StoreError as error:
             return None, error
         self._oracle.levels.saw(operation, self._kernel.now_ms)
-        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches)
+        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches, plans)
         for application in sending.applications:
             application.sender = self
             if application.drawn is not None:

@@ -28,6 +28,7 @@ from .images import Images
 from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
+from .schedules import Planned, Schedules, check_times
 from .shadows import Noted, was_short, was_there
 from .slots import SlotBook, counts_of
 
@@ -48,10 +49,11 @@ class Oracle:
         self._table = table
         self._skew_ms = skew_ms
         self._lossless = lossless
-        self._forgetful = forgetful
+        self.forgetful = forgetful
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
-        self.times: Mapping[tuple[str, str], Times] = {}  # the schedules of limits, by resource and name
+        self.schedules = Schedules()
+        self._plans: Mapping[str, Planned] = NOTHING
         self._states: dict[str, tuple[Item, dict[str, LimitState]]] = {}  # of the item seen last, by key
         self._contended: Counter[str] = Counter()  # the writes to a shard by which its process still knows of another's
         self._reshapes = 0
@@ -77,13 +79,17 @@ class Oracle:
         return self._table._items.get(key)
 
     def saw(
-        self, items: Mapping[Key, Item | None], decided_ms: int, batches: Mapping[str, Batch] = NOTHING
+        self,
+        items: Mapping[Key, Item | None],
+        decided_ms: int,
+        batches: Mapping[str, Batch] = NOTHING,
+        plans: Mapping[str, Planned] = NOTHING,
     ) -> list[Application]:
         """Judge what has just taken effect on items that were so before it. Raises ``Violation``.
 
-        ``batches``: those of writes that count or draw ahead, by bucket.
+        ``batches``: those of writes that count or draw ahead, by shard; ``plans``: how writes were planned.
         """
-        self._batches = batches
+        self._batches, self._plans = batches, plans
         for key, item in items.items():
             appeared = limits_of(self.look(key)) - limits_of(item)
             self._births |= {(key.pk, name): self.instant for name in appeared}
@@ -145,7 +151,8 @@ class Oracle:
             if write.repairs:
                 exact.allow(2 * self._skew_ms)
             wanted = write.wanted(name)
-            exact.enter(write.instant_ms, change.state.part, net=change.net, wanted=wanted, new=change.new)
+            ruled = change.ruled and change.ruled.part
+            exact.enter(write.instant_ms, change.state.part, net=change.net, wanted=wanted, new=change.new, ruled=ruled)
 
     def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of all shards together by the instants at which their writes took effect."""
@@ -170,7 +177,7 @@ class Oracle:
         _, entity, resource = bucket.split("#")
         declared = self.levels.ever((entity, resource), name) | self.from_calls.get(name, set())
         life_ms = max((round(1000 * limit.ahead) for limit in declared), default=0)
-        bursts = {limit.burst for limit in declared}
+        bursts = {limit.burst for limit in declared} if not any(limit.schedule for limit in declared) else set()
         burst = 1000 * bursts.pop() if len(bursts) == 1 else None
         check_interval(name, writes, served, Bound(life_ms, burst, self.allowance_ms(writes)))
 
@@ -212,7 +219,7 @@ class Oracle:
         before = writes[: writes.index(write)]
         latest = {each.shard: each.changes.get(limit) for each in (*before, write)}
         rules = {change and change.state.rule for change in latest.values()}
-        if self._forgetful or len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
+        if self.forgetful or len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
             return
         since_ms = writes[0].applied_ms + 1
         if write.shards == 1:
@@ -230,7 +237,7 @@ class Oracle:
     def _check_tried(self, write: Application) -> None:
         """A shadow limit gave only what its process knew to be there: so its debt has a bound."""
         writes = self._writes_of(write.bucket) if write.tried else []
-        if self._forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
+        if self.forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
             return
         for name, tried in write.tried.items():
             wanted = tried + write.checked_of(name) - write.given_of(name)
@@ -247,23 +254,26 @@ class Oracle:
         self._note_anchor(key.pk, before, after)
         if before is not None:
             _check_dropped(before, after, instant)
-            if only_anchored(before, after):
+            if key.pk not in self._plans and only_anchored(before, after):
                 self._contended[key.pk] = RECENT_WRITES + 1
-                if not self._shifts(before, after):
-                    _check_nothing_lost(before, after, instant)
-        changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
+                _check_nothing_lost(before, after, instant)
+        moved, planned = before is not None and before["rf"] != after["rf"], self._plans.get(key.pk)
+        counting = self.schedules.counting(key.pk, before, planned, moved=moved)
+        self._reshaped(key.pk, before, planned)
+        changes = {name: self._change(name, before, after, instant, counting) for name in limits_of(after)}
+        if planned is not None and planned.shapes and planned.config is not None:
+            for name in changes.keys() & planned.config.by_name.keys():
+                check_times(name, changes[name].state.rule, after["rf"])
         self._contended[key.pk] -= 1
-        moved = before is not None and before["rf"] != after["rf"]
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
         write.dropped = limits_of(before) - limits_of(after)
         return write
 
-    def _shifts(self, before: Item, after: Item) -> bool:
-        """Whether a schedule changed values between the anchors. Then a write bounds what is there by each ceiling,
-        even if the values are the same again: what overflowed is forgotten.
-        """
-        schedules = (self.times.get((after["resource"], name), ()) for name in limits_of(after))
-        return any(before["rf"] < since_ms <= after["rf"] for times in schedules for since_ms, _ in times)
+    def _reshaped(self, pk: str, before: Item | None, planned: Planned | None) -> None:
+        """A shard has other schedules by now; one that is made anew, by nobody's plan, has those of shard 0."""
+        if before is None and planned is None:
+            self.schedules.inherits(pk, f"{pk.rpartition('#')[0]}#0")
+        self.schedules.wrote(pk, planned)
 
     def _note_anchor(self, pk: str, before: Item | None, after: Item) -> None:
         if before is None:
@@ -283,11 +293,11 @@ class Oracle:
             raise Violation("an anchor was brought back, and the limits are others")
         changes = {}
         for name in limits_of(after):
-            old, state = limit_state_of(before, name), limit_state_of(after, name)
+            old, state = limit_state_of(before, name), self._state(after, name)
             whole, owed = self._family(after, name)
             if state.tokens != min(old.tokens, 0) or net_of(before, after, name):
                 raise Violation(f"{old.tokens} of {name} were stored, {state.tokens} when the anchor was brought back")
-            changes[name] = Change(state.tokens, 0, state.ceiling, state, whole, owed, new=False)
+            changes[name] = Change(state.tokens, 0, state.ceiling, state, whole, owed, new=False, ruled=old)
         repair = self._enter(key, decided_ms, instant, changes, moved=True, splits=False)
         repair.repairs = True
         return repair
@@ -339,6 +349,7 @@ class Oracle:
             raise Violation("the halves of a shard do not know of each other")
         if not limits_of(before) == limits_of(after) == limits_of(other):
             raise Violation("the halves of a shard have other limits than the shard had")
+        self.schedules.inherits(born.pk, key.pk)
         mine, others = {}, {}
         for name in limits_of(before):
             mine[name], others[name] = self._halved(name, before, after, other, instant)
@@ -346,7 +357,7 @@ class Oracle:
         return [self._enter(place, decided_ms, instant, part, moved=True, splits=True) for place, part in applications]
 
     def _halved(self, name: str, before: Item, after: Item, other: Item, instant: int) -> tuple[Change, Change]:
-        old, mine, others = limit_state_of(before, name), limit_state_of(after, name), limit_state_of(other, name)
+        old, mine, others = limit_state_of(before, name), self._state(after, name), self._state(other, name)
         if mine.ceiling + others.ceiling != old.ceiling:
             raise Violation(f"the halves of {name} may hold {mine.ceiling} and {others.ceiling} of {old.ceiling}")
         if net_of(before, after, name) or net_of(None, other, name):
@@ -356,7 +367,8 @@ class Oracle:
             raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {old.ceiling}")
         halves = [(mine, *self._family(after, name)), (others, *self._family(other, name))]
         first, second = (
-            Change(half.balance(instant), 0, half.ceiling, half, whole, owed, new=False) for half, whole, owed in halves
+            Change(half.balance(instant), 0, half.ceiling, half, whole, owed, new=False, ruled=old)
+            for half, whole, owed in halves
         )
         return first, second
 
@@ -377,7 +389,7 @@ class Oracle:
         if seen is not item:
             self._states[item["PK"]] = item, (states := {})
         if name not in states:
-            states[name] = limit_state_of(item, name, self.times.get((item["resource"], name), ()))
+            states[name] = limit_state_of(item, name, self.schedules.of(item["PK"], name))
         return states[name]
 
     def _instant(self, before: Item | None, after: Item, decided_ms: int) -> int:
@@ -393,17 +405,20 @@ class Oracle:
             raise Violation("an anchor went back")
         return int(after["rf"])
 
-    def _change(self, name: str, before: Item | None, after: Item, instant: int) -> Change:
+    def _change(
+        self, name: str, before: Item | None, after: Item, instant: int, counting: Mapping[str, Times]
+    ) -> Change:
         batch = self._batches.get(after["PK"])
         counted = 0 if batch is None else batch.count_only.get(name, 0)
         state, net = self._state(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
+        if before is not None and before["rf"] == after["rf"] and state.rule.times:
+            balance = limit_state_of(after, name, counting.get(name, ())).balance(instant)
         if before is None or name not in limits_of(before):
             if balance + net != state.initial:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.initial}")
-            check_times(name, state)
             return Change(state.initial, net, state.ceiling, state, whole, owed, new=True, counted=counted)
-        old = self._state(before, name)
+        old = limit_state_of(before, name, counting.get(name, ()))
         ceiling = old.ceiling_at(instant) if old.rule.times else min(state.ceiling, old.ceiling)
         alone = self._lossless and self._contended[after["PK"]] <= 0
         slack = 0 if alone or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
@@ -411,7 +426,7 @@ class Oracle:
             slack = max(0, old.balance(instant) - balance - net)
         self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack)
         held_to = ceiling if old.rule.times else state.ceiling
-        return Change(old.balance(instant), net, held_to, state, whole, owed, new=False, counted=counted)
+        return Change(old.balance(instant), net, held_to, state, whole, owed, new=False, ruled=old, counted=counted)
 
     def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, slack: int) -> None:
         lost, overflow = old - left, max(0, old - ceiling)
@@ -442,13 +457,6 @@ class Oracle:
         floor = change.state.part.rate() * write.drawn.life_ms
         if self._lossless and there - write.checked_of(name) < floor - 2:
             raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
-
-
-def check_times(name: str, state: LimitState) -> None:
-    """Raises ``Violation`` where a limit begins with other values than its schedule has at the anchor."""
-    now = next((rule for since_ms, rule in reversed(state.rule.times) if since_ms <= state.anchor_ms), state.rule)
-    if now != state.rule._replace(times=now.times):
-        raise Violation(f"{name} is new at {state.anchor_ms} with {state.rule}, and its schedule has {now}")
 
 
 def _check_dropped(before: Item, after: Item, instant: int) -> None:

@@ -13,7 +13,6 @@ from zae_limiter.settings import SPLIT_ABOVE
 from zae_limiter.values.limits import Limit
 
 from . import kinds
-from .bucket_items import Times
 from .kernel import EPOCH_MS
 from .network import NetworkConditions
 from .trees import PAIR, Tree, drawn
@@ -42,7 +41,7 @@ class Plan:
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
     ``overflows``: the chance that a refused call goes on to ``credits``, which has the limits ``of_overflow``.
     ``switches``: how often somebody changes one. ``weighs``: bodies settle what a model used.
-    ``times``: the schedules of limits, by name.
+    ``scheduled``: the limits that have schedules.
     ``outages``: how often the table is away for those who go by their shares;
     ``cut_off``: the chance that it is away for some processes alone.
     """
@@ -94,7 +93,7 @@ class Plan:
     of_overflow: tuple[Limit, ...] = ()
     switches: int = 0
     weighs: bool = False
-    times: Mapping[str, Times] = field(default_factory=dict)
+    scheduled: tuple[kinds.Scheduled, ...] = ()
     epoch_ms: int = EPOCH_MS
 
     @property
@@ -432,23 +431,49 @@ def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
     second, has_slots, dice = rng.choice(kinds.SECOND_KINDS), rng.random() < 0.6, rng.random()
     names = rng.choice((("rpm",), ("tpm",), ("rpm", "tpm"), ("rpm", "tpm"), ("rpm", "tpm")))
     slots = (kinds.slots(rng),) if has_slots else ()
-    first = kinds.scheduled(rng, "rpm", boundary_ms) if dice < 0.3 and "rpm" in names else None
+    scheduled = _scheduled(rng, "rpm", boundary_ms) if dice < 0.3 and "rpm" in names else ()
+    more, splits = [each.limit for each in scheduled], 0
+    if scheduled and rng.random() < 0.5:  # slots and windows of a first use do not split
+        slots, second, splits = (), rng.choice((kinds.calendar, kinds.total, kinds.weighted)), rng.choice((2, 4, 8))
 
     def version() -> tuple[Limit, ...]:
-        rpm = kinds.token_bucket(rng, "rpm") if first is None else first.limit
+        rpm = more.pop(0) if more else kinds.token_bucket(rng, "rpm")
         return (*(each for each in (rpm, second(rng, "tpm")) if each.name in names), *slots)
 
     plan = replace(plan, limits=tuple(version() for _ in range(4)), weighs="tpm" in names and second is kinds.weighted)
-    plan = replace(plan, splits=0 if second is kinds.first_use else plan.splits)
-    if first is not None:
-        settings = replace(plan.settings, split_above=SPLIT_ABOVE)
-        plan = replace(_undisturbed(plan), splits=0, settings=settings, times={"rpm": first.times}, one_by_one=False)
+    plan = replace(plan, splits=0 if second is kinds.first_use else splits or plan.splits)
+    if scheduled:
+        plan = replace(_unmoved(plan), scheduled=scheduled, one_by_one=False, changes=rng.choice((0, 2, 6)))
+        plan = replace(plan, callers=rng.randint(10, 30), entities=plan.entities[:1] if splits else plan.entities)
     elif has_slots:
         plan = replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
-    if first is None and rng.random() < 0.4:
+    if rng.random() < 0.4:
         settings = replace(plan.settings, config_ttl_ms=rng.choice((0, 0, 2_000, 60_000)))  # or a wide one comes late
-        plan = replace(_undisturbed(plan), switches=rng.choice((1, 3, 6)), splits=0, expiries=0, settings=settings)
+        plan = plan if scheduled else replace(_undisturbed(plan), splits=0)
+        plan = replace(plan, switches=rng.choice((1, 3, 6)), expiries=0, settings=settings)
     return _held_by(plan)
+
+
+def _scheduled(rng: Random, name: str, boundary_ms: int) -> tuple[kinds.Scheduled, ...]:
+    """A limit with a schedule, and what administrators make of it: another schedule, none, or another limit."""
+    first = kinds.scheduled(rng, name, boundary_ms)
+    found = [first]
+    for _ in range(3):
+        kind = rng.choice(("same", "other times", "no times", "other"))
+        found.append(
+            {
+                "same": lambda: rng.choice(found),
+                "other times": lambda: kinds.rescheduled(rng, first.limit, boundary_ms),
+                "no times": lambda: kinds.Scheduled(replace(first.limit, schedule=()), ()),
+                "other": lambda: kinds.scheduled(rng, name, boundary_ms),
+            }[kind]()
+        )
+    return tuple(found)
+
+
+def _unmoved(plan: Plan) -> Plan:
+    """The plan without anchors and clocks that are far off."""
+    return replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
 
 
 def _undisturbed(plan: Plan) -> Plan:

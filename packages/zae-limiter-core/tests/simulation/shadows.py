@@ -17,6 +17,7 @@ from zae_limiter.values.resolution import Config
 
 from .application import Application
 from .bucket_items import LimitState
+from .schedules import Planned
 
 Amounts = Mapping[str, int]
 
@@ -27,15 +28,15 @@ class Noted:
     def __init__(self) -> None:
         self._batches: dict[int, tuple[Any, Batch]] = {}
         self._configs: dict[int, Config | None] = {}
+        self._plans: dict[int, tuple[Any, Planned]] = {}
 
     def of(self, operation: Operation[Any]) -> dict[str, Batch]:
-        """The batch of an operation that counts or draws ahead, by the bucket that it writes."""
-        writes = operation.writes if isinstance(operation, Transact) else (operation,)
-        return {
-            write.item["PK"] if isinstance(write, Put) else write.key.pk: self._batches[id(write)][1]
-            for write in writes
-            if isinstance(write, Put | Update) and id(write) in self._batches
-        }
+        """The batch of an operation that counts or draws ahead, by the shard that it writes."""
+        return {pk: self._batches[id(write)][1] for pk, write in _writes(operation) if id(write) in self._batches}
+
+    def plans_of(self, operation: Operation[Any]) -> dict[str, Planned]:
+        """How an operation was planned, by the shard that it writes."""
+        return {pk: self._plans[id(write)][1] for pk, write in _writes(operation) if id(write) in self._plans}
 
     def config_of(self, batch: Batch) -> Config | None:
         """The config of the run that a batch is of; its requests may have none."""
@@ -52,12 +53,22 @@ class Noted:
     def _noted(self, write: Callable[..., Any]) -> Callable[..., Any]:
         def noted(plan: Any, batch: Batch) -> Any:
             operation = write(plan, batch)
+            self._plans[id(operation)] = operation, Planned.by(plan)
             if batch.count_only or batch.draw is not None:
                 self._batches[id(operation)] = operation, batch
                 self._configs[id(batch)] = plan.config
             return operation
 
         return noted
+
+
+def _writes(operation: Operation[Any]) -> Iterator[tuple[str, Put | Update]]:
+    """The items that an operation writes, by their key."""
+    for write in operation.writes if isinstance(operation, Transact) else (operation,):
+        if isinstance(write, Put):
+            yield write.item["PK"], write
+        elif isinstance(write, Update):
+            yield write.key.pk, write
 
 
 def was_short(
@@ -105,11 +116,19 @@ def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Appl
     if any(write.changes[limit].new for write in later):
         return True  # where it was absent, it is full
     at_ms, states = max(mine.decided_ms, mine.instant_ms), [write.changes[limit].state for write in known]
-    return any(min(state.ceiling, state.balance(at_ms)) >= wanted for state in states)
+    return any(_most(state, at_ms) >= wanted for state in states)
+
+
+def _most(state: LimitState, at_ms: int) -> int:
+    """What the state allows then: by its schedule, or, under another config, by the values that it has."""
+    own = state._replace(rule=state.rule._replace(times=()))
+    return max(min(each.ceiling_at(at_ms), each.balance(at_ms)) for each in (state, own))
 
 
 def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:
     return [
-        min(Fraction(state.ceiling), left + state.part.minted(written_ms, at_ms))
+        Fraction(min(state.ceiling_at(at_ms), state.balance(at_ms)))
+        if state.rule.times
+        else min(Fraction(state.ceiling), left + state.part.minted(written_ms, at_ms))
         for left, state, written_ms in shards.values()
     ]

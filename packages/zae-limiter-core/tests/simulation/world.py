@@ -50,6 +50,7 @@ from .network import Link
 from .oracle import Oracle
 from .outages import Outages
 from .plan import OVERFLOW, RESOURCES, Plan, planned
+from .schedules import Schedules
 from .settled import check_settled
 from .sharing import Sharing, check_shares
 from .switching import Switchboard, levels
@@ -162,7 +163,7 @@ class World:
             forgetful=self.plan.forgets_buckets,
         )
         self.oracle.from_calls = self._from_calls()
-        self.oracle.times = {(resource, name): of for name, of in self.plan.times.items() for resource in RESOURCES}
+        self.oracle.schedules = Schedules(self.plan.scheduled)
         self.switches = Switchboard()
         self.held = Held(self.kernel)
         self.sharing = Sharing()

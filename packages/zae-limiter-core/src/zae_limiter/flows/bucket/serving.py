@@ -37,11 +37,17 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
 
 
 def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: CachedBucket) -> None:
-    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards."""
+    """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards.
+
+    If the process has forgotten shard 0 meanwhile, another shard keeps the former hold until a write has counted what
+    was spent of it.
+    """
     if home.queue.hold is None:
         home.queue.hold = Hold(namespace_state.now)
         namespace_state.holds_ahead = True
-    shard.queue.hold = home.queue.hold
+    hold = shard.queue.hold
+    if hold is not home.queue.hold and (hold is None or not hold.is_used):
+        shard.queue.hold = home.queue.hold
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
