@@ -33,7 +33,7 @@ async def run(harness: Harness, steps: list[Step]) -> Run:
     # The id of an audit event is random; how many writes a rollback takes is the variant's own.
     items = [{name: value for name, value in item.items() if name != WRITES} for item in harness.items()]
     items = [item for item in items if not item["SK"].startswith("#USAGE#")]
-    items = [item | {"SK": "", "event_id": ""} if "event_id" in item else item for item in items]
+    items = [item | {"SK": "", "GSI4SK": "", "event_id": ""} if "event_id" in item else item for item in items]
     return outcomes, json.loads(json.dumps(items).replace(harness.namespace_id, "NAMESPACE"))
 
 
