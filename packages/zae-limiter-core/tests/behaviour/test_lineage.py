@@ -1,6 +1,7 @@
 """Who may be above whom: several parents, many levels, no circles, at most eight buckets; in both variants."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -19,7 +20,7 @@ from zae_limiter import (
     ValidationError,
 )
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.operations.values import Query
+from zae_limiter.operations.values import Operation, Query
 from zae_limiter.schema import keys
 
 
@@ -167,6 +168,36 @@ async def test_a_purge_takes_links_along(world: World) -> None:
     await repository.delete_namespace("default")
     await repository.purge_namespace(namespace_id)
     assert world.table.execute(Query(keys.pk_entity(namespace_id, "key"))).items == []
+
+
+class BeforeChildren(TurningStore):
+    """Access to a table that lets something happen before its first read of an entity's children."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        super().__init__(table, lambda: 0)
+        self.happening: Callable[[], Awaitable[object]] | None = None
+
+    async def perform(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, Query) and operation.index == "GSI1" and self.happening is not None:
+            happening, self.happening = self.happening, None
+            await happening()
+        return await super().perform(operation)
+
+
+async def test_a_parent_that_moves_below_while_those_below_are_read_closes_no_circle() -> None:
+    table = MemoryTable()
+    store = BeforeChildren(table)
+    mover, other = (
+        await Repository.over(store, Options()),
+        await Repository.over(TurningStore(table, lambda: 0), Options()),
+    )
+    await grow(mover, {"project": (), "team": ("project",), "org": ()})
+    store.happening = lambda: other.update_entity("org", parent_ids=["team"])
+    with pytest.raises(ValidationError, match="no entity can be above itself"):
+        await mover.update_entity("project", parent_ids=["org"])
+    moved = await mover.get_entity("project")
+    assert moved is not None
+    assert moved.parent_ids == ()
 
 
 @pytest.mark.parametrize("seed", range(20))
