@@ -65,9 +65,7 @@ def _let_go_on_windows(file: BinaryIO) -> None:
 def _open_beside(path: Path, mode: int) -> tuple[Path, int]:
     """Create the file that is to become ``path``, under the first name that no other command has."""
     names = [path.with_name(f".{path.name}.{number}") for number in range(_MOST_AT_ONCE)]
-    for left in names:
-        if not os.path.lexists(left):
-            break
+    for left in filter(os.path.lexists, names):  # all of them: what has a low number may be gone already
         _remove_if_left(left)
     for beside in names:
         with suppress(FileExistsError, BlockingIOError):

@@ -190,12 +190,14 @@ class TopScreen(App[None]):
 
     def _tell(self, health: str) -> None:
         self._reads = False
+        if not self.query("#health"):  # the answer came while the screen is taken down
+            return
         self.query_one("#health", Static).update(Text(printable(f"{self._name}: {health}"), style="bold"))
         if self._recent:
             self.query_one("#state", Static).update(Text(printable(self._state())))
 
     def _show(self) -> None:
-        if not self._recent:
+        if not self._recent or not self.query("#rows"):
             return
         table = self.query_one("#rows", DataTable)
         wide = self.size.width >= WIDE

@@ -123,6 +123,13 @@ def test_commands_that_write_one_file_at_once_while_some_are_killed_leave_it_who
 
 
 @posix
+def test_what_a_killed_command_left_goes_also_where_the_names_before_it_are_free(tmp_path: Path) -> None:
+    (tmp_path / ".out.2").write_text("half")
+    write_file(tmp_path / "out", "new")
+    assert names_in(tmp_path) == ["out"]
+
+
+@posix
 def test_nothing_that_is_planted_beside_a_result_is_followed_removed_or_waited_for(tmp_path: Path) -> None:
     target, victim = tmp_path / "out", tmp_path / "victim"
     victim.write_text("precious")
