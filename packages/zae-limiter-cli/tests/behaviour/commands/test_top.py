@@ -186,6 +186,16 @@ async def test_a_key_shows_the_tree_or_the_order_alone_and_the_cursor_stays(file
             await until(pilot, lambda: [row[0] for row in texts(top)] == ["zeta"])
 
 
+async def test_an_answer_that_comes_while_the_screen_is_taken_down_is_dropped(file: Path) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        top = top_of(file, repository)
+        async with top.run_test(size=(60, 20)) as pilot:
+            await until(pilot, lambda: len(texts(top)) > 0)
+            await top.query("*").remove()
+            top._show()
+            top._tell("late")
+
+
 async def test_a_row_below_two_parents_keeps_the_cursor_below_the_second(file: Path) -> None:
     with SyncRepository.sqlite(file) as repository:
         repository.create_entity("beta")
