@@ -24,7 +24,7 @@ from functools import partial
 from importlib import import_module
 from itertools import cycle
 from threading import Barrier
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from .emulator import dynoxide
 from .measure import CORES, interleaved, interleaved_async, pin_client, pin_server, prepare_process
@@ -108,6 +108,13 @@ class Servers:
 
 
 @dataclass(frozen=True, slots=True)
+class AheadRow(Row):
+    """A figure of limits with ``ahead``, which have a table of their own."""
+
+    block: ClassVar[str] = "peers_redis_ahead"
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """What each library took for a decision."""
 
@@ -121,7 +128,7 @@ class Cell:
         what = f"{case.name}: {callers} {people if callers > 1 else people[:-1]}, {buckets:,} bucket"
         what += "" if buckets == 1 else f"s, {visits} acquires of each" if visits > 1 else "s"
         for name, us in self.us.items():
-            yield Row(f"{what}: {name}", us, "us")
+            yield (AheadRow if name == AHEAD else Row)(f"{what}: {name}", us, "us")
         theirs = min(self.us[LIMITS], self.us[THROTTLED])
         for name in OURS:
             if name in self.us:
@@ -129,7 +136,7 @@ class Cell:
                 yield Row(f"{what}: {name} / the cheapest of theirs", ratio, at_most=self._at_most(case))
         if AHEAD in self.us:
             ratio = self.us[AHEAD] / theirs
-            yield Row(f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=self._ahead_at_most())
+            yield AheadRow(f"{what}: {AHEAD} / the cheapest of theirs", ratio, at_most=self._ahead_at_most())
 
     def _at_most(self, case: Case) -> float | None:
         if self.shape.buckets > 1:
@@ -147,7 +154,7 @@ def measure() -> list[Row]:
     with ExitStack() as stack:
         servers = Servers(stack.enter_context(redis_server()), _dynoxide(stack))
         rows = [row for case in CASES for cell in _in_process(case, servers) for row in cell.rows(case)]
-    return [*rows, *cold_rows()]
+    return sorted([*rows, *cold_rows()], key=lambda row: row.block)  # a table at a time
 
 
 def cold_rows() -> Iterator[Row]:
