@@ -93,7 +93,7 @@ def check_below(entity_id: str, parents: Parents, records: Records) -> Flow[None
         for each in level:
             below |= {read_child_id(item): item for item in (yield from read_children(records.namespace_state, each))}
         # what was read before stays, for the conditions: it may say who was above, and has moved below since
-        records.by_id = below | records.by_id
+        records.by_id = {**below, **records.by_id}
         for each in below:
             _check_count(each, parents, (yield from records.read_above(records.parents_of(each))))
         level = [each for each, item in below.items() if read_child_count(item) and each not in seen]
