@@ -343,3 +343,35 @@ async def test_what_blocks_at_first_takes_nothing(world: World) -> None:
     with pytest.raises(RateLimitExceeded, match="tpm requested, which is blocked"):
         await take(limiter, "e", "r", rpm=1, tpm=1)
     await take(limiter, "e", "r", rpm=10)
+
+
+@pytest.mark.parametrize("way", ["limits", "raised", "bypass"])
+async def test_who_is_refused_without_a_bucket_sees_a_change_within_a_second(world: World, way: str) -> None:
+    admin, user = await world.process(), await world.process()
+    await admin.repository.set_resource_defaults("r", [Limit.per_minute("rpm", 100)])
+    await admin.repository.set_limits("e", [Limit.per_minute("rpm", 0)], "r")
+    assert not await passes(user.limiter, "e", "r", rpm=1)
+    if way == "limits":
+        await admin.repository.delete_limits("e", "r")
+    elif way == "raised":
+        await admin.repository.set_limits("e", [Limit.per_minute("rpm", 10)], "r")
+    else:
+        await admin.repository.set_switches("e", resource="r", bypass=True)
+    user.wire.sent()
+    assert not await passes(user.limiter, "e", "r", rpm=1)
+    assert user.wire.sent() == []  # what was read within the last second is good enough to refuse by
+    world.clock.advance(seconds=1)
+    assert await passes(user.limiter, "e", "r", rpm=1)
+
+
+async def test_who_stays_blocked_without_a_bucket_costs_a_read_a_second(world: World) -> None:
+    admin, user = await world.process(), await world.process()
+    await admin.repository.set_limits("e", [Limit.per_minute("rpm", 0)], "r")
+    for _ in range(3):
+        assert not await passes(user.limiter, "e", "r", rpm=1)
+    user.wire.sent()
+    for _ in range(3):
+        world.clock.advance(seconds=1)
+        for _ in range(3):
+            assert not await passes(user.limiter, "e", "r", rpm=1)
+    assert user.wire.sent() == ["BatchGet"] * 3

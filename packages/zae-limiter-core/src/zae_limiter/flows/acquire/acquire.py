@@ -263,7 +263,24 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     error = first_error(claims)
     if error is not None:
         raise error
+    if request.rereads == 0 and _expire_what_nobody_told(namespace_state, claims):
+        return False
     raise (yield from refusal_by_answers(namespace_state, request, claims))
+
+
+def _expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
+    """Expire limits that refuse an entity without a bucket, if they are too old to refuse by; return whether there are
+    any.
+
+    A change of limits tells the live buckets. Where there is none, nobody is asked about limits that never let the
+    amounts pass, such as those of a block.
+    """
+    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
+    refused = [claim for claim in claims if claim.refused and claim.cached.state is None and not claim.config.from_call]
+    old = [claim for claim in refused if abs(now - claim.resolved.seen_ms) >= staleness_ms]
+    for claim in old:
+        namespace_state.expire(claim.cached)
+    return bool(old)
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
