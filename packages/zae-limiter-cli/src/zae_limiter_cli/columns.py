@@ -31,7 +31,7 @@ def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
 
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    room = _room()
+    room = room_of_stdout()
     if room is not None and len(indent) + sum(widths) + len(GAP) * (len(widths) - 1) > room:
         from .narrow import say_narrow
 
@@ -48,7 +48,7 @@ def say_tree(rows: Sequence[Sequence[str]]) -> None:
     """
     from zae_limiter_manifest.problems import printable
 
-    room, shown = _room(), [[printable(cell) for cell in row] for row in rows]
+    room, shown = room_of_stdout(), [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     if room is None or sum(widths) + len(GAP) * (len(widths) - 1) <= room:
         say_columns(rows)
@@ -81,7 +81,7 @@ def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", 
             click.echo(" " * hanging + line)
 
 
-def _room() -> int | None:
+def room_of_stdout() -> int | None:
     """Return the columns of the terminal that shows standard output; ``None`` if there is none."""
     return get_terminal_size().columns if sys.stdout.isatty() else None
 

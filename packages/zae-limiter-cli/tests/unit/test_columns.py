@@ -45,6 +45,6 @@ def test_a_cell_has_at_most_so_many_lines_and_says_that_there_is_more(capsys: py
 def test_a_tree_keeps_its_drawing_where_its_columns_have_no_room(
     room: int, shown: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(columns, "_room", lambda: room)
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
     columns.say_tree([("ENTITY", "CASCADE"), ("acme", "no"), ("└─ key\t1", "yes")])
     assert capsys.readouterr().out.splitlines() == shown

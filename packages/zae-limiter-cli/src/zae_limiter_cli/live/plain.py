@@ -1,17 +1,16 @@
 """Print the rows of `top` once, as a table or as plain values."""
 
-import sys
 from collections.abc import Iterable, Sequence
-from shutil import get_terminal_size
 from typing import Any
 
-from ..columns import say_columns
+from ..columns import room_of_stdout, say_columns
 from .rows import WIDE, Row, cells, heads
 
 
 def say_rows(lines: Iterable[tuple[str, Row]]) -> None:
     """Print a row for each bucket, behind what leads to it: on a narrow terminal with fewer columns."""
-    wide = not sys.stdout.isatty() or get_terminal_size().columns >= WIDE
+    room = room_of_stdout()
+    wide = room is None or room >= WIDE
     say_columns([heads(wide=wide), *(cells(row, lead, wide=wide, symbols=False) for lead, row in lines)])
 
 

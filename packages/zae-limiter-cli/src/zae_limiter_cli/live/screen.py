@@ -21,6 +21,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 
 from zae_limiter_manifest.problems import printable
 
+from ..columns import counted
 from ..errors import one_line
 from .fitting import fitted
 from .health import Health
@@ -218,8 +219,7 @@ class TopScreen(App[None]):
 
     def _state(self) -> str:
         refused = sum(row.refused_per_minute or 0 for row in self._rows)
-        number = len(self._rows)
-        parts = [f"{number} bucket{'s' * (number != 1)} by {self._look.order}", f"{refused:,.0f} refused a minute"]
+        parts = [f"{counted(len(self._rows), 'bucket')} by {self._look.order}", f"{refused:,.0f} refused a minute"]
         if not self._reader.complete:
             parts.append(f"usage of {self._reader.known:,} so far")
         if (change := self._reader.change) is not None:

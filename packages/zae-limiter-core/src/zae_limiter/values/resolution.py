@@ -88,7 +88,8 @@ class Config:
 
     def schedule_id(self, name: str) -> str:
         """Return what tells the schedule of a limit from others; empty without one."""
-        return "" if self.since_ms < 0 else schedule_id(self.scheduled[name]) if name in self.scheduled else ""
+        limit = self.scheduled.get(name)
+        return "" if limit is None else schedule_id(limit)
 
     def until_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a schedule may change the values; ``None`` if there is no schedule."""
@@ -166,6 +167,10 @@ class Resolved:
     def __post_init__(self) -> None:
         bypasses = self.switches is not None and self.switches.bypasses
         object.__setattr__(self, "always", bool(self.config.limits) and self.config.since_ms < 0 and not bypasses)
+
+    def is_recent(self, now_ms: int, staleness_ms: int) -> bool:
+        """Return whether the limits were read so lately that they refuse without another look."""
+        return abs(now_ms - self.seen_ms) < staleness_ms
 
     @property
     def disables(self) -> bool:

@@ -277,7 +277,7 @@ def _expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[C
     """
     now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
     refused = [claim for claim in claims if claim.refused and claim.cached.state is None and not claim.config.from_call]
-    old = [claim for claim in refused if abs(now - claim.resolved.seen_ms) >= staleness_ms]
+    old = [claim for claim in refused if not claim.resolved.is_recent(now, staleness_ms)]
     for claim in old:
         namespace_state.expire(claim.cached)
     return bool(old)

@@ -115,16 +115,15 @@ def with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     """
     if request.learns:
         fit_estimates(request, [limit for claim in claims for limit in claim.config.enforced.values()])
-    known: set[str] = set()
+    asked, known = request.amounts, set[str]()
     for claim in claims:
         by_name = claim.config.by_name
         if not by_name:
             raise no_limits(claim.bucket)
-        asked = request.amounts
-        all_are_here = asked.keys() <= by_name.keys()
-        claim.amounts = asked if all_are_here else {name: n for name, n in asked.items() if name in by_name}
+        has_all = asked.keys() <= by_name.keys()
+        claim.amounts = asked if has_all else {name: n for name, n in asked.items() if name in by_name}
         known.update(by_name)
-    if not request.amounts.keys() <= known:
+    if not asked.keys() <= known:
         check_limits_of(request, claims)
     return claims
 

@@ -308,7 +308,7 @@ class NamespaceState:
         resolved = self.last_known(cached)
         if resolved is None or not resolved.disables:
             return None
-        return resolved if abs(self.now() - resolved.seen_ms) < self.settings.staleness_ms else None
+        return resolved if resolved.is_recent(self.now(), self.settings.staleness_ms) else None
 
     def has_expired(self, resolved: Resolved) -> bool:
         """Return whether the limits no longer hold. Limits from the future were read before the clock went back."""
