@@ -265,7 +265,7 @@ class Lease(LeaseCalls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        grant = self._granted or self._grant  # the property alone costs a call
+        grant = self._grant
         grant.close()
         if self._process != forks.generation:
             return  # a forked child has its parent's block, but not the tokens

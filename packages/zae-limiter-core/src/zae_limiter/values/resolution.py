@@ -145,8 +145,7 @@ class Resolved:
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``plan``: that of the
-    entity, whether or not its limits hold. ``always``: the limits hold as they are, at any time and for every acquire
-    that passes none of its own.
+    entity, whether or not its limits hold.
     """
 
     config: Config
@@ -162,11 +161,6 @@ class Resolved:
     seen_ms: int = 0
     on_refused: OnRefused | None = None
     plan: str | None = None
-    always: bool = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        bypasses = self.switches is not None and self.switches.bypasses
-        object.__setattr__(self, "always", bool(self.config.limits) and self.config.since_ms < 0 and not bypasses)
 
     def is_recent(self, now_ms: int, staleness_ms: int) -> bool:
         """Return whether the limits were read so lately that they refuse without another look."""

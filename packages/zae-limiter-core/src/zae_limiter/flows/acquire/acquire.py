@@ -160,10 +160,7 @@ def _claim(
     *,
     stale: bool = False,
 ) -> Claim:
-    if resolved.always and not request.limits and not request.shadow:
-        config = resolved.config  # as `config_of` would say, at less cost
-    else:
-        config = config_of(request, resolved, namespace_state.now)
+    config = config_of(request, resolved, namespace_state.now)
     target = choose_shard(namespace_state, cached, request.amounts)
     if config.declared and config.ahead:
         hold_ahead(namespace_state, cached, target)
