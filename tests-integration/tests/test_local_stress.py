@@ -57,7 +57,8 @@ def test_a_large_apply_under_load_ends_well_although_the_server_stops_and_memory
         assert eventually(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) < MOST_THREADS)
         with SyncRepository.open("tenant-alpha") as repository:
             last = max(many(entities).entities)
-            assert repository.get_limits(last, "gpt-4") == [Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 10000)]
+            expected = [Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 10000)]
+            assert eventually(lambda: limits_of(repository, last) == expected)
 
 
 def _dynoxide() -> str:
@@ -110,6 +111,14 @@ def load(stack: Embedded) -> Iterator[Counter[str]]:
         end.set()
         for caller in callers:
             caller.join()
+
+
+def limits_of(repository: SyncRepository, entity_id: str) -> list[Limit]:
+    """An entity's own limits; none while the server still works off what it was asked before it stopped."""
+    try:
+        return repository.get_limits(entity_id, "gpt-4")
+    except RateLimiterUnavailable:
+        return []
 
 
 def peak_mb(pid: int) -> float:
