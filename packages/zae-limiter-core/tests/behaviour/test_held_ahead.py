@@ -50,7 +50,7 @@ def held(world: World, limiter: RateLimiter) -> int:
     home = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
     assert home is not None
     assert home.queue.hold is not None
-    return sum(home.queue.hold.left(world.clock.now_ms()).values())
+    return sum(home.queue.hold.left().values())
 
 
 async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
@@ -243,6 +243,17 @@ async def test_a_changed_limit_ends_what_is_held(world: World) -> None:
     with pytest.raises(RateLimitExceeded):
         await take(limiter, "e", "r", rpm=1_000)
     wire.sent()
+
+
+async def test_a_shadow_limit_does_not_take_what_was_held_by_other_limits(world: World) -> None:
+    before, changed = (Limit.per_minute("rpm", rate, ahead=1, shadow=True) for rate in (6_000, 20))
+    process, (other, _) = await warm(world, before), await world.process()
+    await until_written(process)
+    assert held(world, process.limiter) > 2_000
+    await process.limiter.set_resource_defaults("r", [changed])
+    await take(other, "e", "r", rpm=19)
+    await take(process.limiter, "e", "r", rpm=2)
+    assert await process.limiter.available("e", "r") == {"rpm": 0}
 
 
 async def test_every_shard_is_drawn_on(world: World) -> None:

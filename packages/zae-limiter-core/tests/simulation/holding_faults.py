@@ -49,8 +49,8 @@ def _kept_over_a_fork(self: Hold) -> None:
     self._generation = vars(hold)["forks"].generation
 
 
-def _added_twice(self: Hold, draw: Draw | None, state: Any, now_ms: int) -> None:
-    WRITTEN(self, draw, state, now_ms)
+def _added_twice(self: Hold, draw: Draw | None, state: Any) -> None:
+    WRITTEN(self, draw, state)
     if draw is not None and draw.block is not None:
         self._tell_blocks()
         self._blocks.append(draw.block)

@@ -94,13 +94,17 @@ class Hold:
                 self._events += events
             return True
 
-    def left(self, now_ms: int) -> Mapping[str, int]:
-        """Return what is held, in millitokens by limit."""
+    def left(self) -> Mapping[str, int]:
+        """Return what is held now, in millitokens by limit."""
         if self._is_cut():
             return NOTHING
         with self._lock, self._change:
-            self._look(now_ms)
+            self._look(self.now())
             return self._left.copy()
+
+    def goes_by(self, config: Config) -> bool:
+        """Return whether its blocks were taken by these limits; under others they are void."""
+        return config.limits == self.limits and _life_ms(config) == self._life_ms
 
     # write
 
@@ -114,9 +118,8 @@ class Hold:
         if self._is_cut():
             return None
         with self._lock, self._change:
-            life_ms = round(min(config.ahead.values(), default=0) * 1000)
-            if config.limits != self.limits or life_ms != self._life_ms:
-                self._go_by(config.limits, life_ms, now_ms)
+            if not self.goes_by(config):
+                self._go_by(config, now_ms)
             self._look(now_ms)
             if purpose == "end":
                 self._ended.extend(self._blocks)
@@ -176,13 +179,16 @@ class Hold:
             self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
             self._ended.extend(block for block in draw.ended if block.rules == self.limits)
 
-    def written(self, draw: Draw | None, state: BucketState | None, now_ms: int) -> None:
-        """Note what a write of the bucket showed, and that it did what was drawn, if anything was."""
+    def written(self, draw: Draw | None, state: BucketState | None) -> None:
+        """Note what a write of the bucket showed, and that it did what was drawn, if anything was.
+
+        Its answer may come long after its instant: other writes have taken blocks since.
+        """
         if self._is_cut():
             return
         with self._lock, self._change:
             self.state = state
-            self._look(now_ms)
+            self._look(self.now())
             if draw is not None and draw.block is not None and draw.block.rules == self.limits:
                 self._blocks.append(draw.block)
                 self._look_at_blocks()
@@ -220,10 +226,10 @@ class Hold:
 
     # blocks
 
-    def _go_by(self, limits: tuple[Limit, ...], life_ms: int, now_ms: int) -> None:
+    def _go_by(self, config: Config, now_ms: int) -> None:
         """Drop the blocks of other limits, or of another time ahead: the rules of a bucket do not tell it."""
         self._changed_ms = now_ms if self.limits else 0
-        self.limits, self._life_ms = limits, life_ms
+        self.limits, self._life_ms = config.limits, _life_ms(config)
         self._tell_blocks()
         self._blocks.clear()
         self._ended.clear()
@@ -331,3 +337,8 @@ class Change:
     ) -> None:
         if kind is None:
             self._hold.torn = False
+
+
+def _life_ms(config: Config) -> int:
+    """Return how long a block lives: as long as every limit lets it."""
+    return round(min(config.ahead.values(), default=0) * 1000)

@@ -85,7 +85,7 @@ class Table:
     def write(self, amount: int, purpose: Purpose, fate: str) -> None:
         """A process takes an amount for a call, as far as it is there or is held, and what its hold draws."""
         process, now_ms = self.rng.choice(self.processes), self.now_ms
-        held = process.hold.left(now_ms).get("l", 0)
+        held = process.hold.left().get("l", 0)
         amount = min(amount, self.level + held) if purpose == "renew" else 0
         shard = Shard(0, 1, {"l": self.limit}, {"l": self.level - amount})
         draw = process.hold.draw(self.config, shard, {"l": amount}, 1 if amount else 0, now_ms, purpose)
@@ -108,7 +108,7 @@ class Table:
             process.blocks = [each for each in process.blocks if each.at_ms not in ended]
         if fate == "applied":
             self._note(amount)
-            process.hold.written(draw, None, self.now_ms)
+            process.hold.written(draw, None)
             if taken:
                 process.blocks.append(Note(taken, taken, self.now_ms))
         else:  # nobody has the answer: the amount is lost, with the block
@@ -190,7 +190,7 @@ def test_a_hold_serves_nothing_of_a_limit_that_it_does_not_have() -> None:
     config, shards = Config((limit,), START), {"l": ShardLimit(Config((limit,), START).limits[0], START)}
     for _ in range(4):
         draw = hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew")
-        hold.written(draw, None, START)
+        hold.written(draw, None)
     assert hold.move({"l": 1000}, START)
     assert not hold.move({"other": -1000}, START)
     assert not hold.move({"other": 0}, START)
@@ -203,7 +203,7 @@ def test_a_limit_that_is_held_and_has_nothing_left_does_not_keep_another_from_it
     config = Config(limits, START)
     shards = {limit.name: ShardLimit(limit, START) for limit in config.limits}
     left = {"a": 90_000, "b": 90_000}
-    hold.written(hold.draw(config, Shard(0, 1, shards, left), {"a": 5000, "b": 1000}, 5, START, "renew"), None, START)
+    hold.written(hold.draw(config, Shard(0, 1, shards, left), {"a": 5000, "b": 1000}, 5, START, "renew"), None)
     left["b"] = 0
     draw = hold.draw(config, Shard(0, 1, shards, left), {"a": 5000, "b": 0}, 5, START + 10, "renew")
     assert draw is not None
@@ -211,12 +211,25 @@ def test_a_limit_that_is_held_and_has_nothing_left_does_not_keep_another_from_it
     assert draw.block.taken == {"a": 4000, "b": 0}
 
 
+def test_the_late_answer_of_another_shard_ends_no_block_taken_since() -> None:
+    times = [START]
+    hold = Hold(lambda: times[-1])
+    config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
+    shards = {"l": ShardLimit(config.limits[0], START)}
+    late = hold.draw(config, Shard(1, 2, shards, {"l": 0}), {"l": 5000}, 5, START, "renew")
+    times.append(START + 1400)
+    hold.written(hold.draw(config, Shard(0, 2, shards, {"l": 90_000}), {"l": 5000}, 5, times[-1], "renew"), None)
+    assert hold.left() == {"l": 3000}
+    hold.written(late, None)
+    assert hold.left() == {"l": 3000}
+
+
 def test_what_no_limit_can_count_keeps_no_reminder() -> None:
     hold = Hold(lambda: START)
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
     for _ in range(4):
-        hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None, START)
+        hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None)
     assert hold.move({"l": 1000}, START)
     assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, NOTHING)
     assert hold.count((), START) is None
@@ -231,7 +244,7 @@ def test_a_block_ends_by_the_clock_and_by_the_time_that_has_passed(
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
     for _ in range(4):
-        hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None, START)
+        hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None)
     monkeypatch.setattr(module, "elapsed_ms", lambda: float(elapsed))
     assert hold.move({"l": 1000}, START + now) is served
 
@@ -245,12 +258,12 @@ def test_a_block_lives_as_long_as_the_last_limits_allow_even_if_the_bucket_keeps
     after = Config((Limit.custom("l", 101, refill_amount=1, refill_period=1, ahead=1.0),), START)
     assert [limit.usable_burst for limit in before.limits] == [limit.usable_burst for limit in after.limits] == [100]
     shard = Shard(0, 1, {"l": ShardLimit(before.limits[0], START)}, {"l": 90_000})
-    hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None, START)
+    hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None)
     changed = START + 10
-    hold.written(hold.draw(after, shard, {"l": 5000}, 5, changed, "renew"), None, changed)
+    hold.written(hold.draw(after, shard, {"l": 5000}, 5, changed, "renew"), None)
     assert not hold.move({"l": 1000}, changed)  # of a block that lives four seconds
     settled = changed + 4000
     for _ in range(4):
-        hold.written(hold.draw(after, shard, {"l": 5000}, 5, settled, "renew"), None, settled)
+        hold.written(hold.draw(after, shard, {"l": 5000}, 5, settled, "renew"), None)
     assert hold.move({"l": 1000}, settled + 999)
     assert not hold.move({"l": 1000}, settled + 1000)

@@ -117,7 +117,7 @@ def held_of(namespace_state: NamespaceState, bucket: BucketId) -> Mapping[str, i
     """Return what this process holds of a bucket ahead, in millitokens by limit."""
     cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
     hold = None if cached is None else cached.queue.hold
-    return NOTHING if hold is None else hold.left(namespace_state.now())
+    return NOTHING if hold is None else hold.left()
 
 
 def are_held(request: AcquireRequest, stored: Sequence[Stored]) -> bool:

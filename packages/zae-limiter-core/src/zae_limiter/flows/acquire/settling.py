@@ -49,7 +49,7 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
     """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards."""
     now_ms, hold = namespace_state.now(), claim.cached.queue.hold
     states = all_shifted(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
-    held = NOTHING if hold is None else hold.left(now_ms)
+    held = NOTHING if hold is None else hold.left()
     for name, limit in claim.config.enforced.items():
         if not states or more.get(name, 0) <= 0:
             continue

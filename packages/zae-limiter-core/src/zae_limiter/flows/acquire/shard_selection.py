@@ -75,7 +75,7 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
     this process holds tokens of the bucket.
     """
     count, hold = claim.cached.shard_count, claim.cached.queue.hold
-    if hold is not None and any(hold.left(now_ms).values()):
+    if hold is not None and any(hold.left().values()):
         return ()
     if count == 1:
         only = _fresh(namespace_state, claim, 0, now_ms)

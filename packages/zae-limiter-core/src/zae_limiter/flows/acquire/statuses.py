@@ -160,7 +160,7 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
     seen, statuses = _repaired(claim, states.values(), at_ms), []
-    held = _held(claim, at_ms)
+    held = _held(claim)
     for name, amount in amounts.items():
         parts = _parts(claim, seen, name, at_ms, count_unseen=False)
         if held:
@@ -171,10 +171,10 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
     return statuses
 
 
-def _held(claim: Claim, at_ms: int) -> Mapping[str, int]:
+def _held(claim: Claim) -> Mapping[str, int]:
     """Return what this process holds of the claim's bucket: nobody else has it, and the process admits by it."""
     hold = claim.cached.queue.hold
-    return NOTHING if hold is None else hold.left(at_ms)
+    return NOTHING if hold is None else hold.left()
 
 
 def _whole(part: Part, tokens_milli: int, at_ms: int) -> Part:

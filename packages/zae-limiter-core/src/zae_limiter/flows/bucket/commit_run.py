@@ -142,7 +142,7 @@ class CommitRun:
         cached.learn(item, self.now_ms, own_writes=1, own=own)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
-        drawn(cached, batch, self.now_ms)
+        drawn(cached, batch)
         self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()

@@ -6,6 +6,7 @@
 from collections.abc import Mapping, Sequence
 
 from ...operations.errors import ConditionFailed, NotApplied, StoreError
+from ...operations.values import NOTHING
 from ...values.resolution import Config
 from ..blocks import Shard
 from ..bucket_queue import Renewal
@@ -21,9 +22,10 @@ def headroom_and_held(cached: CachedBucket, plan: WritePlan) -> Mapping[str, int
     that.
     """
     hold = cached.queue.hold
-    if hold is None or not isinstance(plan, ConsumeWrite) or not _may_draw(cached, plan.config):
+    config = plan.config
+    if hold is None or not isinstance(plan, ConsumeWrite) or config is None or not cached.agrees_with(config):
         return plan.headroom
-    held = hold.left(plan.now_ms)
+    held = hold.left() if hold.goes_by(config) else NOTHING
     return {name: free + held.get(name, 0) for name, free in plan.headroom.items()} if held else plan.headroom
 
 
@@ -60,11 +62,11 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
     return () if batch.draw is not None or not alone else renewals
 
 
-def drawn(cached: CachedBucket, batch: Batch, now_ms: int) -> None:
+def drawn(cached: CachedBucket, batch: Batch) -> None:
     """Keep what the batch took ahead, and the slots that it renewed: its write was applied."""
     renewed(batch, cached.state)
     if cached.queue.hold is not None:
-        cached.queue.hold.written(batch.draw, cached.state, now_ms)
+        cached.queue.hold.written(batch.draw, cached.state)
 
 
 def put_back(namespace_state: NamespaceState, cached: CachedBucket, batch: Batch, error: StoreError) -> None:
