@@ -410,7 +410,12 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a crowd that takes fractions from shards",
-        fault=_patched(patch.object(taking_in_turn, "_ripe", of_all_shards(taking_in_turn._ripe))),
+        fault=_patched(
+            *(
+                patch.object(each, "ripe_of", of_all_shards(taking_in_turn.ripe_of))
+                for each in (taking_in_turn, waiting)
+            )
+        ),
         found_by=49,
         scenario="shards",
     ),

@@ -90,6 +90,12 @@ def balance_of(limit: Limit, states: Sequence[BucketState], now_ms: int) -> int:
     return calculate_balance([state.part(limit, now_ms) for state in states], now_ms)
 
 
+def are_full(limit: Limit, states: Sequence[BucketState], now_ms: int) -> bool:
+    """Return whether every shard has all of a limit that it can hold."""
+    parts = (state.part(limit, now_ms) for state in states)
+    return all(refill_bucket(part, tokens, now_ms) >= part.ceiling_milli for part, tokens in parts)
+
+
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
     """Return the headroom of each shard, in millitokens by requested limit; a limit that the shard does not have yet is
     full.

@@ -76,14 +76,8 @@ def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:
     return sorted(claims, key=order)
 
 
-def ripe(claim: Claim, states: Sequence[BucketState], now_ms: int, parts: float) -> dict[int, dict[str, int]]:
-    """Return what each shard has, in millitokens by limit; nothing where the shard is not ripe."""
-    return {
-        state.id.shard: {name: _ripe(claim, state, name, now_ms, parts) for name in claim.checked} for state in states
-    }
-
-
-def _ripe(claim: Claim, state: BucketState, name: str, now_ms: int, parts: float) -> int:
+def ripe_of(claim: Claim, state: BucketState, name: str, now_ms: int, parts: float) -> int:
+    """Return what a shard has of a limit, in millitokens; 0 where the shard is not ripe."""
     part = state.part(claim.config.by_name[name], now_ms)
     most, of = FULL_ENOUGH
     least = min(claim.checked[name], part.shard_limit.ceiling_milli * most // of) / parts
@@ -115,7 +109,11 @@ def _choose(
     namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], turn: Turn
 ) -> Mapping[int, Amounts] | None:
     """Return one shard that has all that is missing, at random, else several, the fullest first."""
-    missing, headrooms = claim.missing, ripe(claim, states, namespace_state.now(), turn.parts)
+    missing, now_ms = claim.missing, namespace_state.now()
+    headrooms = {
+        state.id.shard: {name: ripe_of(claim, state, name, now_ms, turn.parts) for name in claim.checked}
+        for state in states
+    }
     others = [asked for other, asked in list(claim.cached.line.asked.items()) if other is not turn]
     for shard, there in headrooms.items():
         for name in there:

@@ -33,9 +33,9 @@ from .acquire import NotYet, acquire, known_claims
 from .claims import Claim, Grant, Seen
 from .disabling import is_disabled
 from .requests import AcquireRequest
-from .shard_selection import balance_of
+from .shard_selection import are_full, balance_of
 from .statuses import refusal_of
-from .taking_in_turn import ANY_PARTS, ripe
+from .taking_in_turn import ANY_PARTS, ripe_of
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
@@ -210,7 +210,7 @@ class _Caller:
         found = [cached.line.blocker(self.turn, now) for cached in self._lines]
         blockers = [blocker for blocker in found if blocker is not None]
         self._blocked_until_ms = max(
-            (max(each.due_ms or 0, now + A_BIT_MS * each.distance) for each in blockers), default=now
+            (max(each.due_ms, now + A_BIT_MS * each.distance) for each in blockers), default=now
         )
         return bool(blockers)
 
@@ -279,6 +279,8 @@ class _Caller:
             known = states[0].shard_limits.get(name)
             if limit.has_slots and short > 0:  # a release of another process shows when this one asks again
                 longest = max(longest, claim.cached.seen_at_ms + ASK_AGAIN_MS - now_ms)
+            elif short > 0 and claim.cached.line.is_first(self.turn, now_ms) and are_full(limit, states, now_ms):
+                longest = max(longest, LOOKS_AGAIN_MS)  # by limits that some shards do not have yet
             else:
                 longest = max(longest, due_ms(rule_of(limit) if known is None else known.rule, short, now_ms))
         until_ms = claim.config.until_ms(now_ms) if longest else None
@@ -293,7 +295,7 @@ class _Caller:
         return {name: max(0, up_to.get(name, 0) - own.get(name, 0)) for name in claim.checked}
 
     def _ripe_of(self, claim: Claim, name: str, states: Sequence[BucketState], now_ms: int) -> int:
-        return sum(there[name] for there in ripe(claim, states, now_ms, self.turn.parts).values())
+        return sum(ripe_of(claim, state, name, now_ms, self.turn.parts) for state in states)
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
         """Use these claims, and wait in those of these lines whose tokens they need."""

@@ -27,6 +27,7 @@ LOOKS_AGAIN_MS: Final = 1000  # no caller sleeps longer without a look at the li
 LONGEST_LOOK_MS: Final = 5000
 GONE_MS: Final = 10_000  # behind its time, a caller is gone: its event loop or its process is
 OVERDUE_MS: Final = 100
+EIGHTH: Final = 8  # a caller that acquires for so long already is looked at again after so small a part of that time
 A_SORT: Final = 50_000  # what a line sorts in a millisecond, of the square of its length
 
 
@@ -84,11 +85,9 @@ class Turn:
 
 
 class Blocker(NamedTuple):
-    """A caller that has to be served first: when it looks again, ``None`` while its write is under way; its
-    distance.
-    """
+    """A caller that has to be served first: when to look at it again; its distance."""
 
-    due_ms: int | None
+    due_ms: int
     distance: int
 
 
@@ -164,7 +163,8 @@ class WaitingLine:
             if blocks:
                 places = self._in_order
                 own, other = (bisect_left(places, number, key=_number_of) for number in (turn.number, each.number))
-                return Blocker(None if each.awake else each.due_ms, max(1, own - other))
+                due_ms = now_ms + (now_ms - each.due_ms) // EIGHTH if each.awake else each.due_ms
+                return Blocker(due_ms, max(1, own - other))
         return None
 
     def sleeping(self, now_ms: int, *, most: int) -> list[Turn]:

@@ -2,7 +2,7 @@
 
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.acquire.taking_in_turn import ripe, take_in_turn
+from zae_limiter.flows.acquire.taking_in_turn import ripe_of, take_in_turn
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
@@ -31,15 +31,14 @@ def shard(number: int, tokens: int) -> BucketState:
 def test_a_shard_counts_when_it_has_the_amount_or_most_of_what_it_can_hold() -> None:
     it = stage()
     states = [shard(0, 748), shard(1, 749), shard(2, -5)]
-    found = ripe(claim_of(it, Turn(1, NOW), 1_000), states, NOW, parts=1)
-    assert found == {0: {"rpm": 0}, 1: {"rpm": 749}, 2: {"rpm": -5}}
-    assert ripe(claim_of(it, Turn(1, NOW), 100), states, NOW, parts=1)[0] == {"rpm": 748}
+    claim = claim_of(it, Turn(1, NOW), 1_000)
+    assert [ripe_of(claim, state, "rpm", NOW, parts=1) for state in states] == [0, 749, -5]
+    assert ripe_of(claim_of(it, Turn(1, NOW), 100), states[0], "rpm", NOW, parts=1) == 748
 
 
 def test_who_is_due_for_longer_settles_for_smaller_parts() -> None:
     claim = claim_of(stage(), Turn(1, NOW), 1_000)
-    assert ripe(claim, [shard(0, 375)], NOW, parts=1)[0] == {"rpm": 0}
-    assert ripe(claim, [shard(0, 375)], NOW, parts=2)[0] == {"rpm": 375}
+    assert [ripe_of(claim, shard(0, 375), "rpm", NOW, parts) for parts in (1, 2)] == [0, 375]
 
 
 def test_the_parent_is_asked_first_and_its_refusal_leaves_nothing_to_give_back() -> None:

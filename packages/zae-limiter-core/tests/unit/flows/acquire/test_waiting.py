@@ -7,10 +7,12 @@ from zae_limiter.exceptions import RateLimiterUnavailable
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest
+from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue, Flow, Wait
 from zae_limiter.operations.errors import BudgetSpent
+from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config, Resolved
 
@@ -51,14 +53,35 @@ def test_a_caller_waits_for_as_long_as_one_before_it_that_was_refused_is_at_work
     refused.outcome = Outcome("refused", it.cached.state, NOW)
     before.asks(it.cached.line, [refused])
 
-    paused = 0.0
-    while paused < 4:
+    pauses = [0.0]
+    while sum(pauses) < 4:
         step = caller.send(None)
         assert isinstance(step, Wait)
         it.clock.advance(step.seconds)
-        paused += step.seconds
+        pauses.append(step.seconds)
+    assert len(pauses) < 60
     it.cached.line.leave(before)
     assert isinstance(caller.send(None), Enqueue)
+
+
+def test_a_caller_does_not_look_all_the_time_at_a_full_bucket_one_of_whose_shards_has_an_older_limit() -> None:
+    it, before = stage(), Turn(0, NOW)
+    it.sees(bucket_item({RPM: 30_000}, shard_count=2))
+    older = bucket_item({Limit.per_minute("rpm", 59): 29_500}, shard_count=2)
+    beside = cached_bucket(it.namespace_state, "e", "r", shard=1)
+    beside.learn({**older, **beside.id.attributes()}, NOW, own_writes=0)
+    config = Config((RPM,), NOW)
+    it.cached.resolved = Resolved(config, None, None, (), cascade=False, valid_until_ms=NOW + 60_000, generation=0)
+    it.cached.line.join(before, {})
+    caller = acquire_in_time(it.namespace_state, AcquireRequest("e", "r", {"rpm": 60_000}, max_wait=10.5))
+    step = next(caller)
+    it.cached.line.leave(before)
+    looks = 0
+    with pytest.raises(RateLimitExceeded):
+        while isinstance(step, Wait):
+            it.clock.advance(step.seconds)
+            looks, step = looks + 1, caller.send(None)
+    assert looks == 10
 
 
 def out_of_time(it: Stage, *, answered: bool) -> Flow[Grant]:

@@ -58,12 +58,13 @@ def test_a_long_line_knows_at_once_who_left_at_its_head() -> None:
 def test_who_is_awake_blocks_until_it_asks_and_again_once_it_is_refused() -> None:
     line, [first, second] = line_of(1, 2)
     first.wake(NOW)
-    assert line.blocker(second, NOW) == Blocker(None, 1)
+    assert line.blocker(second, NOW) == Blocker(NOW, 1)
+    assert line.blocker(second, NOW + 800) == Blocker(NOW + 900, 1)
     asked = request(first, line)
     assert line.blocker(second, NOW) is None
     assert line.up_to(second, NOW) == {"rpm": 2000}
     asked.outcome = Outcome("refused", None, NOW)
-    assert line.blocker(second, NOW) == Blocker(None, 1)
+    assert line.blocker(second, NOW) == Blocker(NOW, 1)
     asked.outcome = Outcome("admitted", None, NOW)
     assert line.blocker(second, NOW) is None
     assert line.up_to(second, NOW) == {"rpm": 1000}
