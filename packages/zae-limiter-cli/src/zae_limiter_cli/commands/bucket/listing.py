@@ -25,7 +25,7 @@ def list_buckets(
 ) -> None:
     """List the buckets of all entities, by entity and resource, with what is left in each.
 
-    The limits are those of the bucket, as `bucket show` has them. In JSON, `next` is what --next takes.
+    The limits are those that `bucket show` has. In JSON, `next` is what --next takes.
     """
 
     def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
