@@ -240,19 +240,14 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
 
     Then raise the reason, or return ``False`` if the acquire has to be decided again.
     """
-    outcomes = [
-        bucket_request.outcome
-        for claim in claims
-        for bucket_request in claim.last
-        if bucket_request.outcome is not None
-    ]
     changed = any(claim.stale and _changed(claim) for claim in claims)
     if not changed and all(claim.admitted for claim in claims):
         for claim in claims:
             _renew(claim)
         return True
     yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last], uncounted=True)
-    if any(outcome.verdict == "outdated" for outcome in outcomes):
+    outcomes = [bucket_request.outcome for claim in claims for bucket_request in claim.last]
+    if any(outcome is not None and outcome.verdict == "outdated" for outcome in outcomes):
         for claim in claims:
             yield from resolve(namespace_state, claim.cached, bucket_too=True)
         return False
