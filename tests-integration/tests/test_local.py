@@ -132,7 +132,7 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     processes = family(StateDir(NAME).holder() or 0)
     assert len(processes) >= 2  # the aggregator's is among them
     assert zael("local", "down") == f"{NAME} is down\n"
-    assert all(gone(pid) for pid in processes)
+    assert eventually(lambda: all(gone(pid) for pid in processes))
     assert "no local stack runs" in zael("local", "down", code=1)
 
 

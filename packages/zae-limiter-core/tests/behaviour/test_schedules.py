@@ -68,6 +68,20 @@ async def test_what_a_lease_settles_behind_a_boundary_is_not_paid_by_what_overfl
     assert await drain(limiter, "e", "r", "rpm") == 2
 
 
+async def test_a_lease_that_was_told_of_other_limits_meanwhile_settles_behind_a_boundary_as_well(world: World) -> None:
+    (limiter, _), (other, _) = await world.process(), await world.process()
+    await limiter.set_resource_defaults("r", [RPM])
+    go_to(world, 2026, 11, 25, 21, 30)
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        world.clock.advance(1)
+        await other.set_resource_switches("r", bypass=False)
+        await other.tell_live_buckets("r", for_switches=True)
+        go_to(world, 2026, 11, 25, 22)
+        await lease.adjust(rpm=8)
+    assert await limiter.available("e", "r") == {"rpm": 2}
+    assert await drain(limiter, "e", "r", "rpm") == 2
+
+
 async def test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     go_to(world, 2026, 11, 25, 21)

@@ -345,6 +345,63 @@ async def test_a_changed_limit_reaches_every_shard(world: World) -> None:
     assert await whole(limiter) == {"rpm": 39}
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+@pytest.mark.parametrize(("capacity", "amount"), [(200, 160), (20, 75)], ids=["raised", "lowered"])
+async def test_who_has_not_seen_the_one_shard_whose_limits_are_newer_is_told_by_these(
+    world: World, capacity: int, amount: int, changed: int
+) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_system_defaults([Limit.per_minute("rpm", 100)])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 2)
+    await take(limiter, "e", "r", rpm=1)
+    other, _ = await world.process()
+    aim_at(other, 0)
+    await take(other, "e", "r", rpm=1)  # by shard 0: it has not seen the other one
+    aim_at(other, 1 - changed)
+    world.clock.advance(seconds=1)
+    await limiter.set_system_defaults([Limit.per_minute("rpm", capacity)])
+    aim_at(limiter, changed)
+    await take(limiter, "e", "r", rpm=1)
+    held = {shard: state.shard_limits["rpm"].limit.capacity for shard, state in states(world, limiter).items()}
+    assert held == {changed: capacity, 1 - changed: 100}
+    world.clock.advance(seconds=2)
+    with pytest.raises(RateLimitExceeded) as refusal:
+        await take(other, "e", "r", rpm=amount)
+    told = refusal.value.primary_violation
+    assert told.limit.capacity == capacity
+    if amount > capacity:
+        assert "which can never pass: the limit holds at most 20" in str(refusal.value)
+    else:
+        assert told.retry_after_seconds < 60
+        world.clock.advance(seconds=told.retry_after_seconds)
+        await take(other, "e", "r", rpm=amount)
+
+
+@pytest.mark.parametrize("max_wait", [0.0, 5.0])
+@pytest.mark.parametrize("changed", [0, 1])
+async def test_who_asks_for_more_than_the_shards_hold_that_have_an_older_limit_is_told_when_it_is_there(
+    world: World, changed: int, max_wait: float
+) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_system_defaults([Limit.per_minute("rpm", 100)])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 2)
+    for shard in (0, 1, 0, 1):
+        aim_at(limiter, shard)
+        await take(limiter, "e", "r", rpm=1)
+    world.clock.advance(seconds=0.1)
+    await limiter.set_system_defaults([Limit.per_minute("rpm", 200)])
+    aim_at(limiter, changed)
+    await take(limiter, "e", "r", rpm=1)
+    with pytest.raises(RateLimitExceeded) as refusal:
+        async with limiter.acquire("e", "r", {"rpm": 190}, max_wait=max_wait):
+            pass
+    told = refusal.value.primary_violation
+    assert (told.limit.capacity, told.available) == (200, 94)
+    assert 28 < told.retry_after_seconds < 58  # by the new rate; a line still counts what a shard gains by the old one
+
+
 async def test_a_limit_that_is_new_to_the_shards_starts_full_on_each(world: World) -> None:
     limiter, _ = await world.process(config_cache_ttl=0)
     await limiter.set_system_defaults([DAILY])

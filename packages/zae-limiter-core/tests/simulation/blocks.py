@@ -105,9 +105,10 @@ class Blocks:
         for name, amount in drawn.paid.items():
             rest = amount
             for block in reversed(self._blocks.get(drawn.holder, [])):
-                part = min(rest, block.taken.get(name, 0) - block.left.get(name, 0))
-                block.left[name] = block.left.get(name, 0) + part
-                rest -= part
+                if name in block.taken:
+                    part = min(rest, block.taken[name] - block.left[name])
+                    block.left[name] += part
+                    rest -= part
 
     def _live(self, holder: object, now_ms: int) -> list[Block]:
         return [block for block in self._blocks.get(holder, ()) if block.lives(now_ms, self._kernel.now_us)]
@@ -170,8 +171,9 @@ def _take(blocks: Sequence[Block], amounts: Mapping[str, int], bucket: str) -> N
         for block in blocks if amount > 0 else reversed(blocks):
             left, taken = block.left.get(name, 0), block.taken.get(name, 0)
             part = min(rest, left) if amount > 0 else max(rest, left - taken)
-            block.left[name] = left - part
-            rest -= part
+            if part:
+                block.left[name] = left - part
+                rest -= part
         if rest:
             raise Violation(f"{amount} of {name} were served by what is held of {bucket}: {rest} too many")
 

@@ -373,7 +373,10 @@ class Oracle:
         return first, second
 
     def _family(self, item: Item, name: str) -> tuple[int, int]:
-        """The ceilings of all shards of a bucket, and what the others owe."""
+        """The ceilings of all shards of a bucket, and what the others owe.
+
+        One that was not written since the boundary of a schedule may hold what the values behind it allow.
+        """
         bucket, _, own = item["PK"].rpartition("#")
         if self._most_shards[bucket] == 1:
             return self._state(item, name).ceiling, 0
@@ -381,7 +384,9 @@ class Oracle:
         items = [shard for key in keys if (shard := self.look(key)) is not None]
         states = [self._state(shard, name) for shard in items if f"b_{name}_tk" in shard]
         others = [state.known_balance(self._kernel.now_ms) for state in states if state.shard != int(own)]
-        return sum(state.ceiling for state in states), sum(max(0, -balance) for balance in others)
+        now_ms = self._kernel.now_ms
+        ceilings = (max(each.ceiling, each.ceiling_at(now_ms)) for each in states)
+        return sum(ceilings), sum(max(0, -balance) for balance in others)
 
     def _state(self, item: Item, name: str) -> LimitState:
         """The state of a limit in an item. The table never changes an item, so of the last one it is known already."""

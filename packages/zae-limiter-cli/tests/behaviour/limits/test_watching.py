@@ -153,7 +153,7 @@ def test_the_command_that_waits_shows_the_progress(stack: Stack, slow: Slow, mon
                 seen.set()
 
     monkeypatch.setattr(watching, "ProgressDisplay", Display)
-    slow.meanwhile = lambda: seen.wait(20)
+    slow.meanwhile = lambda: seen.wait(60)
     done = stack.run("apply", "--yes", "-f", stack.write(dump(MANY)))
     assert done.exit_code == 0, done.output
     assert "tenant-alpha: 400 of 1,000 changes, 100/s, 6 s left\n" in done.stderr
@@ -164,7 +164,7 @@ def test_a_look_that_fails_ends_no_apply(stack: Stack, slow: Slow) -> None:
     looked = threading.Event()
     stack.refused[PLANNER] = 500
     stack.before = lambda event: looked.set() if event["action"] == "watch" else None
-    slow.meanwhile = lambda: looked.wait(20)
+    slow.meanwhile = lambda: looked.wait(60)
     done = stack.run("apply", "--yes", "-f", stack.write(dump(MANY)))
     assert looked.is_set()
     assert (done.exit_code, done.stderr) == (0, "")

@@ -23,6 +23,7 @@ from .create_path import create_path
 from .disabling import refuse_if_disabled, still_hold
 from .draws import join, walks_of, with_amounts
 from .outage import grant_without_store
+from .outdated import expire_what_a_shard_outdates, expire_what_nobody_told
 from .path import parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
@@ -239,19 +240,14 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
 
     Then raise the reason, or return ``False`` if the acquire has to be decided again.
     """
-    outcomes = [
-        bucket_request.outcome
-        for claim in claims
-        for bucket_request in claim.last
-        if bucket_request.outcome is not None
-    ]
     changed = any(claim.stale and _changed(claim) for claim in claims)
     if not changed and all(claim.admitted for claim in claims):
         for claim in claims:
             _renew(claim)
         return True
     yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last], uncounted=True)
-    if any(outcome.verdict == "outdated" for outcome in outcomes):
+    outcomes = [bucket_request.outcome for claim in claims for bucket_request in claim.last]
+    if any(outcome is not None and outcome.verdict == "outdated" for outcome in outcomes):
         for claim in claims:
             yield from resolve(namespace_state, claim.cached, bucket_too=True)
         return False
@@ -260,24 +256,12 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     error = first_error(claims)
     if error is not None:
         raise error
-    if request.rereads == 0 and _expire_what_nobody_told(namespace_state, claims):
+    if request.rereads == 0 and expire_what_nobody_told(namespace_state, claims):
         return False
-    raise (yield from refusal_by_answers(namespace_state, request, claims))
-
-
-def _expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
-    """Expire limits that refuse an entity without a bucket, if they are too old to refuse by; return whether there are
-    any.
-
-    A change of limits tells the live buckets. Where there is none, nobody is asked about limits that never let the
-    amounts pass, such as those of a block.
-    """
-    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
-    refused = [claim for claim in claims if claim.refused and claim.cached.state is None and not claim.config.from_call]
-    old = [claim for claim in refused if not claim.resolved.is_recent(now, staleness_ms)]
-    for claim in old:
-        namespace_state.expire(claim.cached)
-    return bool(old)
+    refusal = yield from refusal_by_answers(namespace_state, request, claims)
+    if request.rereads == 0 and expire_what_a_shard_outdates(namespace_state, claims):
+        return False
+    raise refusal
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:

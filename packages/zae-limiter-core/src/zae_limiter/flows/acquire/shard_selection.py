@@ -34,13 +34,16 @@ def choose_shard(
 
 def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
     """Ask other shards for the claims whose first shard was short, then all shards together."""
+    if not (short := _short(claims)):
+        return
     tried = {id(claim): {claim.target.id.shard} for claim in claims}
-    while short := _short(claims):
+    while short:
         again = [claim for claim in short if _go_elsewhere(namespace_state, claim, tried[id(claim)])]
         if not again:
             break
         yield from queue([claim.enter() for claim in again])
-    for claim in _short(claims):
+        short = _short(claims)
+    for claim in short:
         try:
             yield from _take_from_many(namespace_state, claim)
         except StoreError as error:
@@ -120,8 +123,8 @@ def divided(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> Mapping[int, 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims that other shards may help. Return none if one claim cannot be helped."""
-    lost = any(not claim.admitted and not (claim.refused and claim.is_split) for claim in claims)
-    return [] if lost else [claim for claim in claims if not claim.admitted]
+    short = [claim for claim in claims if not claim.admitted]
+    return short if all(claim.refused and claim.is_split for claim in short) else []
 
 
 def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]) -> bool:

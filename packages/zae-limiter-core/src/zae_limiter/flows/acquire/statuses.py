@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import force_consume
+from ...rules.balances import force_consume, refill_bucket
 from ...rules.registry import minting_ms
 from ...rules.schedules import next_token_through, wait_through
 from ...rules.sharding import (
@@ -19,6 +19,7 @@ from ...rules.sharding import (
     new_part,
     unseen_parts,
 )
+from ...schema.attributes import CONFIG_READ_AT
 from ...schema.items import BucketState
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI, Limit
@@ -253,4 +254,19 @@ def _parts(
     parts = [state.part(limit, at_ms) for state in seen]
     if count_unseen:
         parts += unseen_parts(limit, at_ms, {state.id.shard: state.shard_count for state in seen})
+    if any(part.shard_limit.limit != parts[0].shard_limit.limit for part in parts[1:]):
+        parts = [_changed(part, _newest(claim, seen, limit), at_ms) for part in parts]
     return parts or [new_part(limit, at_ms)]
+
+
+def _newest(claim: Claim, seen: Sequence[BucketState], limit: Limit) -> Limit:
+    """Return the claim's limit, or the one that a shard has by newer limits: the next write to each shard brings it."""
+    newest = max(seen, key=lambda state: int(state.item[CONFIG_READ_AT]))
+    older = claim.config.is_older_than(newest.item[CONFIG_READ_AT])
+    return newest.shard_limits[limit.name].limit if older and limit.name in newest.shard_limits else limit
+
+
+def _changed(part: Part, limit: Limit, at_ms: int) -> Part:
+    """Return a part with another limit in place of its own: it keeps its tokens, up to the lower ceiling."""
+    changed = part.shard_limit.moved(at_ms, limit)
+    return Part(changed, min(changed.ceiling_milli, refill_bucket(*part, at_ms)))

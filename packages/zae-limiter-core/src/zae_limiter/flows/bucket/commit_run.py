@@ -223,7 +223,7 @@ class CommitRun:
         if config is not None and not cached.agrees_with(config) and self._takes(config, state):
             if not is_newer(config, state):
                 self.namespace_state.expire(cached)
-            elif may_reshape(
+            if may_reshape(
                 self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)

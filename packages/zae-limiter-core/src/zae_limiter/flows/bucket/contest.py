@@ -50,7 +50,14 @@ def may_reshape(
 ) -> bool:
     """Return whether the run may reshape the bucket, after ``lost`` lost reshapes; otherwise it uses the bucket's
     shape.
+
+    A bucket that has the config's values of an earlier time is always brought to this one, also by an older config that
+    a lease has kept: by the values that it has, what was minted since would be counted wrong.
     """
+    if state.has_other_times(config) and not (config.since_ms <= state.anchor_ms and state.has(config.limits)):
+        return True
+    if not is_newer(config, state):
+        return False
     if any(_demands(config, state, request) for request in requests):
         return True
     if not config.from_call:
