@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..columns import counted, say_columns, say_json
+from ..columns import counted, say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
@@ -231,11 +231,9 @@ def _say_what_comes_later(
         return
     words = [word for name, amount in more.items() for word in ("-t", f"{name}:{amount}")]
     command = ["zae-limiter", "bucket", "credit", "-r", resource, *words, *given_options(), "--", entity_id]
-    click.echo(
-        f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one. A credit does:\n"
-        f"{shlex.join(command)}",
-        err=True,
-    )
+    later = f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one."
+    say_sentence(f"{later} A credit does:", err=True)
+    say_command(shlex.join(command), err=True)
 
 
 def _blocks(override: "Override | None") -> bool:
@@ -250,4 +248,6 @@ def _show_change(
         say_json({"entity_id": entity_id, "resources": [*places], "action": action, **more, "live_buckets": told})
         return
     on = "all resources" if ALL_RESOURCES in places else ", ".join(places)
-    click.echo(f"{entity_id} {message} on {on}: {counted(told, 'live bucket')} {'was' if told == 1 else 'were'} told.")
+    say_sentence(
+        f"{entity_id} {message} on {on}: {counted(told, 'live bucket')} {'was' if told == 1 else 'were'} told."
+    )

@@ -98,3 +98,22 @@ def test_every_change_is_audited_with_its_author(table: Table) -> None:
     events, _ = table.repository.get_audit_events("key")
     found = {(event.action, event.principal) for event in events}
     assert {("override_set", "ada"), ("override_deleted", "bob")} <= found
+
+
+def test_whoever_looks_after_a_block_and_a_lift_sees_the_limits_in_force(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_day("rpd", 100)])
+    with SyncRepository.over(table.store, Options(stack="my-app")) as other:
+        assert passes(SyncRateLimiter(other), rpd=1)
+        for change, burst in (
+            (("lift", "key", "-r", "gpt-4", "--by", "2"), 200),
+            (("block", "key", "-r", "gpt-4", "--yes"), 0),
+            (("unblock", "key"), 100),
+        ):
+            run(*change)
+            [listed] = document("bucket", "list")["buckets"]
+            [shown] = document("bucket", "show", "key")
+            explained = document("why", "key", "-r", "gpt-4")["buckets"][0]["limits"]["rpd"]
+            assert [each["limits"]["rpd"]["burst"] for each in (listed, shown)] == [burst] * 2
+            assert [each["limits"]["rpd"]["available"] for each in (listed, shown)] == [explained["available"]] * 2
+            [row] = document("top", "--once")["buckets"]
+            assert (row["available"], row["burst"]) == (explained["available"], burst)
