@@ -71,10 +71,10 @@ def forget(moto_server: str) -> Callable[[], None]:
 @pytest.fixture(scope="session")
 def built_once() -> Iterator[None]:
     """Build the code of each Lambda once: what is installed stays the same, and to build it is half of a `deploy`."""
-    from zae_limiter_cli.stack import deploy
+    from zae_limiter_cli.artifacts.builder import build_artifact
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deploy, "build_artifact", cache(deploy.build_artifact))
+        patch.setattr("zae_limiter_cli.stack.deploy.build_artifact", cache(build_artifact))
         yield
 
 
