@@ -202,7 +202,7 @@ def _java_home() -> str:
 @pytest.mark.skipif(not can_be_alone(), reason="this system gives no process a network of its own")
 @pytest.mark.parametrize(
     ("plane", "found"),
-    [("dynoxide", _dynoxide), ("dynamodb-local", _dynamodb_local)],
+    [("dynoxide", _dynoxide), pytest.param("dynamodb-local", _dynamodb_local, marks=pytest.mark.long)],
     ids=["dynoxide", "dynamodb-local"],
 )
 @pytest.mark.usefixtures("state")
