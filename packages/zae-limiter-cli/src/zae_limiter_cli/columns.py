@@ -62,7 +62,7 @@ def say_tree(rows: Sequence[Sequence[str]]) -> None:
 def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", most: int | None = None) -> None:
     """Print rows as ``say_columns`` does, and break the last column by words where a line would be longer than
     ``width``; its rest is below itself, or below the row if there is little room beside the others. A cell has at most
-    ``most`` lines.
+    ``most`` lines. Where the other columns alone are wider, all cells break.
     """
     from textwrap import wrap
 
@@ -71,16 +71,21 @@ def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", 
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)][:-1]
     begin = len(indent) + sum(each + len(GAP) for each in widths)
-    hanging = begin if width - begin >= LEAST_ROOM else len(indent) + len(GAP)
+    if len(shown[0]) > 1 and begin - len(GAP) > width:
+        from .narrow import say_narrow
+
+        say_narrow(shown, width=width, indent=len(indent))
+        return
+    inset = begin if width - begin >= LEAST_ROOM else len(indent) + len(GAP)
     for *cells, last in shown:
         head = indent + "".join(cell.ljust(size) + GAP for cell, size in zip(cells, widths, strict=True))
-        room = max(LEAST_ROOM, width - hanging)
+        room = max(LEAST_ROOM, width - inset)
         lines = wrap(last, room, break_long_words=False, break_on_hyphens=False, max_lines=most, placeholder=" ...")
-        if lines and hanging != begin and len(head) + len(lines[0]) > width:
+        if lines and inset != begin and len(head) + len(lines[0]) > width:
             lines.insert(0, "")
         click.echo((head + (lines[0] if lines else "")).rstrip())
         for line in lines[1:]:
-            click.echo(" " * hanging + line)
+            click.echo(" " * inset + line)
 
 
 def say_sentence(text: str, *, err: bool = False) -> None:
@@ -89,6 +94,16 @@ def say_sentence(text: str, *, err: bool = False) -> None:
 
     room = room_of_stdout()
     click.echo(text if room is None else fill(text, room, break_long_words=False, break_on_hyphens=False), err=err)
+
+
+def hanging(text: str, begin: int) -> str:
+    """Return a text that begins in a column; on a terminal that is narrower, its further lines begin there, too."""
+    from textwrap import wrap
+
+    room = room_of_stdout()
+    if room is None:
+        return text
+    return f"\n{' ' * begin}".join(wrap(text, max(LEAST_ROOM, room - begin), break_on_hyphens=False))
 
 
 def say_command(command: str, *, indent: str = "", err: bool = False) -> None:

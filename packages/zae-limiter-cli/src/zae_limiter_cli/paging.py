@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from .columns import say_sentence
 from .options import Function, connected, in_namespace
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def some_rows(fetch: FetchPage[Row], most: int, behind: str | None) -> tuple[lis
 def say_following(behind: str | None) -> None:
     """Print, beside the result, how to list the rest of it, if there is more."""
     if behind is not None:
-        click.echo(f"There are more: pass --next {quote(behind)}, or raise --rows.", err=True)
+        say_sentence(f"There are more: pass --next {quote(behind)}, or raise --rows.", err=True)
 
 
 def say_more(rest: str) -> None:

@@ -85,3 +85,20 @@ def test_a_sentence_breaks_between_words_on_a_narrow_terminal_alone(
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 1 if room is None else max(map(len, shown)) <= room
     assert " ".join(shown) == "key-1 is blocked until 09:30 on gpt-4: 1 live bucket was told."
+
+
+def test_all_cells_break_where_the_last_column_alone_would_not_do(capsys: pytest.CaptureFixture[str]) -> None:
+    head, row = ("LIMIT", "BURST", "REFILL", ""), ("parallel", "5", "when freed (lost after 90 s)", "enough")
+    say_wrapped([head, row], width=36, indent="  ")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 36
+    assert [word in " ".join(lines) for word in ("parallel", "freed", "90", "enough")] == [True] * 4
+
+
+def test_a_text_that_begins_in_a_column_stays_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: 30)
+    assert columns.hanging("audit events 90 days, then archived", 10) == (
+        f"audit events 90\n{' ' * 10}days, then archived"
+    )
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: None)
+    assert columns.hanging("audit events 90 days, then archived", 10) == "audit events 90 days, then archived"

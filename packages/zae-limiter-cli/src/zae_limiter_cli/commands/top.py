@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..columns import say_json
+from ..columns import say_json, say_sentence
 from ..live.rows import ORDERS, Order
 from ..options import FiniteRange, OutputForm, connected, given_options, in_namespace, output_option
 from ..paging import ROWS_OF_A_PAGE, open_namespace, rows_option
@@ -91,4 +91,4 @@ def top(
         say_rows(lines_of(found, parents, symbols=Terminal.of_stdout().symbols))
     else:
         on = "" if resource is None else f" on {resource}"
-        click.echo(f"There is no bucket{on} in namespace {namespace}, and no usage in this hour or the one before.")
+        say_sentence(f"There is no bucket{on} in namespace {namespace}, and no usage in this hour or the one before.")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...columns import say_json
+from ...columns import say_json, say_sentence
 from ...data.showing import plain_bucket, say_all_buckets
 from ...options import OutputForm, output_option
 from ...paging import bucket_pages, following_option, in_repository, rows_option, say_following, some_rows
@@ -34,4 +34,4 @@ def list_buckets(
         say_following(behind)
     else:
         on = "" if resource is None else f" on {resource}"
-        click.echo(f"There is no bucket{on} in namespace {repository.name}: everybody has all tokens.")
+        say_sentence(f"There is no bucket{on} in namespace {repository.name}: everybody has all tokens.")

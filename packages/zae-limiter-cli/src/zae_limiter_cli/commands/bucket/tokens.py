@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...columns import say_json
+from ...columns import say_json, say_sentence
 from ...confirmation import confirm
 from ...data.declared import as_declared
 from ...data.parsing import tokens_option
@@ -54,15 +54,15 @@ def show(*, repository: "SyncRepository", entity_id: str, resource: str | None, 
         return
     for each, resolved in switches.items():
         for line in sentences(entity_id, each, resolved):
-            click.echo(line)
+            say_sentence(line)
     if found:
         say_buckets(found)
     elif resource is None:
         left = "all tokens are available, unless a capacity of 0 blocks: --resource NAME shows that"
-        click.echo(f"There is no bucket of {entity_id} in namespace {repository.name}: {left}.")
+        say_sentence(f"There is no bucket of {entity_id} in namespace {repository.name}: {left}.")
     else:
         left = _left_without_bucket(repository, entity_id, resource)
-        click.echo(f"There is no bucket of {entity_id} on {resource} in namespace {repository.name}: {left}.")
+        say_sentence(f"There is no bucket of {entity_id} on {resource} in namespace {repository.name}: {left}.")
 
 
 @click.command(short_help="Fill a bucket.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import say_columns, say_json, say_sentence
 from ...data.places import places_of, plan_of
 from ...data.refusals import plain_on_refused, say_on_refused
 from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
@@ -48,7 +48,7 @@ def effective(*, repository: "SyncRepository", entity_id: str, resource: str, ou
         of = "" if plan is None else f" (plan {plan})"
         _say(f"{entity_id} on {resource}{of}", configs, won and won.source)
         for line in lines_of(resolved):
-            click.echo(line)
+            say_sentence(line)
         say_on_refused(policy, by=policy_from)
         return
     system = configs["system"]
@@ -101,7 +101,7 @@ def _policy_of(config: "StoredConfig | None") -> "OnRefused | None":
 
 
 def _say(place: str, configs: "Mapping[ConfigSource, StoredConfig | None]", won: "ConfigSource | None") -> None:
-    click.echo(f"{place}: no level has limits." if won is None else f"{place}: the level {won} wins.")
+    say_sentence(f"{place}: no level has limits." if won is None else f"{place}: the level {won} wins.")
     rows = [("LEVEL", "WINS", *LIMIT_HEAD)]
     for source, config in configs.items():
         wins = "yes" if source == won else "-"
@@ -109,7 +109,7 @@ def _say(place: str, configs: "Mapping[ConfigSource, StoredConfig | None]", won:
     say_columns(rows)
     for source, config in configs.items():
         if config is not None and config.override is not None:
-            click.echo(f"{source}: {override_line(config.override)[:-1]}; then these limits of its own:")
+            say_sentence(f"{source}: {override_line(config.override)[:-1]}; then these limits of its own:")
             say_columns([LIMIT_HEAD, *_cells(config.limits)])
 
 

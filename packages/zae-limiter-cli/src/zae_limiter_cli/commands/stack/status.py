@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import hanging, say_columns, say_json
 from ...options import OutputForm, connected_to_stack, output_option
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _show(found: list["Check"]) -> None:
         word = {True: terminal.paint("ok    ", "green"), False: terminal.paint("FAILED", "red"), None: "-     "}[
             each.ok
         ]
-        terminal.say(f"{word}  {each.part.ljust(width)}  {each.message}")
+        terminal.say(f"{word}  {each.part.ljust(width)}  {hanging(each.message, len('ok    ') + 2 + width + 2)}")
 
 
 @click.command("list")

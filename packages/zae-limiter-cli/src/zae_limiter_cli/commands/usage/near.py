@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import say_columns, say_json, say_sentence
 from ...options import FiniteRange, OutputForm, output_option
 from ...paging import bucket_pages, every_row, in_repository, rows_option
 from ...rates import rate
@@ -72,7 +72,7 @@ def near(
     else:
         of = "" if resource is None else f" on {resource}"
         part = "a threshold, or 80 % of a burst," if percent is None else f"{percent:g} % of a burst"
-        click.echo(f"Nobody has used {part}{of} in namespace {repository.name}.")
+        say_sentence(f"Nobody has used {part}{of} in namespace {repository.name}.")
 
 
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
