@@ -49,7 +49,8 @@ def choose(choice: Choice, *, name: str, data: Path | None, scratch: Path | None
     if choice == "dynoxide":
         if len(name) < SHORTEST_FOR_DYNOXIDE:
             raise CommandError(
-                f"--name {name}: dynoxide has no streams for names shorter than {SHORTEST_FOR_DYNOXIDE} characters"
+                f"--name {name}: dynoxide has no streams for names shorter than {SHORTEST_FOR_DYNOXIDE} characters:"
+                " pass a longer name, or leave --data-plane out"
             )
         return dynoxide(data, scratch)
     if choice == "dynamodb-local":

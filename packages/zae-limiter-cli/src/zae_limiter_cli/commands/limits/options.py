@@ -56,7 +56,7 @@ target_option = click.option(
 
 
 allow_deletes_option = click.option(
-    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
+    "--allow-deletes", is_flag=True, help="Allow a plan that deletes over 30 % of ten or more managed items, or all."
 )
 lock_timeout_option = click.option(
     "--lock-timeout",
