@@ -14,7 +14,16 @@ from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
 from ..errors import CommandError
-from ..options import Function, OutputForm, connected, given_options, in_namespace, output_option, yes_option
+from ..options import (
+    FiniteRange,
+    Function,
+    OutputForm,
+    connected,
+    given_options,
+    in_namespace,
+    output_option,
+    yes_option,
+)
 from ..paging import in_repository, open_namespace
 from ..principal import principal_option
 from ..times import iso, parse_end, shown
@@ -93,7 +102,7 @@ def unblock(
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @click.option(
     "--by",
-    type=click.FloatRange(min=0, min_open=True, max=1000),
+    type=FiniteRange(min=0, min_open=True, max=1000),
     metavar="NUMBER",
     help="Multiply every limit by this.",
 )

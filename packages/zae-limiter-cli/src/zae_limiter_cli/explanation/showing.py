@@ -166,12 +166,13 @@ def _counts(admitted: int, refused: int, refused_by: "Mapping[Refuser, int]") ->
 
 
 def _say_changes(report: Report, width: int) -> None:
-    from ..audit.changes import changes
+    from ..audit.changes import changes, of_subject
 
+    of = of_subject(report.subject)
     if not report.changes:
-        say_wrapped([(f"No changes of {report.subject} are recorded.",)], width=width)
+        say_wrapped([(f"No changes of {of} are recorded.",)], width=width)
         return
-    click.echo(f"Last changes of {report.subject}, newest first (UTC):")
+    say_wrapped([(f"Last changes of {of}, newest first (UTC):",)], width=width)
     for event in report.changes:
         on = f" on {event.resource}" if event.resource else ""
         head = f"{event.at[:16].replace('T', ' ')}  {event.principal or '-'}  {event.action}{on}"

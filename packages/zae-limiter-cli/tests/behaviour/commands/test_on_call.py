@@ -1,5 +1,7 @@
 """`block`, `unblock` and `lift`: what they store, what they say, and that a process at work obeys at once."""
 
+import pytest
+
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
@@ -117,3 +119,10 @@ def test_whoever_looks_after_a_block_and_a_lift_sees_the_limits_in_force(table: 
             assert [each["limits"]["rpd"]["available"] for each in (listed, shown)] == [explained["available"]] * 2
             [row] = document("top", "--once")["buckets"]
             assert (row["available"], row["burst"]) == (explained["available"], burst)
+
+
+@pytest.mark.parametrize("by", ["nan", "inf", "0", "x"])
+def test_a_factor_that_is_no_number_is_one_line(table: Table, by: str) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    assert refused("lift", "key", "-r", "gpt-4", "--by", by).startswith("Invalid value for '--by': ")
+    assert table.repository.get_override("key", "gpt-4") is None

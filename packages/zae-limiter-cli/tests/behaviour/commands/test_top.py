@@ -66,6 +66,7 @@ def test_without_a_terminal_it_ends_and_json_has_every_field(used: Table) -> Non
 
 def test_an_empty_namespace_says_so(table: Table) -> None:
     assert run().stdout == "There is no bucket in namespace default, and no usage in this hour or the one before.\n"
+    assert run("-r", "gpt-4").stdout.startswith("There is no bucket on gpt-4 in namespace default, ")
 
 
 @pytest.mark.parametrize("args", [("--by", "size"), ("--every", "0"), ("--rows", "0")])

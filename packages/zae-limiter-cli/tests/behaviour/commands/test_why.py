@@ -257,3 +257,10 @@ def test_mistakes_are_one_line(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [KEY])
     assert "no such limit on gpt-4" in refused("why", "key-1", "-r", "gpt-4", "-c", "tpm:1")
     assert refused("why", "key-1", "-r", "gpt-4", "-c", "rpm") == "--consume 'rpm': must be name:amount, like rpm:100"
+
+
+def test_whose_changes_are_shown_is_said_in_words(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 25)])
+    assert "Last changes of resource gpt-4, newest first (UTC):" in run("why", "key", "-r", "gpt-4").stdout
+    table.repository.set_system_defaults(limits=[Limit.per_minute("rpm", 25)])
+    assert "Last changes of the system, newest first (UTC):" in run("why", "key", "-r", "other").stdout
