@@ -1,4 +1,4 @@
-"""How a lease is corrected, and what it was settled for: by its weights, for estimates that learn, against its buckets."""
+"""How a lease is corrected, and what it was settled for: by weights, for estimates that learn, against its buckets."""
 
 from collections.abc import Iterator, Mapping
 

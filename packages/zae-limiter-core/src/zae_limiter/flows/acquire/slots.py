@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...exceptions import ValidationError
 from ...operations.errors import BudgetSpent, StoreError
+from ...operations.values import sums
 from ..bucket_queue import BucketRequest, SlotRenewal
 from ..held_slots import Freeing, HeldSlots, SlotHold
 from ..process.namespace_state import NamespaceState
@@ -80,7 +81,7 @@ def free_at_end(
 def take_back(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
     """Return the requests that free these slots now, in millitokens, which the lease holds."""
     requests = []
-    grant.consumed = {**grant.consumed, **{name: grant.consumed[name] - amount for name, amount in amounts.items()}}
+    grant.consumed = sums(grant.consumed, {name: -amount for name, amount in amounts.items()})
     for claim in grant.claims:
         frees = [each for name, amount in amounts.items() for each in _parts(claim, name, amount)]
         if frees:
