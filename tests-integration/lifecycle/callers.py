@@ -28,7 +28,7 @@ from .place import Place, ready
 from .plans import Interrupted, Plan, Undone, both
 
 Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
-ANSWER_SECONDS = 6.0  # the budget of a call is five; a machine may be busy
+ANSWER_SECONDS = 7.5  # the budget of a call is five; a machine may be busy; an operation more would be eight
 PAUSE_SECONDS = 0.01  # after a refusal
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from .place import Place
 from .proxy_control import HOME, ProxyControl
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",

@@ -171,11 +171,11 @@ async def test_usage_has_all_refusals_that_three_processes_got(
     harness: Harness, stack: str, load: Load, target: Target
 ) -> None:
     limiter = await harness.open()
-    await limiter.set_resource_defaults("gpt-4", [Limit.custom("tpm", 50, refill_amount=50, refill_period=1)])
+    await limiter.set_resource_defaults("gpt-4", [Limit.custom("tpm", 20, refill_amount=20, refill_period=1)])
     job = Job(target.endpoint_url or "", harness.table_name, "key", "gpt-4", "tpm", harness.variant, most=3, seconds=2)
     taking = asyncio.get_running_loop().run_in_executor(None, load.take, job)
     await asyncio.sleep(1)
-    await limiter.set_resource_defaults("gpt-4", [Limit.custom("tpm", 60, refill_amount=40, refill_period=1)])
+    await limiter.set_resource_defaults("gpt-4", [Limit.custom("tpm", 25, refill_amount=15, refill_period=1)])
     taken = await taking
     for seed in range(2):
         deliver(records_of(target.endpoint_url or "", stack), most=300, seed=seed)

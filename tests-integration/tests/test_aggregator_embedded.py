@@ -24,7 +24,7 @@ from zae_limiter.schema.audit import audit_item
 from zae_limiter.values.audit import AuditEvent
 from zae_limiter.values.usage import WINDOW_SECONDS, Window
 
-ACQUIRES = 60  # moto does some twenty a second; test_aggregator has more on faster stores
+ACQUIRES = 40  # moto does some twenty a second; test_aggregator has more on faster stores
 TIMEOUT_SECONDS = 180
 BATCH = 500
 

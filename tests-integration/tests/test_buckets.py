@@ -234,8 +234,8 @@ async def test_without_the_store_each_says_so_and_gives_nothing(
 async def test_a_credit_whose_answer_was_lost_is_given_once(
     harness: Harness, limiter: RateLimiter, clock: ManualClock, proxy: Proxy
 ) -> None:
-    slow = (await harness.open(clock=clock, endpoint_url=proxy.url, read_timeout=1.5)).repository
-    proxy.faults = [Fault("late", "TransactWriteItems", times=1, seconds=3)]
+    slow = (await harness.open(clock=clock, endpoint_url=proxy.url, read_timeout=2.5)).repository
+    proxy.faults = [Fault("late", "TransactWriteItems", times=1, seconds=5)]
     assert await slow.credit_bucket("a", "gpt-4", {"rpm": 5})
     assert cost(harness)[0] == {"BatchGetItem": 1, "TransactWriteItems": 2}
     assert (await limiter.available("a", "gpt-4"))["rpm"] == 65

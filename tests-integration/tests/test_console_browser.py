@@ -19,7 +19,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 
 pytestmark = pytest.mark.slow
 
-START_SECONDS = 15
+START_SECONDS = 120
 LONG = "tenant-" + "a-very-long-name-of-an-entity-" * 3
 PATHS = (
     "/",

@@ -86,13 +86,13 @@ async def test_what_fails_comes_back_to_every_bucket(harness: Harness) -> None:
 async def test_a_request_that_fails_takes_nothing_from_the_others(
     harness: Harness, proxy: Proxy, kind: Kind, broken: tuple[str, str]
 ) -> None:
-    [limiter] = await processes(harness, 1, endpoint_url=proxy.url, read_timeout=1.0)
+    [limiter] = await processes(harness, 1, endpoint_url=proxy.url, read_timeout=2.0)
     places = [("key-1", "gpt-4"), ("user-7", "gpt-4"), ("key-1", "embeddings")]
     async with limiter.acquire("key-1", "gpt-4", {"rpm": 1}, also=ALSO):
         pass
     before = counted(harness, *places)
     assert before == [1, 1, 2]
-    proxy.faults.append(Fault(kind, "UpdateItem", "#".join(broken), seconds=2.0))
+    proxy.faults.append(Fault(kind, "UpdateItem", "#".join(broken), seconds=4.0))
     with pytest.raises(RateLimiterUnavailable):
         async with limiter.acquire("key-1", "gpt-4", {"rpm": 1}, also=ALSO):
             pass

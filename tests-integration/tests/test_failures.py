@@ -16,7 +16,7 @@ from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
 
-TIMEOUT = 1.0
+TIMEOUT = 2.0  # a store that is well answers in time on a busy machine, too; two of them are within a call's budget
 KINDS: tuple[Kind, ...] = ("drop", "throttle", "late")
 POLICIES: tuple[OnUnavailable, ...] = ("block", "allow")
 ONE = {"rpm": 1}

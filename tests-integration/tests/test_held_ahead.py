@@ -15,6 +15,7 @@ from support.integration.harness import Harness
 from support.integration.held_processes import (
     ENTITY,
     LIMIT,
+    MOST_SECONDS,
     RESOURCE,
     REST,
     STEADY,
@@ -28,7 +29,19 @@ from zae_limiter import Limit
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("variant", ["async"], indirect=True)]
 
 PROCESSES = int(os.environ.get("ZAEL_TEST_PROCESSES", "6"))
+TIMEOUT_SECONDS = 120
 RATE, BURST, AHEAD = 30, 600, 10  # 300 are usable
+
+
+async def _begin_together(paths: list[Path], begin: Path) -> float:
+    """Have processes begin once all are there; return the instant."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not all(path.exists() for path in paths):  # noqa: ASYNC110 - processes tell no event of this loop
+            await asyncio.sleep(0.1)
+    begun = time.time()
+    begin.with_suffix(".new").write_text(str(begun))
+    begin.with_suffix(".new").replace(begin)
+    return begun
 
 
 async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_burst(
@@ -37,17 +50,18 @@ async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_b
     limiter = await harness.open()
     limit = Limit.custom(LIMIT, BURST, refill_amount=RATE, refill_period=1, ahead=AHEAD)
     await limiter.set_resource_defaults(RESOURCE, [limit])
-    chance, url, begun = random.Random(1), harness.target.endpoint_url or "", time.time() + max(1, PROCESSES / 4)
+    chance, url, begin = random.Random(1), harness.target.endpoint_url or "", tmp_path / "begin"
     paths = [tmp_path / str(number) for number in range(PROCESSES)]
-    running = [start(url, harness.table_name, path, seed, begun) for seed, path in enumerate(paths)]
+    running = [start(url, harness.table_name, path, seed, begin) for seed, path in enumerate(paths)]
     try:
+        begun = await _begin_together(paths, begin)
         while time.time() < begun + STEADY + REST:
             await asyncio.sleep(1)
             place = chance.randrange(PROCESSES)
             if chance.random() < 0.2:
                 running[place].kill()
                 running[place].wait()
-                running[place] = start(url, harness.table_name, paths[place], 100 + place, begun)
+                running[place] = start(url, harness.table_name, paths[place], 100 + place, begin)
             else:
                 running[place].send_signal(signal.SIGSTOP)
                 await asyncio.sleep(0.5)
@@ -55,7 +69,7 @@ async def test_processes_that_are_stopped_and_killed_never_admit_more_than_the_b
     finally:
         for each in running:
             each.send_signal(signal.SIGCONT)
-            if each.wait(30 + 2 * PROCESSES) not in (0, -signal.SIGKILL):
+            if each.wait(MOST_SECONDS + TIMEOUT_SECONDS) not in (0, -signal.SIGKILL):
                 pytest.fail("a process failed")
     admissions = read_notes(paths)
     assert len(admissions) * TOKENS > BURST / 2

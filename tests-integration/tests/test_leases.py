@@ -144,9 +144,11 @@ async def test_an_acquire_that_is_cancelled_under_its_write_gives_back(
     await take(limiter, "user")
     slow = await harness.open(endpoint_url=proxy.url)
     await take(slow, "user")
-    proxy.faults = [Fault("late", "UpdateItem", times=1, seconds=0.2)]
+    fault = Fault("late", "UpdateItem", times=1, seconds=1)
+    proxy.faults = [fault]
     tasks = [asyncio.create_task(take(slow, "user", 2)) for _ in range(1 + others)]
-    await asyncio.sleep(0.1)
+    while fault.times:  # noqa: ASYNC110 - until the write is there
+        await asyncio.sleep(0.01)
     tasks[0].cancel()
     done = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(done[0], asyncio.CancelledError)

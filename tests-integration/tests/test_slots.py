@@ -3,7 +3,6 @@ What never does: what a write does to the slots (core's tests), histories in sim
 """
 
 import asyncio
-import os
 import random
 import signal
 import subprocess
@@ -17,9 +16,9 @@ from support.integration.harness import Harness
 from support.integration.slot_processes import ENTITY, LIMIT, RESOURCE, read_notes, start
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
 
-PROCESSES = int(os.environ.get("ZAEL_TEST_SLOT_PROCESSES", "20"))
 SLOTS, EXPIRES = 10, 2
-SECONDS = 8.0
+CROWDS = pytest.mark.parametrize("processes", [13, pytest.param(20, marks=pytest.mark.long)])
+SECONDS, MOST_SECONDS = 8.0, 120.0  # a busy machine takes longer until all compete
 Start = Callable[[Path, int], subprocess.Popen[bytes]]
 
 
@@ -32,7 +31,7 @@ async def _disturbed(paths: list[Path], begin: Start) -> None:
             assert all(each.poll() is None for each in running)
             await asyncio.sleep(0.1)
         until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
+        while time.monotonic() < until or (not _compete(paths) and time.monotonic() < until + MOST_SECONDS):
             await asyncio.sleep(0.8)
             place = chance.randrange(len(paths))
             if chance.random() < 0.4:
@@ -50,31 +49,40 @@ async def _disturbed(paths: list[Path], begin: Start) -> None:
             each.wait()
 
 
+def _compete(paths: list[Path]) -> bool:
+    """Whether many have had slots, nearly all at the same time."""
+    leases, _, most = read_notes(paths)
+    return leases > 4 * SLOTS and most >= SLOTS - 2
+
+
 async def _all_slots_come_back(limiter: RateLimiter) -> None:
-    """Take all slots at once, within twice the time after which they expire."""
-    async with limiter.acquire(ENTITY, RESOURCE, {LIMIT: SLOTS}, max_wait=2 * EXPIRES + 1.5):
+    """Take all slots at once, when they have expired."""
+    async with limiter.acquire(ENTITY, RESOURCE, {LIMIT: SLOTS}, max_wait=15 * EXPIRES):
         with pytest.raises(RateLimitExceeded):
             await limiter.acquire(ENTITY, RESOURCE, {LIMIT: 1}).__aenter__()
 
 
-async def _prove(limiter: RateLimiter, folder: Path, place: str, table: str) -> None:
+async def _prove(limiter: RateLimiter, folder: Path, processes: int, place: str, table: str) -> None:
     await limiter.repository.set_resource_defaults(RESOURCE, [Limit.concurrent(LIMIT, SLOTS, expires=EXPIRES)])
-    paths = [folder / str(number) for number in range(PROCESSES)]
+    paths = [folder / str(number) for number in range(processes)]
     await _disturbed(paths, lambda path, seed: start(place, table, path, seed))
     await _all_slots_come_back(limiter)
-    leases, _, most = read_notes(paths)
+    _, _, most = read_notes(paths)
     assert most <= SLOTS
-    assert most >= SLOTS - 2, "they hardly compete"
-    assert leases > 4 * SLOTS
+    assert _compete(paths), "they hardly compete"
 
 
 @pytest.mark.needs("endpoint", "atomic")
 @pytest.mark.parametrize("variant", ["async"], indirect=True)
-async def test_ten_slots_are_never_held_eleven_times_on_dynamodb(harness: Harness, tmp_path: Path) -> None:
-    await _prove(await harness.open(), tmp_path, harness.target.endpoint_url or "", harness.table_name)
+@CROWDS
+async def test_ten_slots_are_never_held_eleven_times_on_dynamodb(
+    harness: Harness, tmp_path: Path, processes: int
+) -> None:
+    await _prove(await harness.open(), tmp_path, processes, harness.target.endpoint_url or "", harness.table_name)
 
 
-async def test_ten_slots_are_never_held_eleven_times_on_a_file(tmp_path: Path) -> None:
+@CROWDS
+async def test_ten_slots_are_never_held_eleven_times_on_a_file(tmp_path: Path, processes: int) -> None:
     place = f"sqlite:///{tmp_path / 'limits.db'}"
     async with RateLimiter(await Repository.open(store=place)) as limiter:
-        await _prove(limiter, tmp_path, place, "")
+        await _prove(limiter, tmp_path, processes, place, "")

@@ -39,12 +39,12 @@ def test_another_process_reaches_the_same_emulator(target: Target, table_name: s
     _create_table(target, table_name)
     client = f"boto3.client('dynamodb', endpoint_url={target.endpoint_url!r})"
     ask = f"import boto3; print({client}.describe_table(TableName={table_name!r}))"  # a list has 100 at most
-    assert table_name in run([sys.executable, "-c", ask], timeout=30)
+    assert table_name in run([sys.executable, "-c", ask], timeout=120)
 
 
 def is_open(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
     except ConnectionRefusedError:
         return False
     return True
@@ -54,7 +54,7 @@ def test_an_emulator_ends_with_its_session() -> None:
     serve = "import http.server, sys; http.server.test(port=int(sys.argv[1]), bind='127.0.0.1')"
     with running(lambda port: [sys.executable, "-c", serve, str(port)]) as url:
         port = urlsplit(url).port or 0
-    deadline = time.monotonic() + 10  # the group was killed; its last process may take a moment
+    deadline = time.monotonic() + 60  # the group was killed; its last process may take a moment
     while is_open(port):
         assert time.monotonic() < deadline
         time.sleep(0.05)

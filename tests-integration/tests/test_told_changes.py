@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.integration.asked_processes import AskedProcess
+from support.integration.asked_processes import AskedProcess, standing_by
 from support.integration.harness import Harness
 from zae_limiter import Limit, RateLimiter
 
@@ -26,14 +26,19 @@ async def admin(harness: Harness) -> RateLimiter:
     return admin
 
 
+@pytest.fixture(scope="module")
+def pair() -> Iterator[list[AskedProcess]]:
+    with standing_by(2) as processes:
+        yield processes
+
+
 @pytest.fixture
-def two(harness: Harness, admin: RateLimiter) -> Iterator[list[AskedProcess]]:
+def two(harness: Harness, admin: RateLimiter, pair: list[AskedProcess]) -> list[AskedProcess]:
     """Two processes at work: both have read the limits, and seen the bucket."""
-    processes = [AskedProcess(harness.target.endpoint_url or "", harness.table_name) for _ in range(2)]
-    assert all(each.passes(ENTITY, RESOURCE) for each in processes * 2)
-    yield processes
-    for each in processes:
-        each.close()
+    for each in pair:
+        each.open(harness.target.endpoint_url or "", harness.table_name)
+    assert all(each.passes(ENTITY, RESOURCE) for each in pair * 2)
+    return pair
 
 
 async def test_a_block_is_obeyed_with_the_next_request(admin: RateLimiter, two: list[AskedProcess]) -> None:

@@ -1,6 +1,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import cache
 from threading import Lock
 from typing import Any
 from urllib.request import Request, urlopen
@@ -67,8 +68,18 @@ def forget(moto_server: str) -> Callable[[], None]:
     return lambda: urlopen(Request(f"{moto_server}/moto-api/reset", method="POST")).close()
 
 
+@pytest.fixture(scope="session")
+def built_once() -> Iterator[None]:
+    """Build the code of each Lambda once: what is installed stays the same, and to build it is half of a `deploy`."""
+    from zae_limiter_cli.artifacts.builder import build_artifact
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("zae_limiter_cli.stack.deploy.build_artifact", cache(build_artifact))
+        yield
+
+
 @pytest.fixture
-def aws(moto_server: str, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
+def aws(moto_server: str, built_once: None, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of an AWS that has nothing in it yet, which clients of this process find by themselves."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "ZAEL_"))]:
         monkeypatch.delenv(name)

@@ -27,7 +27,7 @@ LIBRARY = str(Path(zae_limiter.__file__).parent)
 CHECKS = ("CALL", "RESUME", "JUMP_BACKWARD")  # after these the interpreter checks for signals
 HERE = str(Path(__file__).parents[1])
 STRIDES = {"alone": 47, "among threads": 47, "anywhere": 499}  # each life begins at another point
-SERVED_SECONDS = 6.0
+SERVED_SECONDS = 20.0  # on a busy machine
 LIFE_SECONDS = 120.0  # thousands of calls, traced, on a busy machine; a process that hangs hangs for ever
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ENTITY, RESOURCE, LIMIT = "e", "gpt-4", "parallel"
+TIMEOUT = 30.0  # many processes that start at once keep a store busy
 PULSE = 0.02  # seconds between two notes of a holder
 
 
@@ -46,13 +47,13 @@ def read_notes(paths: Iterable[Path]) -> tuple[int, int, int]:
 
 def main(place: str, table: str, notes: str, seed: str) -> None:
     """Take a slot, hold it for a moment or for longer than it lasts without renewal, note it all the time."""
-    from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
+    from zae_limiter import RateLimiterUnavailable, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
     chance = random.Random(int(seed))
     if place.startswith("sqlite"):
-        repository = SyncRepository.open(store=place)
+        repository = SyncRepository.open(store=place, read_timeout=TIMEOUT)
     else:
-        repository = SyncRepository.open(stack=table, region="us-east-1", endpoint_url=place)
+        repository = SyncRepository.open(stack=table, read_timeout=TIMEOUT, region="us-east-1", endpoint_url=place)
     with SyncRateLimiter(repository) as limiter:
         file = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         while True:
@@ -70,7 +71,7 @@ def main(place: str, table: str, notes: str, seed: str) -> None:
                         instants.append(before)
                         first, last = instants[-2:]
                         os.write(file, f"had {first!r} {last!r}\n".encode())
-            except RateLimitExceeded:
+            except (RateLimitExceeded, RateLimiterUnavailable):
                 time.sleep(0.05)
 
 

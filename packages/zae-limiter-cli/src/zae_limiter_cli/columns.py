@@ -1,6 +1,7 @@
 """Print rows as aligned columns, and values as JSON."""
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from shutil import get_terminal_size
@@ -11,6 +12,7 @@ import click
 GAP = "  "
 WIDTH = 1000
 LEAST_ROOM = 16
+GOES_ON = " \\"
 
 
 def counted(number: int, noun: str) -> str:
@@ -79,6 +81,41 @@ def say_wrapped(rows: Sequence[Sequence[str]], *, width: int, indent: str = "", 
         click.echo((head + (lines[0] if lines else "")).rstrip())
         for line in lines[1:]:
             click.echo(" " * hanging + line)
+
+
+def say_sentence(text: str, *, err: bool = False) -> None:
+    """Print a sentence, in lines of whole words on a terminal that is narrower."""
+    from textwrap import fill
+
+    room = room_of_stdout()
+    click.echo(text if room is None else fill(text, room, break_long_words=False, break_on_hyphens=False), err=err)
+
+
+def say_command(command: str, *, indent: str = "", err: bool = False) -> None:
+    """Print a command to paste. On a terminal that is too narrow, it goes on in further lines, which a shell joins."""
+    room = room_of_stdout()
+    if room is None or len(indent) + len(command) <= room:
+        click.echo(indent + command, err=err)
+        return
+    first, *rest = _parts_of(command)
+    lines = [indent + first]
+    for part in rest:
+        if len(lines[-1]) + 1 + len(part) + len(GOES_ON) <= room:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"{indent}{' ' * 4}{part}")
+    click.echo(f"{GOES_ON}\n".join(lines), err=err)
+
+
+def _parts_of(command: str) -> list[str]:
+    """Return the words of a command, quoted; an option and its value are one part."""
+    parts: list[str] = []
+    for word in shlex.split(command):
+        if parts and parts[-1].startswith("-") and " " not in parts[-1] and parts[-1] != "--" and word[:1] != "-":
+            parts[-1] += f" {shlex.quote(word)}"
+        else:
+            parts.append(shlex.quote(word))
+    return parts
 
 
 def room_of_stdout() -> int | None:

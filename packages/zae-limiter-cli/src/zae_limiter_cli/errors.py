@@ -13,6 +13,10 @@ from . import namesake
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG: Final = "zae_limiter_cli.debug"
+_WORDS: Final = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid float range": "is not a number",
+}
 _CHECK: Final = "check --endpoint-url, --region and the network"
 
 
@@ -99,6 +103,8 @@ def _code_one() -> Iterator[None]:
         raise
     except click.UsageError as error:
         told = one_line(" ".join(error.format_message().split()))
+        for of_click, words in _WORDS.items():
+            told = told.replace(of_click, words)
         told = told if told.endswith(("?", ".")) else f"{told}."
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error

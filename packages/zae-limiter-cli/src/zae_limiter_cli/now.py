@@ -9,6 +9,7 @@ from .confirmation import confirm
 from .errors import CommandError
 from .options import OutputForm
 from .progress import reporter
+from .times import duration
 
 if TYPE_CHECKING:
     from zae_limiter import LiveBuckets, SyncRepository, ToldBuckets
@@ -52,7 +53,7 @@ def forecast(
     """Return the line that says how many live buckets would be told, what that costs, and how long it takes."""
     alone = f"; {counted(live.left_alone, 'bucket')} with other limits left alone" if live.left_alone else ""
     cost = "" if connection.file else f", about ${live.writes * USD_PER_WRITE_UNIT:,.4f} in us-east-1"
-    writes = f"{counted(live.writes, 'write')}{cost}, {live.writes / rate:,.1f} s at {rate:g} a second"
+    writes = f"{counted(live.writes, 'write')}{cost}, {duration(live.writes / rate)} at {rate:g} a second"
     return f"{counted(live.buckets, 'live bucket')} of {_of(resource)} to tell: {writes}{alone}"
 
 

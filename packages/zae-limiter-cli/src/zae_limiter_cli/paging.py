@@ -11,7 +11,7 @@ import click
 from .options import Function, connected, in_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter import SyncRepository
+    from zae_limiter import Bucket, SyncRepository
 
     from .connection import Connection
 
@@ -58,6 +58,16 @@ def rows_option(function: Function, *, default: int = ROWS, most: int | None = N
 following_option = click.option(
     "--next", "following", metavar="TEXT", help="List what follows: the `next` of the list before."
 )
+
+
+def bucket_pages(repository: "SyncRepository", resource: str | None) -> "FetchPage[Bucket]":
+    """Return what fetches a page of the buckets of a namespace, or of a resource."""
+
+    def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
+        page = repository.list_buckets(resource, limit=size, next=behind)
+        return page.buckets, page.next
+
+    return fetch
 
 
 def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE, behind: str | None = None) -> Iterator[Row]:

@@ -1,12 +1,16 @@
-"""Write and read instants as people do, always in UTC. The caller passes the current time."""
+"""Write and read instants and lengths of time as people do, always in UTC. The caller passes the current time."""
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from math import ceil
 from typing import Final
 
 from .errors import CommandError
 
 _AGO: Final = re.compile(r"([0-9]{1,9})([mhdw])")
+_SIZES: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+LEAST_WHOLE: Final = 10  # seconds above which tenths say nothing
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -45,6 +49,22 @@ def parse_end(option: str, text: str, now: datetime) -> datetime:
 def shown(instant: datetime) -> str:
     """Return an instant for people: to the minute."""
     return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time for people: `0.4 s`, `42 s`, `3 min 20 s`, `11 h 59 min`, `2 d 3 h`.
+
+    It is rounded up, so that nobody comes back too early.
+    """
+    exact = round(seconds, 6)
+    if exact <= LEAST_WHOLE:
+        return f"{ceil(exact * 10) / 10:g} s"
+    for (large, size), (small, part) in pairwise(_SIZES):
+        whole = ceil(exact / part) * part
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size:,} {large} {rest} {small}" if rest else f"{whole // size:,} {large}"
+    return f"{ceil(exact)} s"
 
 
 def iso(instant: datetime) -> str:

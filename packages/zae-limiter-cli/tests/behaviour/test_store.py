@@ -211,7 +211,7 @@ def test_processes_that_apply_at_once_apply_once(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_an_apply_that_is_interrupted_frees_its_lock_and_the_next_one_does_the_rest(folder: Path) -> None:
-    count = 4_000
+    count = 2_000
     keys = "".join(
         f"  key-{number}: {{resources: {{gpt-4: {{limits: {{rpm: {{capacity: 5}}}}}}}}}}\n" for number in range(count)
     )

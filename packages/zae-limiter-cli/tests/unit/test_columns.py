@@ -1,9 +1,11 @@
 """Rows for people: what is stored begins no line of its own, and tells the terminal nothing."""
 
+import shlex
+
 import pytest
 
 from zae_limiter_cli import columns
-from zae_limiter_cli.columns import say_columns, say_wrapped
+from zae_limiter_cli.columns import say_columns, say_command, say_sentence, say_wrapped
 
 
 @pytest.mark.parametrize("foreign", ["\n", "\r\n", "\x1b[2J", "\u202e", "\u3164", "\u2028", "\x9b31m"], ids=ascii)
@@ -48,3 +50,38 @@ def test_a_tree_keeps_its_drawing_where_its_columns_have_no_room(
     monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
     columns.say_tree([("ENTITY", "CASCADE"), ("acme", "no"), ("└─ key\t1", "yes")])
     assert capsys.readouterr().out.splitlines() == shown
+
+
+LIFT = "zae-limiter lift 'acme corp' -r gpt-4 -l rpm:60/min --store sqlite:////srv/limits.db"
+
+
+@pytest.mark.parametrize(("room", "most"), [(60, 60), (80, 80), (20, 38)])
+def test_a_command_that_is_too_long_for_the_terminal_can_still_be_pasted(
+    room: int, most: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
+    say_command(LIFT, indent="  ")
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= most
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(LIFT)  # as a shell reads it
+    assert "-r gpt-4" in shown  # an option and its value stay on one line
+
+
+@pytest.mark.parametrize("room", [None, 200])
+def test_a_command_is_one_line_where_there_is_room(
+    room: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
+    say_command(LIFT)
+    assert capsys.readouterr().out == f"{LIFT}\n"
+
+
+@pytest.mark.parametrize("room", [None, 20])
+def test_a_sentence_breaks_between_words_on_a_narrow_terminal_alone(
+    room: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
+    say_sentence("key-1 is blocked until 09:30 on gpt-4: 1 live bucket was told.")
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 1 if room is None else max(map(len, shown)) <= room
+    assert " ".join(shown) == "key-1 is blocked until 09:30 on gpt-4: 1 live bucket was told."

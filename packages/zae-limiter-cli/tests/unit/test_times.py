@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from zae_limiter_cli.errors import CommandError
-from zae_limiter_cli.times import iso, parse_instant, shown
+from zae_limiter_cli.times import duration, iso, parse_instant, shown
 
 NOW = datetime(2024, 3, 10, 12, 30, 45, tzinfo=UTC)
 
@@ -47,3 +47,25 @@ def test_a_time_before_there_was_any_usage_is_refused() -> None:
 def test_times_are_shown_in_utc() -> None:
     elsewhere = NOW.astimezone(tz=None)
     assert (shown(elsewhere), iso(elsewhere)) == ("2024-03-10 12:30", "2024-03-10T12:30:45Z")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.04, "0.1 s"),
+        (1.9, "1.9 s"),
+        (10, "10 s"),
+        (10.1, "11 s"),
+        (59.2, "1 min"),
+        (199.7, "3 min 20 s"),
+        (3_599.5, "1 h"),
+        (43_178.9, "12 h"),
+        (43_138, "11 h 59 min"),
+        (86_399, "1 d"),
+        (183_600, "2 d 3 h"),
+        (10**8, "1,157 d 10 h"),
+    ],
+)
+def test_a_length_of_time_has_the_two_units_that_matter(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

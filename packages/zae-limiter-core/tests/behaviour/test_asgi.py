@@ -128,16 +128,18 @@ async def test_a_client_that_leaves_while_it_waits_leaves_the_line(limiter: Rate
         pytest.fail("the application ran")
 
     world = World(limiter)
-    options: dict[str, Any] = {"max_wait": {"max_wait": 60.0}, "on_refused": {"on_refused": OnRefused(wait=60)}}.get(
-        waits_by, {}
-    )
+    of_call: dict[str, dict[str, Any]] = {
+        "max_wait": {"max_wait": 60.0},
+        "on_refused": {"on_refused": OnRefused(wait=60)},
+    }
+    options = of_call.get(waits_by, {})
     await world.ask(hello, cost={"rpm": 10})
     if not options:
         await limiter.set_resource_defaults("api", [RPM], on_refused=OnRefused(wait=60))
         if waits_by == "a level":
             await world.limiter.resolve_limits("user", "api")
     world.received = [{"type": "http.request", "body": b"question"}, GONE]
-    await asyncio.wait_for(world.ask(app, **options), 5)
+    await asyncio.wait_for(world.ask(app, **options), 30)
     assert [message.get("status") for message in world.sent] == [499, None]
     with pytest.raises(RateLimitExceeded) as caught:
         await world.limiter.acquire("user", "api", {"rpm": 1}, [RPM], on_refused=OnRefused()).__aenter__()

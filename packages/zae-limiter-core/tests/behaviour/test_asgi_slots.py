@@ -112,7 +112,7 @@ async def test_a_client_that_leaves_while_it_waits_for_a_slot_leaves_it_to_other
         await waiting.ask(hello, **WHAT, max_wait=60.0)
         await hello(scope, receive, send)
 
-    await asyncio.wait_for(world.ask(app, **WHAT), 5)
+    await asyncio.wait_for(world.ask(app, **WHAT), 60)
     assert waiting.sent[0]["status"] == 499
     assert await free_slots(world) == 1
 
@@ -129,7 +129,7 @@ async def test_a_request_waits_for_the_slot_of_another_one() -> None:
         await hello(scope, receive, send)
 
     await world.ask(app, **WHAT)
-    await asyncio.wait_for(asked[0], 5)
+    await asyncio.wait_for(asked[0], 60)
     assert waiting.sent[0]["status"] == 200
     assert await free_slots(world) == 1
 

@@ -22,7 +22,7 @@ from zae_limiter import (
 )
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, NotApplied, OutcomeUnknown, StoreError, TableMissing, Unreachable
-from zae_limiter.operations.probing import LONGEST_PAUSE
+from zae_limiter.operations.probing import FIRST_PAUSE, LONGEST_PAUSE
 from zae_limiter.operations.values import Get, Update
 
 RPM = Limit.per_hour("rpm", 100)
@@ -70,7 +70,7 @@ async def test_while_it_is_open_nothing_is_sent_but_probes(world: World) -> None
     seconds = time.monotonic() - begun
     assert set(sent := process.wire.sent()) == {"Get"}
     assert len(sent) <= 2 + seconds / LONGEST_PAUSE
-    assert seconds < 5
+    assert seconds < 30
     assert process.repository.get_store_stats().not_sent >= 50
     process.wire.let_go()
 
@@ -193,20 +193,22 @@ def test_event_loops_that_end_before_a_probe_is_due_close_it_nevertheless() -> N
     wire.break_down(OutcomeUnknown("no answer"))
     deadline = time.monotonic() + 1
     jobs = 0
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline or jobs < 100:  # on a busy machine they take longer
         assert asyncio.run(job())
         jobs += 1
     assert 4 < len(wire.sent()) < jobs / 3  # three that open it, then a few probes
     wire.repair()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while asyncio.run(job()):
         assert time.monotonic() < deadline
     assert limiter.repository.get_store_stats().breaker == "closed"
     wire.sent()
     wire.break_down(OutcomeUnknown("no answer"))
+    begun = time.monotonic()
     for _ in range(10):
         asyncio.run(job())
-    assert len(wire.sent()) == 3  # the next outage begins with a pause
+    # three that open it; the next outage begins with a pause
+    assert 3 <= len(wire.sent()) <= 3 + (time.monotonic() - begun) / (FIRST_PAUSE / 2)
     asyncio.run(limiter.close())
 
 
@@ -226,7 +228,7 @@ def test_a_probe_that_raises_what_no_store_should_is_followed_by_others() -> Non
     wire.break_down(RuntimeError("broken"))
     wire.sent()
     assert job()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(wire.seen) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -1,18 +1,19 @@
 """How buckets stand: what a read of them says, over all shards and all entities; in both variants."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from support.core.shards import split
-from support.core.worlds import World, take
-from zae_limiter import Limit, ValidationError
+from support.core.worlds import World, passes, take
+from zae_limiter import Limit, RateLimiter, ValidationError
 from zae_limiter.flows.bucket.reading import get_buckets, get_resource_capacity
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Query
 from zae_limiter.schema import keys
-from zae_limiter.values.buckets import BucketLimit, LimitCapacity
+from zae_limiter.values.buckets import Bucket, BucketLimit, LimitCapacity
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
@@ -177,3 +178,60 @@ async def test_bad_names_are_refused_before_any_request(world: World, method: st
     with pytest.raises(ValidationError):
         await getattr(limiter.repository, method)(*arguments)
     assert wire.sent() == []
+
+
+def at(world: World, **later: float) -> datetime:
+    return datetime.fromtimestamp(world.clock.now_ms() / 1000, UTC) + timedelta(**later)
+
+
+async def shown(limiter: RateLimiter, entity: str, resource: str) -> list[Bucket]:
+    """Return a bucket as each of the reads shows it."""
+    repository = limiter.repository
+    listed = [each for each in (await repository.list_buckets(resource)).buckets if each.entity_id == entity]
+    one = await repository.get_bucket(entity, resource)
+    assert one is not None
+    return [one, *await repository.get_buckets(entity), *await repository.get_buckets_at([(entity, resource)]), *listed]
+
+
+async def test_a_bucket_that_was_told_of_other_limits_shows_those_before_the_next_call(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    operator, _ = await world.process()
+    await limiter.set_limits("e", [RPM, TPM], "r")
+    await take(limiter, "e", "r", rpm=15, tpm=500)
+    await shown(operator, "e", "r")  # which this process remembers for a minute
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 30), TPM], "r")
+    smaller = await shown(operator, "e", "r")
+    assert [each.limits[0] for each in smaller] == [BucketLimit(Limit.per_minute("rpm", 30), 30, 15)] * 4
+    assert [each.limits[1].limit for each in smaller] == [TPM] * 4
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 0)], "r", override_until=at(world, hours=1))
+    blocked = await shown(operator, "e", "r")
+    assert [each.limits for each in blocked] == [(BucketLimit(Limit.per_minute("rpm", 0), 0, 15),)] * 4
+
+
+async def test_a_block_that_has_ended_and_a_limit_that_was_taken_away_are_not_shown(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [RPM, TPM], "r")
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 0), TPM], "r", override_until=at(world, minutes=1))
+    await take(limiter, "e", "r", tpm=1)
+    world.clock.advance(seconds=10)
+    await take(limiter, "e", "r", tpm=1)
+    assert [each.available["rpm"] for each in await shown(limiter, "e", "r")] == [0] * 4
+    world.clock.advance(seconds=61)
+    assert [each.limits[0].limit for each in await shown(limiter, "e", "r")] == [RPM] * 4
+    assert [each.available for each in await shown(limiter, "e", "r")] == [await limiter.available("e", "r")] * 4
+    assert not await passes(limiter, "e", "r", rpm=1)  # the bucket begins empty
+    world.clock.advance(seconds=2)
+    await take(limiter, "e", "r", rpm=1, tpm=1)
+    await limiter.set_limits("e", [RPM], "r")
+    assert [{*each.available} for each in await shown(limiter, "e", "r")] == [{"rpm"}] * 4
+
+
+async def test_limits_that_a_call_passes_are_shown_whatever_the_levels_have(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.set_resource_defaults("r", [RPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_minute("rpm", 600)]):
+        pass
+    assert [each.available for each in await shown(limiter, "e", "r")] == [{"rpm": 599}] * 4
+    wire.sent()
+    await limiter.repository.get_bucket("e", "r")
+    assert wire.sent() == ["BatchGet"]

@@ -73,12 +73,22 @@ class Block:
         return by_clock and now_us < self.sent_us + 1000 * self.life_ms
 
 
-class Ended(NamedTuple):
-    """What a write brought ``back`` of blocks that had ended."""
+class Ended:
+    """The blocks of a shard that had ended when a write was decided, and what came ``back`` of one of their limits."""
 
-    decided_ms: int
-    blocks: Sequence[Block]
-    back: int
+    def __init__(self, name: str, decided_ms: int, blocks: Sequence[Block], back: int) -> None:
+        self._name = name
+        self.decided_ms = decided_ms
+        self.blocks = blocks
+        self.back = back
+
+    def left(self, now_ms: int) -> int:
+        """What may still come back: what was left then, less what was minted since."""
+        most = min(self._of_all(self.decided_ms) - self.back, self._of_all(now_ms))
+        return max(0, most)
+
+    def _of_all(self, now_ms: int) -> int:
+        return sum(_comes_back(block, self._name, now_ms) for block in self.blocks)
 
 
 class Blocks:
@@ -118,7 +128,8 @@ class Blocks:
 
         What comes back of a block that ended is less by what was minted since it was taken: the bucket may have that.
         Nobody knows of which blocks a write brings something back; so a write that takes effect late may bring what a
-        later one has left of the same blocks.
+        later one has left of the same blocks, and a later one what an earlier one left: another write was on its way
+        with that, which failed.
         """
         self._sent_us[write] = sent_us
         assert write.drawn is not None
@@ -137,8 +148,12 @@ class Blocks:
             later = [each for each in before if each.decided_ms > write.decided_ms]
             known = [*ended, *(block for each in later for block in each.blocks)]
             most = sum(_comes_back(block, name, write.decided_ms) for block in known) - sum(each.back for each in later)
-            before.append(Ended(write.decided_ms, ended, back))
-            if back > most and self._steady:
+            too_much = back - most
+            for each in before if too_much > 0 else ():
+                part = min(too_much, 0 if each in later else each.left(write.decided_ms))
+                each.back, too_much = each.back + part, too_much - part
+            before.append(Ended(name, write.decided_ms, ended, back))
+            if too_much > 0 and self._steady:
                 raise Violation(f"{back} of {name} came back to {write.pk} of blocks that had {most} left for it")
         if write.drawn.back:
             self._blocks[write.drawn.holder] = [block for block in blocks if block not in ended]

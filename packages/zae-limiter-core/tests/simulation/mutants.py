@@ -406,7 +406,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(
             patch.object(WaitingLine, "blocker", lambda *_: None), patch.object(WaitingLine, "up_to", own_amounts)
         ),
-        found_by=266,
+        found_by=292,
     ),
     Mutant(
         "a crowd that takes fractions from shards",

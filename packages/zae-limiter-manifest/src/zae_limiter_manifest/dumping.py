@@ -1,4 +1,4 @@
-"""Write a manifest as YAML text, in stable order. A name is plain or in quotes, as in JSON."""
+"""Write a manifest as YAML text, in the order of `ordering`. A name is plain or in quotes, as in JSON."""
 
 import json
 import re
@@ -98,12 +98,12 @@ def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
 
 def _level(decl: SystemDecl | ResourceDecl) -> Iterator[str]:
-    for name, value in decl.switches.items():
-        yield f"{name}: {switch_word(name, value) if name == 'cascade' else _flow(value)}"
+    yield from _limits(decl.limits)
     if decl.on_refused is not None:
         steps = {step: _name(text) if step == "overflow" else text for step, text in decl.on_refused.texts().items()}
         yield f"on_refused: {_braces(steps)}"
-    yield from _limits(decl.limits)
+    for name, value in decl.switches.items():
+        yield f"{name}: {switch_word(name, value) if name == 'cascade' else _flow(value)}"
 
 
 def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:

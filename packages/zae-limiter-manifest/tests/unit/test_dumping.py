@@ -5,6 +5,7 @@ from hypothesis import given, settings
 
 from support.manifest.manifests import DESIGN, manifests
 from zae_limiter_manifest import LimitDecl, LimitsManifest, SystemDecl, WeightsDecl, dump, dump_grouped, load
+from zae_limiter_manifest.ordering import order
 
 
 def test_a_manifest_is_dumped_as_people_write_it() -> None:
@@ -38,6 +39,13 @@ def test_what_is_dumped_loads_as_an_equal_manifest(manifest: LimitsManifest) -> 
     text = dump(manifest)
     assert load(text) == manifest
     assert load(text).canonical_hash() == manifest.canonical_hash()
+
+
+@given(manifests)
+@settings(max_examples=60, deadline=None)
+def test_what_is_dumped_is_in_order(manifest: LimitsManifest) -> None:
+    for text in (dump(manifest), dump_grouped(manifest)[0]):
+        assert order(text, "exported.yaml") == text
 
 
 @given(manifests)

@@ -31,10 +31,10 @@ system:
   cascade: off
 resources:
   gpt-4:
-    disabled: true
-    reason: "down for repair"
     limits:
       rpm: 5/min
+    disabled: true
+    reason: "down for repair"
 entities:
   u:
     resources:

@@ -26,6 +26,18 @@ def changes(event: "AuditEvent") -> Iterator[str]:
             yield f"{name} {new}" if old is None else f"{name} {old} -> {new}"
 
 
+def of_subject(subject: str) -> str:
+    """Return the subject of changes in words: `plan gold`, `resource gpt-4`, `the system`, or an entity by its id."""
+    from zae_limiter.maintenance import audit_resource, audit_system, plan_of_subject
+
+    if (plan := plan_of_subject(subject)) is not None:
+        return f"plan {plan}"
+    if subject == audit_system():
+        return "the system"
+    before = audit_resource("")
+    return f"resource {subject.removeprefix(before)}" if subject.startswith(before) else subject
+
+
 def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield each value in words, with its path, such as ``metadata.team``."""
     for name, inner in (value or {}).items():

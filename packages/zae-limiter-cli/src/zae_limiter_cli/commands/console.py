@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import CommandError
-from ..options import connected, given_options, in_namespace
+from ..options import FiniteRange, connected, given_options, in_namespace
 from ..paging import ROWS_OF_A_PAGE, open_namespace
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--identity-header", metavar="NAME", help="The proxy's header that names the user; with --listen.")
 @click.option("--public-host", metavar="HOST", help="The host name under which the proxy is known; with --listen.")
 @click.option(
-    "--every", type=click.FloatRange(1, 3600), default=2.0, show_default=True, metavar="SECONDS", help="Between looks."
+    "--every", type=FiniteRange(1, 3600), default=2.0, show_default=True, metavar="SECONDS", help="Between looks."
 )
 @click.option("--rows", type=click.IntRange(1, ROWS_OF_A_PAGE), default=50, show_default=True, help="Most buckets.")
 def console(

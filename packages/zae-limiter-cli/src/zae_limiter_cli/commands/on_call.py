@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..columns import counted, say_columns, say_json
+from ..columns import counted, say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
 from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
 from ..data.windows import gains_at_once
 from ..errors import CommandError
-from ..options import Function, OutputForm, connected, given_options, in_namespace, output_option, yes_option
+from ..options import (
+    FiniteRange,
+    Function,
+    OutputForm,
+    connected,
+    given_options,
+    in_namespace,
+    output_option,
+    yes_option,
+)
 from ..paging import in_repository, open_namespace
 from ..principal import principal_option
 from ..times import iso, parse_end, shown
@@ -93,7 +102,7 @@ def unblock(
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @click.option(
     "--by",
-    type=click.FloatRange(min=0, min_open=True, max=1000),
+    type=FiniteRange(min=0, min_open=True, max=1000),
     metavar="NUMBER",
     help="Multiply every limit by this.",
 )
@@ -231,11 +240,9 @@ def _say_what_comes_later(
         return
     words = [word for name, amount in more.items() for word in ("-t", f"{name}:{amount}")]
     command = ["zae-limiter", "bucket", "credit", "-r", resource, *words, *given_options(), "--", entity_id]
-    click.echo(
-        f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one. A credit does:\n"
-        f"{shlex.join(command)}",
-        err=True,
-    )
+    later = f"A larger limit gives no token of {', '.join(more)} before the next window, if there is one."
+    say_sentence(f"{later} A credit does:", err=True)
+    say_command(shlex.join(command), err=True)
 
 
 def _blocks(override: "Override | None") -> bool:
@@ -250,4 +257,6 @@ def _show_change(
         say_json({"entity_id": entity_id, "resources": [*places], "action": action, **more, "live_buckets": told})
         return
     on = "all resources" if ALL_RESOURCES in places else ", ".join(places)
-    click.echo(f"{entity_id} {message} on {on}: {counted(told, 'live bucket')} {'was' if told == 1 else 'were'} told.")
+    say_sentence(
+        f"{entity_id} {message} on {on}: {counted(told, 'live bucket')} {'was' if told == 1 else 'were'} told."
+    )

@@ -9,7 +9,7 @@ import click
 
 from ..columns import say_json
 from ..live.rows import ORDERS, Order
-from ..options import OutputForm, connected, given_options, in_namespace, output_option
+from ..options import FiniteRange, OutputForm, connected, given_options, in_namespace, output_option
 from ..paging import ROWS_OF_A_PAGE, open_namespace, rows_option
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _follows(terminal: "Terminal") -> bool:
 @click.option("--by", type=click.Choice(ORDERS), default="refused", show_default=True, help="The order of the rows.")
 @click.option(
     "--every",
-    type=click.FloatRange(min=1, max=3600),
+    type=FiniteRange(min=1, max=3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
@@ -90,4 +90,5 @@ def top(
         parents = reading.parents if tree else {}
         say_rows(lines_of(found, parents, symbols=Terminal.of_stdout().symbols))
     else:
-        click.echo(f"There is no bucket in namespace {namespace}, and no usage in this hour or the one before.")
+        on = "" if resource is None else f" on {resource}"
+        click.echo(f"There is no bucket{on} in namespace {namespace}, and no usage in this hour or the one before.")

@@ -22,6 +22,7 @@ from zae_limiter import ValidationError, ZAELimiterError
 from ..errors import CommandError, one_line
 from ..live.rows import ORDERS, Place
 from ..live.running import CHANGES, SECONDS, command_of, run
+from ..times import duration
 from .access import COOKIE, HEADERS, Access, same_origin
 from .applies import Applies
 from .bills import BYS, By, read_bill
@@ -199,7 +200,14 @@ class Console:
         template = TEMPLATES.get_template(name)
         span = request.query_params.get("span", "24h")
         text = template.render(
-            console=self, path=request.url.path, query=request.url.query, span=span, spans=SPANS, isinf=isinf, **values
+            console=self,
+            path=request.url.path,
+            query=request.url.query,
+            span=span,
+            spans=SPANS,
+            isinf=isinf,
+            duration=duration,
+            **values,
         )
         return HTMLResponse(text, status_code=status)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ..columns import counted, say_wrapped
+from ..columns import counted, say_command, say_wrapped
 from ..data.switches import sentences
 from ..rates import rate
-from ..times import shown
+from ..times import duration, shown
 from .next_steps import NextStep
 from .report import Report
 
@@ -32,7 +32,7 @@ SOURCES: Final[Mapping[str, str]] = {
 
 
 def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None:
-    """Print a report in lines of at most ``width``, but for the commands, which stay whole."""
+    """Print a report in lines of at most ``width``, but for the commands: without a terminal they are whole."""
     found = report.explanation
     for line in _verdict(report):
         say_wrapped([(line,)], width=width)
@@ -50,7 +50,7 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
     click.echo("\nNext:")
     for step in steps:
         say_wrapped([(f"# {step.does}",)], width=width, indent="  ")
-        click.echo(f"  {step.command}")
+        say_command(step.command, indent="  ")
 
 
 def _verdict(report: Report) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "Limi
         most = f"{max(each.usable_burst for each in values_of(limit.limit)):,}"
         return f"Never passes: it asks for {limit.requested:,}, and the bucket holds {most} at most."
     at = passes_at if not passes_at.microsecond else passes_at + timedelta(seconds=1)
-    return f"Passes in {limit.wait_seconds:,.1f} s, at {at:%Y-%m-%d %H:%M:%S} (UTC), if nobody else comes first."
+    return f"Passes in {duration(limit.wait_seconds)}, at {at:%Y-%m-%d %H:%M:%S} (UTC), if nobody else comes first."
 
 
 def values_of(limit: "Limit") -> list["Limit"]:
@@ -133,7 +133,8 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
         yield "blocked"
     elif each.wait_seconds:
         verb = "would refuse" if each.limit.shadow else "REFUSES"
-        yield f"{verb}: {'above the burst' if math.isinf(each.wait_seconds) else f'{each.wait_seconds:,.1f} s to wait'}"
+        wait = "above the burst" if math.isinf(each.wait_seconds) else f"{duration(each.wait_seconds)} to wait"
+        yield f"{verb}: {wait}"
     elif each.requested is not None:
         yield "enough"
     if each.schedule:
@@ -165,12 +166,13 @@ def _counts(admitted: int, refused: int, refused_by: "Mapping[Refuser, int]") ->
 
 
 def _say_changes(report: Report, width: int) -> None:
-    from ..audit.changes import changes
+    from ..audit.changes import changes, of_subject
 
+    of = of_subject(report.subject)
     if not report.changes:
-        say_wrapped([(f"No changes of {report.subject} are recorded.",)], width=width)
+        say_wrapped([(f"No changes of {of} are recorded.",)], width=width)
         return
-    click.echo(f"Last changes of {report.subject}, newest first (UTC):")
+    say_wrapped([(f"Last changes of {of}, newest first (UTC):",)], width=width)
     for event in report.changes:
         on = f" on {event.resource}" if event.resource else ""
         head = f"{event.at[:16].replace('T', ' ')}  {event.principal or '-'}  {event.action}{on}"

@@ -15,6 +15,7 @@ from zae_limiter_manifest import Answer, Request, StateReport
 from ..columns import counted
 from ..errors import CommandError
 from ..terminal import Terminal
+from ..times import duration
 
 FIRST_SECONDS: Final = 2.0  # most applies end before
 SECONDS_ON_A_TERMINAL: Final = 1.0
@@ -36,7 +37,7 @@ def progress_line(namespace: str, state: StateReport) -> str:
     else:
         left = progress.seconds_left
         said = f"{progress.done:,} of {counted(progress.total, 'change')}, {progress.rate:,.0f}/s"
-        said += f", {left:,.0f} s left" if left is not None else ""
+        said += f", {duration(left)} left" if left is not None else ""
     return f"{namespace}: {said}{f'; {state.stop} has asked it to stop' if state.stop else ''}"
 
 

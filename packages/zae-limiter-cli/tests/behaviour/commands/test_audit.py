@@ -197,3 +197,8 @@ def test_a_wrong_question_is_one_line_with_the_way_out(table: Table, args: list[
 
 def test_a_table_that_is_not_there_is_one_line(aws: str) -> None:
     assert refused(run("--system")).startswith("there is no table 'my-app'")
+
+
+def test_what_no_list_printed_is_no_next(table: Table) -> None:
+    table.repository.set_system_defaults(limits=[Limit.per_minute("rpm", 1)])
+    assert refused(run("--next", "garbage")).startswith("--next 'garbage': must be the `event_id`")

@@ -14,7 +14,7 @@ from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, Sync
 from zae_limiter_cli.main import main
 
 RPM = Limit.per_minute("rpm", 100)
-COUNTED = "2 live buckets of resource gpt-4 to tell: 2 writes, about $0.0000 in us-east-1, 0.0 s at 500 a second"
+COUNTED = "2 live buckets of resource gpt-4 to tell: 2 writes, about $0.0000 in us-east-1, 0.1 s at 500 a second"
 
 
 def passes(limiter: SyncRateLimiter, entity: str = "key") -> bool:
@@ -116,7 +116,7 @@ class TestApply:
             done = apply(0, "--now", "--yes")
             assert done.exit_code == 0, done.output
             assert done.stderr.splitlines() == [
-                "default: 1 live bucket of resource gpt-4 to tell: 1 write, 0.0 s at 500 a second",
+                "default: 1 live bucket of resource gpt-4 to tell: 1 write, 0.1 s at 500 a second",
                 "1 live bucket told",
                 "default: resource gpt-4: 1 live bucket was told.",
             ]

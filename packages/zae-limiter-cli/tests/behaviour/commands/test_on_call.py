@@ -1,5 +1,7 @@
 """`block`, `unblock` and `lift`: what they store, what they say, and that a process at work obeys at once."""
 
+import pytest
+
 from support.cli.by_hand import document, refused, run
 from support.cli.tables import Table
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
@@ -98,3 +100,29 @@ def test_every_change_is_audited_with_its_author(table: Table) -> None:
     events, _ = table.repository.get_audit_events("key")
     found = {(event.action, event.principal) for event in events}
     assert {("override_set", "ada"), ("override_deleted", "bob")} <= found
+
+
+def test_whoever_looks_after_a_block_and_a_lift_sees_the_limits_in_force(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_day("rpd", 100)])
+    with SyncRepository.over(table.store, Options(stack="my-app")) as other:
+        assert passes(SyncRateLimiter(other), rpd=1)
+        for change, burst in (
+            (("lift", "key", "-r", "gpt-4", "--by", "2"), 200),
+            (("block", "key", "-r", "gpt-4", "--yes"), 0),
+            (("unblock", "key"), 100),
+        ):
+            run(*change)
+            [listed] = document("bucket", "list")["buckets"]
+            [shown] = document("bucket", "show", "key")
+            explained = document("why", "key", "-r", "gpt-4")["buckets"][0]["limits"]["rpd"]
+            assert [each["limits"]["rpd"]["burst"] for each in (listed, shown)] == [burst] * 2
+            assert [each["limits"]["rpd"]["available"] for each in (listed, shown)] == [explained["available"]] * 2
+            [row] = document("top", "--once")["buckets"]
+            assert (row["available"], row["burst"]) == (explained["available"], burst)
+
+
+@pytest.mark.parametrize("by", ["nan", "inf", "0", "x"])
+def test_a_factor_that_is_no_number_is_one_line(table: Table, by: str) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM])
+    assert refused("lift", "key", "-r", "gpt-4", "--by", by).startswith("Invalid value for '--by': ")
+    assert table.repository.get_override("key", "gpt-4") is None

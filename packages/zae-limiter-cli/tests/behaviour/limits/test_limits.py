@@ -264,7 +264,7 @@ def test_an_apply_goes_on_until_nothing_is_left(stack: Stack, monkeypatch: pytes
     (told,) = json.loads(done.stdout)["namespaces"]
     assert (done.exit_code, told["created"], told["remaining"], len(told["changes"])) == (0, 500, 0, 500)
     assert done.stderr.splitlines()[0] == "tenant-alpha: 300 changes left, continuing"
-    assert stack.actions() == ["plan", "apply", "apply", "apply"]
+    assert [each for each in stack.actions() if each != "watch"] == ["plan", "apply", "apply", "apply"]
 
 
 def test_an_export_is_a_manifest_that_changes_nothing(stack: Stack) -> None:

@@ -12,7 +12,7 @@ from zae_limiter_cli.local.children import Child, start_command
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 # A process that has a child of its own, and tells both ids.
 FAMILY = """
 import os, subprocess, sys, time

@@ -31,11 +31,11 @@ class Stack:
 
     def _answer(self, environ: Environ, start_response: StartResponse) -> list[bytes]:
         self.under_way.release()
-        self.go.wait(20)
+        self.go.wait(60)
         return [*reply(start_response, (200, [], b"answered"))]
 
     def connected(self) -> socket.socket:
-        return socket.create_connection((self.host, self.port), timeout=20)
+        return socket.create_connection((self.host, self.port), timeout=60)
 
     def asking(self) -> socket.socket:
         connection = self.connected()
@@ -81,7 +81,7 @@ def test_more_requests_than_there_is_room_for_are_refused_and_the_others_answere
     with ExitStack() as clients:
         under_way = [clients.enter_context(stack.asking()) for _ in range(MOST)]
         for _ in under_way:
-            assert stack.under_way.acquire(timeout=20)
+            assert stack.under_way.acquire(timeout=60)
         refused = said(clients.enter_context(stack.asking()))
         assert refused.startswith(b"HTTP/1.1 503 ")
         assert refused.endswith(b"as many requests under way as it takes at a time; try again\n")
@@ -95,7 +95,7 @@ def test_the_runtime_api_has_the_bound_too(monkeypatch: pytest.MonkeyPatch) -> N
     with closing(RuntimeApi(KEY)) as api, ExitStack() as clients:
         place = urlsplit(f"//{api.address}")
         idle = [
-            clients.enter_context(socket.create_connection((str(place.hostname), place.port or 0), timeout=20))
+            clients.enter_context(socket.create_connection((str(place.hostname), place.port or 0), timeout=60))
             for _ in range(2 * MOST)
         ]
         assert [said(each) for each in idle[:-MOST]] == [b""] * MOST

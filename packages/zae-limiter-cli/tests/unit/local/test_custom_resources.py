@@ -58,7 +58,7 @@ class Stack:
 
     def wait(self, event: str) -> None:
         waiter = self.client.get_waiter(f"stack_{event}_complete")
-        waiter.wait(StackName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": 5})
+        waiter.wait(StackName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
 
     def create(self, *values: str, **more: Any) -> None:
         self.client.create_stack(StackName=self.name, TemplateBody=self.template(*values, **more))

@@ -44,7 +44,7 @@ class Echo(BaseHTTPRequestHandler):
 
 def to(address: str) -> Connect:
     host, port = address.split(":")
-    return lambda: socket.create_connection((host, int(port)), timeout=20)
+    return lambda: socket.create_connection((host, int(port)), timeout=60)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_one_that_listens_everywhere_is_out_of_everybody_s_reach(tmp_path: Path)
     with closing(DataPlane(Engine("own", "own", command), tmp_path / "log", KEY)) as data_plane:
         data_plane.application(lambda *_: [])
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", ports[0]), timeout=20)
+            socket.create_connection(("127.0.0.1", ports[0]), timeout=60)
 
 
 @pytest.mark.skipif(not can_be_alone(), reason="this system gives no process a network of its own")

@@ -196,7 +196,7 @@ def test_what_is_refused_reaches_no_service() -> None:
 
 def connected(account: Account) -> socket.socket:
     place = urlsplit(account.aws.url)
-    return socket.create_connection((str(place.hostname), place.port or 0), timeout=20)
+    return socket.create_connection((str(place.hostname), place.port or 0), timeout=60)
 
 
 def head(account: Account, *lines: str) -> bytes:

@@ -27,7 +27,8 @@ from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-PATIENCE = 5.0  # seconds for what happens soon
+PATIENCE = 30.0  # seconds for what happens soon, also on a busy machine
+GIVE_UP = 0.5  # seconds, in which a request is sent
 STORE: dict[str, Any] = {"region": "us-east-1", "connect_timeout": PATIENCE, "read_timeout": PATIENCE}
 
 
@@ -168,7 +169,7 @@ class AsyncCaller:
 
     def give_up(self, name: str) -> None:
         with pytest.raises(TimeoutError):
-            self._runner.run(asyncio.wait_for(get(self._store, name), 0.1))
+            self._runner.run(asyncio.wait_for(get(self._store, name), GIVE_UP))
 
     def rest(self, until: Callable[[], bool]) -> None:
         async def poll() -> None:
@@ -211,7 +212,7 @@ class SyncCaller:
         return [found[name] for name in names]
 
     def give_up(self, name: str) -> None:
-        before = set_deadline(time.monotonic() + 0.1)
+        before = set_deadline(time.monotonic() + GIVE_UP)
         try:
             with pytest.raises(OutcomeUnknown):
                 self.get(name)

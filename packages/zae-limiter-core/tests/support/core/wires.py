@@ -15,7 +15,7 @@ from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Tr
 
 Kinds = type | tuple[type, ...]
 WRITES = (Put, Update, Delete, Transact, BatchWrite)
-HOLD_SECONDS = 10  # so that a test that fails leaves no thread waiting
+HOLD_SECONDS = 60  # so that a test that fails leaves no thread waiting
 
 
 class Crash(Exception):

@@ -160,8 +160,8 @@ async def drain(limiter: RateLimiter, entity_id: str, resource: str, limit: str,
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds; fails after five seconds."""
-    async with asyncio.timeout(5):
+    """Wait until something holds; fails after a minute, in which a busy machine does it, too."""
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - threads tell no event of this loop
             await asyncio.sleep(0.001)
 

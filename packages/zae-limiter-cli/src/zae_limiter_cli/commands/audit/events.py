@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("limits", "override", "switches", "entity", "bucket")
 RECENT: Final = "24h"
+LENGTH_OF_AN_INSTANT: Final = len("2024-01-31T14:00:00.000Z")  # an `event_id` begins with one
 
 
 @click.command("list", short_help="List changes, newest first.")
@@ -64,6 +65,7 @@ def list_events(
     before and after each change. --next takes the `event_id` of the last change that is shown.
     """
     subject = _subject(entity, resource, plan, system=system)
+    _check_following(following)
     with open_namespace(connection, namespace) as repository:
         begin = _begin(repository, since or (RECENT if subject is None else None))
         if subject is None:
@@ -100,6 +102,16 @@ def _subject(entity: str | None, resource: str | None, plan: str | None, *, syst
     if resource is not None:
         return audit_resource(check_resource("--resource", resource))
     return audit_system() if system else None
+
+
+def _check_following(event_id: str | None) -> None:
+    """Refuse what no list has as `event_id`: it would begin anywhere. Raises ``CommandError``."""
+    if event_id is None:
+        return
+    try:
+        datetime.fromisoformat(event_id[:LENGTH_OF_AN_INSTANT])
+    except ValueError:
+        raise CommandError(f"--next {event_id!r}: must be the `event_id` of a change that was listed") from None
 
 
 def _begin(repository: "SyncRepository", since: str | None) -> datetime | None:

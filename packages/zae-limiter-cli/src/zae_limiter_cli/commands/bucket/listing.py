@@ -1,6 +1,5 @@
 """`zae-limiter bucket list`."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -8,10 +7,10 @@ import click
 from ...columns import say_json
 from ...data.showing import plain_bucket, say_all_buckets
 from ...options import OutputForm, output_option
-from ...paging import following_option, in_repository, rows_option, say_following, some_rows
+from ...paging import bucket_pages, following_option, in_repository, rows_option, say_following, some_rows
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, SyncRepository
+    from zae_limiter import SyncRepository
 
 
 @click.command("list", short_help="List the buckets of all entities, and what is left in each.")
@@ -25,14 +24,9 @@ def list_buckets(
 ) -> None:
     """List the buckets of all entities, by entity and resource, with what is left in each.
 
-    The limits are those of the bucket, as `bucket show` has them. In JSON, `next` is what --next takes.
+    The limits are those that `bucket show` has. In JSON, `next` is what --next takes.
     """
-
-    def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
-        page = repository.list_buckets(resource, limit=size, next=behind)
-        return page.buckets, page.next
-
-    found, behind = some_rows(fetch, rows, following)
+    found, behind = some_rows(bucket_pages(repository, resource), rows, following)
     if output == "json":
         say_json({"buckets": [plain_bucket(each) for each in found], "next": behind})
     elif found:

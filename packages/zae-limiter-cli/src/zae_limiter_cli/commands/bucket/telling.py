@@ -8,7 +8,7 @@ from ...columns import say_json
 from ...errors import CommandError
 from ...now import WRITES_PER_SECOND, check_all_told, consent, plain_told, show_told
 from ...now import tell as tell_now
-from ...options import OutputForm, connected, in_namespace, output_option, yes_option
+from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--system", is_flag=True, help="Buckets that the system's limits hold for.")
 @click.option(
     "--rate",
-    type=click.FloatRange(min=1, max=100_000),
+    type=FiniteRange(min=1, max=100_000),
     default=WRITES_PER_SECOND,
     show_default=True,
     metavar="NUMBER",

@@ -39,10 +39,11 @@ _resource_option = click.option("--resource", "-r", required=True, metavar="NAME
 def show(*, repository: "SyncRepository", entity_id: str, resource: str | None, output: OutputForm) -> None:
     """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
 
-    The limits are those of the bucket: it follows a change of limits at its next acquire. SHADOWED counts the acquires
-    that were admitted although shadow limits would have refused them. A resource without a bucket has all its tokens,
-    unless a capacity of 0 blocks: --resource shows that. Without --resource the list may miss a bucket of the last
-    second. Switches in force come first, each with the level that sets it.
+    The limits are those in force for the entity, as `why` has them. A change of a resource's or the system's limits
+    that told no bucket (--now) shows once a process has obeyed it. SHADOWED counts the acquires that were admitted
+    although shadow limits would have refused them. A resource without a bucket has all its tokens, unless a capacity of
+    0 blocks: --resource shows that. Without --resource the list may miss a bucket of the last second. Switches in force
+    come first, each with the level that sets it.
     """
     found = [as_declared(repository, each) for each in repository.get_buckets(entity_id, resource)]
     on = [resource] if resource is not None else [each.resource for each in found]

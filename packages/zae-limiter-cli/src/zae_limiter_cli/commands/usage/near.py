@@ -1,8 +1,6 @@
 """`zae-limiter usage near`."""
 
 import time
-from collections.abc import Sequence
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +8,12 @@ import click
 
 from ...columns import say_columns, say_json
 from ...options import FiniteRange, OutputForm, output_option
-from ...paging import every_row, in_repository, rows_option
+from ...paging import bucket_pages, every_row, in_repository, rows_option
 from ...rates import rate
+from ...times import duration
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, SyncRepository
+    from zae_limiter import SyncRepository
 
     from ...usage.near import Look, Near
 
@@ -53,11 +52,8 @@ def near(
     """
     from ...usage.near import Look, after, nearest
 
-    def fetch(size: int, behind: str | None) -> tuple[Sequence["Bucket"], str | None]:
-        page = repository.list_buckets(resource, limit=size, next=behind)
-        return page.buckets, page.next
-
-    found = nearest((Look(each, time.monotonic()) for each in every_row(fetch)), percent, rows)
+    buckets = every_row(bucket_pages(repository, resource))
+    found = nearest((Look(each, time.monotonic()) for each in buckets), percent, rows)
     if found and seconds:
         time.sleep(seconds)
         again = [after(each, look, _look(repository, each), time.time_ns() // 10**6) for each, look in found]
@@ -109,7 +105,7 @@ def _lasts(each: "Near") -> str:
         return "refills first" if each.used_per_second else "unused"
     if each.seconds_left == 0:
         return "empty"
-    return f"{each.seconds_left:.0f} s" if each.seconds_left < 120 else str(timedelta(seconds=round(each.seconds_left)))
+    return duration(each.seconds_left)
 
 
 def _plain(each: "Near") -> dict[str, Any]:

@@ -23,7 +23,7 @@ def api() -> Iterator[RuntimeApi]:
 
 
 def ask(api: RuntimeApi, method: str, headers: dict[str, str]) -> tuple[int, str, str | None]:
-    with closing(http.client.HTTPConnection(api.address, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection(api.address, timeout=60)) as connection:
         connection.request(method, NEXT, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode(), answer.getheader("Access-Control-Allow-Origin")
@@ -68,7 +68,7 @@ def test_another_user_of_the_machine_gets_no_call_and_answers_none(api: RuntimeA
         os.seteuid(0)
     host, port = api.address.split(":")
     with connection:
-        connection.settimeout(20)
+        connection.settimeout(60)
         connection.connect((host, int(port)))
         connection.sendall(f"{method} {NEXT} HTTP/1.1\r\nHost: {api.address}\r\n\r\n".encode())
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))

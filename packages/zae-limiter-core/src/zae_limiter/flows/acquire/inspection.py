@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.values import NOTHING
-from ...rules.balances import force_consume, refill_bucket
+from ...rules.balances import force_consume
 from ...rules.schedules import wait_through
-from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
+from ...rules.sharding import Part, calculate_balance
 from ...schema.items import BucketId, BucketState
 from ...values.checks import Check
 from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ...values.resolution import Config
-from ..bucket.reading import read_whole
+from ..bucket.reading import parts_of, read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
@@ -143,21 +143,3 @@ def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Fl
         _StoredClaim(claim, all_shifted([state.repaired(now) for state in states], claim.config, now))
         for claim, states in zip(claims, found, strict=True)
     ]
-
-
-def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
-    """Return the limit on each shard, at most the ceiling of the config; as in a new bucket if the bucket is missing,
-    or lacks the limit.
-    """
-    shards = [_part(state, limit, now_ms) for state in states]
-    counts = {state.id.shard: state.shard_count for state in states}
-    shards += unseen_parts(limit, now_ms, counts)
-    return shards or [new_part(limit, now_ms)]
-
-
-def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
-    part = state.part(limit, now_ms)
-    ruled, balance = part.shard_limit.moved(now_ms, limit), refill_bucket(*part, now_ms)
-    if limit.has_slots and part.shard_limit.limit.has_slots:  # holders keep theirs, so the change is free or lacking
-        balance += ruled.ceiling_milli - part.shard_limit.ceiling_milli
-    return Part(ruled, min(ruled.ceiling_milli, balance))

@@ -1,23 +1,24 @@
-"""Read buckets: one, all of an entity, or the sums over a resource."""
+"""Read buckets: one, all of an entity, or the sums over a resource.
 
-from collections.abc import Sequence
+A bucket has the limits of its last write. It is shown as its next write would have it, as far as the bucket itself says
+that this differs: if it was told of other limits since, if a schedule shapes it, or if it is blocked, which may have
+ended. The configs of these buckets alone are read. So a bucket of which nobody was told costs no read more; a change of
+a resource's limits that told no bucket shows when a process has obeyed.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...rules.balances import limit_share, refill_bucket
+from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...schema import keys
-from ...schema.attributes import (
-    PK,
-    REFUSED,
-    SHADOWED,
-    TTL,
-    bucket_attributes,
-)
+from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
-from ...values.limits import MILLI
+from ...values.limits import MILLI, Limit
 from ...values.naming import check_identifier, check_resource
 from ...values.resolution import Config
 from ..index_rows import IndexRows, report
@@ -33,7 +34,7 @@ MOST_PLACES: Final = 1000
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
     """Return the bucket, ``None`` if there is none, which is equivalent to a full one."""
     bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
-    found = yield from _in_force(namespace_state, (yield from read_whole([bucket])))
+    found = yield from in_force(namespace_state, (yield from read_whole([bucket])))
     return found[0] if found else None
 
 
@@ -51,7 +52,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
         for state in states:
             shards.setdefault(state.id.resource, []).append(state)
     yield from report(rows)
-    return (yield from _in_force(namespace_state, [shards[name] for name in sorted(shards)]))
+    return (yield from in_force(namespace_state, [shards[name] for name in sorted(shards)]))
 
 
 def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, str]]) -> Flow[list[Bucket]]:
@@ -60,7 +61,7 @@ def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, 
     buckets = [BucketId(ns, *validate_bucket(*place)) for place in validate_places(places)]
     if len(buckets) > MOST_PLACES:
         raise ValidationError("places", len(buckets), f"must be {MOST_PLACES} places at most: ask several times")
-    return (yield from _in_force(namespace_state, (yield from read_whole(buckets))))
+    return (yield from in_force(namespace_state, (yield from read_whole(buckets))))
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
@@ -89,35 +90,76 @@ def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
     return [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
 
 
-def _in_force(namespace_state: NamespaceState, found: Sequence[Sequence[BucketState]]) -> Flow[list[Bucket]]:
-    """Return the buckets that were found, with the values that their schedules have now, as their next write would
-    have them. A schedule is in the config alone, so it is read for the buckets that have one, and remembered.
-    """
+def in_force(namespace_state: NamespaceState, found: Sequence[Sequence[BucketState]]) -> Flow[list[Bucket]]:
+    """Return the buckets that were found, as their next write would have them: see the top of this module."""
     there = [states for states in found if states]
-    scheduled = [states[0].id for states in there if any(map(states[0].schedule_id, states[0].shard_limits))]
-    configs = (yield from _configs(namespace_state, scheduled)) if scheduled else {}
+    told = {states[0].id: _told_ms(states) for states in there if _may_differ(states)}
+    configs = (yield from _configs(namespace_state, told)) if told else {}
     now_ms = namespace_state.now()
-
-    def shaped(states: Sequence[BucketState]) -> Sequence[BucketState]:
-        config = configs.get(states[0].id)
-        return states if config is None else all_shifted([each.repaired(now_ms) for each in states], config, now_ms)
-
-    return [bucket_of(shaped(states), now_ms) for states in there]
+    return [_shown(states, configs.get(states[0].id), now_ms) for states in there]
 
 
-def _configs(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[dict[BucketId, Config]]:
+def _may_differ(states: Sequence[BucketState]) -> bool:
+    """Return whether other limits may hold than those of the last write."""
+    first = states[0]
+    blocked = any(limit.blocks for limit in first.limits)
+    return blocked or any(map(first.schedule_id, first.shard_limits)) or _told_ms(states) > 0
+
+
+def _told_ms(states: Sequence[BucketState]) -> int:
+    """Return the ``cv`` that a bucket was told, which is later than its anchor; 0 if a later write has followed it."""
+    return max((cv for each in states if (cv := int(each.item[CONFIG_READ_AT])) > each.anchor_ms), default=0)
+
+
+def _shown(states: Sequence[BucketState], config: Config | None, now_ms: int) -> Bucket:
+    repaired = [each.repaired(now_ms) for each in states]
+    if config is None or not config.stored:
+        return bucket_of(repaired, now_ms)
+    config, shaped = config.at(now_ms), all_shifted(repaired, config, now_ms)
+    bucket = bucket_of(shaped, now_ms)
+    if bucket.available.keys() == config.by_name.keys() and all(each.is_of(config) for each in shaped):
+        return bucket
+    consumed = {each.limit.name: each.consumed for each in bucket.limits}
+    limits = (
+        BucketLimit(
+            limit, calculate_balance(parts_of(shaped, limit, now_ms), now_ms) // MILLI, consumed.get(limit.name, 0)
+        )
+        for limit in sorted(config.limits, key=lambda each: each.name)
+    )
+    return replace(bucket, limits=tuple(limits))
+
+
+def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
+    """Return the limit on each shard, at most the ceiling of the config; as in a new bucket if the bucket is missing,
+    or lacks the limit.
+    """
+    shards = [_part(state, limit, now_ms) for state in states]
+    counts = {state.id.shard: state.shard_count for state in states}
+    shards += unseen_parts(limit, now_ms, counts)
+    return shards or [new_part(limit, now_ms)]
+
+
+def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
+    part = state.part(limit, now_ms)
+    ruled, balance = part.shard_limit.moved(now_ms, limit), refill_bucket(*part, now_ms)
+    if limit.has_slots and part.shard_limit.limit.has_slots:  # holders keep theirs, so the change is free or lacking
+        balance += ruled.ceiling_milli - part.shard_limit.ceiling_milli
+    return Part(ruled, min(ruled.ceiling_milli, balance))
+
+
+def _configs(namespace_state: NamespaceState, told: Mapping[BucketId, int]) -> Flow[dict[BucketId, Config]]:
     """Return the configs of buckets, by the records that this process knows and one read of the others; a second one
-    follows where an entity turns out to have a plan.
+    follows where an entity turns out to have a plan. What it knows since before a bucket was ``told`` is read again.
     """
     cache, begun = namespace_state.configs, namespace_state.now()
-    generation, places = cache.generation, [(each.entity_id, each.resource) for each in buckets]
-    wanted = dict.fromkeys(key for place in places for key in cache.stale_keys(*place, begun))
+    generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}
+    wanted = dict.fromkeys(key for place, at in places.items() for key in cache.stale_keys(*place, begun, since_ms=at))
     read = cache.learn(wanted, (yield from read_all([*wanted])), begun, generation)
     plans = dict.fromkeys(key for place in places for key in cache.unknown_of_plan(*place, read, begun))
     read = {**read, **cache.learn(plans, (yield from read_all([*plans])), begun, generation)}
     now_ms = namespace_state.now()
     found = [cache.resolve(*place, read, now_ms=now_ms, generation=generation) for place in places]
-    return {bucket: each.config for bucket, each in zip(buckets, found, strict=True) if each is not None}
+    return {bucket: each.config for bucket, each in zip(told, found, strict=True) if each is not None}
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:

@@ -100,9 +100,9 @@ class ConfigCache:
         """The policy of the system config read last; kept after it expires, for an outage."""
         return self._on_unavailable
 
-    def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
-        """Return the keys to read before the limits are fresh again: all keys, if an override has ended since it was
-        read.
+    def stale_keys(self, entity_id: str, resource: str, now_ms: int, *, since_ms: int = 0) -> list[Key]:
+        """Return the keys to read before the limits are fresh again, as of ``since_ms`` at least: all keys, if an
+        override has ended since it was read.
 
         Another read may have shown the override's limits to the bucket later than the read that this cache
         remembers.
@@ -112,7 +112,11 @@ class ConfigCache:
         records = [(key, self._records.get(key)) for key in keys]
         if any(record is not None and record.has_ended(now_ms) for _, record in records):
             return keys
-        return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
+        return [
+            key
+            for key, record in records
+            if record is None or record.read_at_ms < since_ms or abs(now_ms - record.read_at_ms) > ttl_ms
+        ]
 
     def _keys(self, entity_id: str, resource: str) -> list[Key]:
         """Return the keys of all items that decide the limits, by the plan that the entity had last."""

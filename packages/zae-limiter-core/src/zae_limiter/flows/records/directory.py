@@ -20,7 +20,8 @@ from ...schema.items import BucketId, BucketState
 from ...values.buckets import BucketPage
 from ...values.entities import Entity, EntityPage, KnownEntity
 from ...values.naming import check_identifier, check_resource
-from ..bucket.reading import bucket_of, bucket_of_row, checked_state
+from ..bucket.reading import bucket_of_row, checked_state
+from ..bucket.reading import in_force as buckets_in_force
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read_all, with_retries
@@ -87,9 +88,8 @@ def list_buckets(
     shown = dict(islice(places.items(), limit))
     states = yield from _read_states(namespace_state, rows, [each for shards in shown.values() for each in shards])
     yield from report(rows)
-    now_ms = namespace_state.now()
-    buckets = tuple(bucket_of(states[place], now_ms) for place in shown if place in states)
-    return BucketPage(buckets, _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
+    buckets = yield from buckets_in_force(namespace_state, [states[place] for place in shown if place in states])
+    return BucketPage(tuple(buckets), _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
 
 
 def _bounds(behind: str | None, begins_with: str) -> tuple[str | None, str]:
