@@ -260,10 +260,10 @@ beside: check checkov site localstack-parts
 [parallel, private]
 tests-beside: (wheels-test "--once" "-n" num_cpus()) integration-once
 
-# The short ones beside each other: each makes an environment first, or collects tests, in one process
+# Two short ones beside each other: each makes an environment first, or collects tests, in one process
 [parallel, private]
-others-beside: (test-pythons "fast") integration-sdk (examples light_examples)
+others-beside: (test-pythons "fast") integration-sdk
 
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: docs/contribute/checks.md
 test-all:
-    uv run python tools/parts.py beside tests-beside others-beside
+    uv run python tools/parts.py beside tests-beside others-beside "examples {{light_examples}}"

@@ -115,6 +115,7 @@ def test_a_long_run_ends_with_the_times_of_its_parts_and_the_skips_of_all_sessio
     assert played.code == 0
     assert re.findall(r"^(.+): \d+ s, \d+ s of CPU$", played.printed, re.MULTILINE) == [
         *("beside", "tests-beside", "others-beside"),
+        "examples celery-worker flask-app github-actions lambda-function llm-gateway",
     ]
     assert re.search(r"^\d+ tests ran, 0 were skipped:$", played.printed, re.MULTILINE)
 

@@ -91,6 +91,6 @@ def test_a_task_that_no_limit_can_ever_admit_fails_and_does_not_come_back(queue:
 
 
 def test_a_short_wait_is_spent_in_the_worker(queue: Celery, customer: Customer) -> None:
-    checks = [queue.send_task("tasks.check", ["cid", customer.url]) for _ in range(2)]
-    first, second = sorted(task.get(timeout=SECONDS) for task in checks)
-    assert first == 0.0 < second < 5.0
+    checks = [queue.send_task("tasks.check", ["cid", customer.url]) for _ in range(4)]
+    first, *_, last = sorted(task.get(timeout=SECONDS) for task in checks)
+    assert first == 0.0 < last

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.core.web.asgi_world import BODY, RPM, START, World, away, hello
-from zae_limiter import Lease, Limit, RateLimiter, RateLimitExceeded, Repository
+from zae_limiter import Lease, Limit, OnRefused, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.integrations.asgi import (
     AnswerMiddleware,
     Exchange,
@@ -122,16 +122,27 @@ async def test_what_the_application_settled_counts_however_it_ends(world: World,
     assert await world.left() == 6
 
 
-async def test_a_client_that_leaves_while_it_waits_leaves_the_line(world: World) -> None:
+@pytest.mark.parametrize("waits_by", ["max_wait", "on_refused", "a level", "a level that is not known"])
+async def test_a_client_that_leaves_while_it_waits_leaves_the_line(limiter: RateLimiter, waits_by: str) -> None:
     async def app(*_: Any) -> None:
         pytest.fail("the application ran")
 
+    world = World(limiter)
+    of_call: dict[str, dict[str, Any]] = {
+        "max_wait": {"max_wait": 60.0},
+        "on_refused": {"on_refused": OnRefused(wait=60)},
+    }
+    options = of_call.get(waits_by, {})
     await world.ask(hello, cost={"rpm": 10})
+    if not options:
+        await limiter.set_resource_defaults("api", [RPM], on_refused=OnRefused(wait=60))
+        if waits_by == "a level":
+            await world.limiter.resolve_limits("user", "api")
     world.received = [{"type": "http.request", "body": b"question"}, GONE]
-    await asyncio.wait_for(world.ask(app, max_wait=60.0), 30)
+    await asyncio.wait_for(world.ask(app, **options), 30)
     assert [message.get("status") for message in world.sent] == [499, None]
     with pytest.raises(RateLimitExceeded) as caught:
-        await world.limiter.acquire("user", "api", {"rpm": 1}, [RPM]).__aenter__()
+        await world.limiter.acquire("user", "api", {"rpm": 1}, [RPM], on_refused=OnRefused()).__aenter__()
     assert caught.value.retry_after_seconds <= 6  # of one token: nobody else is in the line
 
 

@@ -247,6 +247,22 @@ async def test_calls_in_the_same_millisecond_are_each_held_to_their_own_limits(w
         await take_under(limiter, LOWERED, 31)
 
 
+@pytest.mark.parametrize(
+    ("of_call", "asked", "wait_seconds"), [(Limit.per_minute("rpm", 0), 1, 1.0), (Limit.per_minute("rpm", 2), 3, 2.0)]
+)
+async def test_who_is_refused_by_limits_that_a_call_left_in_the_same_millisecond_is_told_by_those_that_hold(
+    world: World, of_call: Limit, asked: int, wait_seconds: float
+) -> None:
+    _, user = await two(world)
+    async with user.limiter.acquire("e", "r", {"rpm": min(1, of_call.capacity), "tpm": 1}, limits=[of_call, TPM]):
+        pass
+    world.clock.advance(seconds=2)
+    with pytest.raises(RateLimitExceeded) as refusal:
+        await take(user.limiter, "e", "r", rpm=asked)
+    assert refusal.value.primary_violation.limit == OLD
+    assert refusal.value.retry_after_seconds == pytest.approx(wait_seconds, abs=0.2)
+
+
 async def test_limits_of_a_call_hold_though_the_clock_that_shaped_the_bucket_is_ahead(world: World) -> None:
     behind = await world.process()
     world.clock = ManualClock(world.clock.now_ms() + 2000)

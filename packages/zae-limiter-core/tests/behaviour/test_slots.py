@@ -105,6 +105,15 @@ async def test_release_frees_a_slot_at_once(world: World) -> None:
     assert await free_slots(limiter) == 2
 
 
+async def test_a_release_of_more_slots_than_there_are_gives_nothing_else_back(world: World) -> None:
+    limiter = await opened(world)
+    async with limiter.acquire("e", "r", {"parallel": 1, "rpm": 10}) as lease:
+        with pytest.raises(ValidationError, match="release 'parallel=2': the lease holds 1"):
+            await lease.release(rpm=4, parallel=2)
+        assert lease.consumed == {"parallel": 1, "rpm": 10}
+    assert await limiter.available("e", "r") == {"parallel": 2, "rpm": 90}
+
+
 async def test_slots_are_not_corrected(world: World) -> None:
     limiter = await opened(world)
     async with limiter.acquire("e", "r", ONE) as lease:

@@ -18,6 +18,7 @@ from support.core.llm.provider import USED, Provider, providing
 from support.core.web.limits import SyncGoneStore
 from zae_limiter import (
     Limit,
+    OnRefused,
     Options,
     RateLimiter,
     RateLimiterUnavailable,
@@ -113,6 +114,25 @@ async def test_a_request_limiter_waits_and_says_false_to_who_does_not_block() ->
         assert await requests.aacquire()
         assert time.monotonic() - begun > 0.2
     assert requests_of(sync).acquire()
+
+
+async def test_a_request_limiter_waits_by_a_policy_and_who_does_not_block_by_none() -> None:
+    limits, waits = [Limit.per_second("rpm", 2)], OnRefused(wait=10)
+    sync = SyncRateLimiter(SyncRepository.in_memory())
+    sync.set_system_defaults(limits, on_refused=waits)
+    both = RateLimiter(Repository.in_memory())
+    await both.set_system_defaults(limits, on_refused=waits)
+    of_all: list[SyncRateLimiter | RateLimiter] = [sync, both]
+    for limiter in of_all:
+        for options in ({}, {"on_refused": waits}):
+            requests = requests_of(limiter, **options)
+            await requests.aacquire()
+            while await requests.aacquire(blocking=False):
+                pass
+            begun = time.monotonic()
+            assert not await requests.aacquire(blocking=False)
+            assert time.monotonic() - begun < 0.2
+            assert await requests.aacquire()
 
 
 @pytest.mark.parametrize("make", MODELS)

@@ -23,7 +23,7 @@ from ..flows.acquire.lease import (
     statuses,
     would_exceed,
 )
-from ..flows.acquire.refused import acquire_in_time
+from ..flows.acquire.refused import acquire_in_time, may_wait
 from ..flows.acquire.requests import AcquireRequest, DrawRequest
 from ..flows.acquire.slots import free, lost_slots
 from ..flows.acquire.statuses import shadowed
@@ -182,6 +182,9 @@ class Lease(LeaseCalls):
     def draws(self) -> tuple[DrawLease, ...]:
         """What the lease holds by each draw of ``also``, in their order."""
         return tuple(DrawLease(self, self._namespace_state, each) for each in self._grant.draws)
+
+    def _may_wait(self) -> bool:
+        return may_wait(self._namespace_state, self._request)
 
     def keep(self) -> None:
         """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""

@@ -4,7 +4,7 @@ A request takes its tokens before the application runs, and keeps them once it h
 and the client. With ``refund="before_answer"`` they go back if the application raises or stops before its answer
 begins, or if its answer is a server error (5xx), unless it has settled: what it settled always counts. Corrections
 (``lease.settle``) are written when the application ends, so after the last byte of a stream. A client that leaves while
-its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through.
+its request waits (``max_wait``, ``on_refused``) leaves the line. Websockets and lifespans pass through.
 """
 
 import asyncio
@@ -71,13 +71,12 @@ class Exchange:
             return found
         raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
 
-    async def acquire(self, lease: Lease, *, waits: bool = False, refund: Refund = "never") -> Lease:
-        """Take the tokens until the request ends. Raises the errors of ``acquire``.
-
-        ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client leaves meanwhile.
+    async def acquire(self, lease: Lease, *, refund: Refund = "never") -> Lease:
+        """Take the tokens until the request ends. Raises the errors of ``acquire``, and ``ClientLeft`` if the client
+        leaves while the acquire waits.
         """
         entering = self._leases.enter(lease, refund)
-        await (self._enter_unless_gone(entering) if waits else entering)
+        await (self._enter_unless_gone(entering) if lease._may_wait() else entering)
         self._scope.setdefault("state", {})[LEASE] = lease
         return lease
 
@@ -215,8 +214,7 @@ class RateLimitMiddleware:
             limiter = await resolve(self._limiter, scope)
             identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
             lease = limiter.acquire(identity, resource, cost, **self._options)
-            waits = bool(self._options.get("max_wait"))
-            await Exchange.of(scope).acquire(lease, waits=waits, refund=self._refund)
+            await Exchange.of(scope).acquire(lease, refund=self._refund)
         await self._app(scope, receive, send)
 
 

@@ -106,8 +106,7 @@ class RateLimited:
             return None
         exchange = Exchange.of(connection.scope)
         lease = limiter.acquire(identity, resource, cost, **self._options)
-        waits = bool(self._options.get("max_wait"))
-        return await exchange.acquire(lease, waits=waits, refund=self._refund)
+        return await exchange.acquire(lease, refund=self._refund)
 
 
 def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:

@@ -7,6 +7,7 @@ and holds slots until then.
 
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Unpack
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from ..flows.acquire.requests import AcquireOptions
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..values.estimates import Estimate
+from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
 from .arguments import calls_cost, check_refund
 from .estimates import assumed_answer
@@ -35,14 +37,15 @@ from .tokens import estimate
 from .usage import TokenUsage, UsageReader
 
 MAX_WAIT: Final = 60.0
+AT_ONCE: Final = 0.001  # seconds: 0 would leave the wait to the policy of a level
 
 
 class RequestLimiter(BaseRateLimiter):
     """The ``rate_limiter`` of a chat model: each of its requests takes ``consume`` first.
 
     A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (in a thread), a ``RateLimiter`` serves ``ainvoke`` alone.
-    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name none. LangChain does not report the end
-    of a request here, so limits with slots raise ``ValidationError``: ``TokenLimits`` holds them.
+    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name no wait. LangChain does not report the
+    end of a request here, so limits with slots raise ``ValidationError``: ``TokenLimits`` holds them.
     """
 
     def __init__(
@@ -56,7 +59,9 @@ class RequestLimiter(BaseRateLimiter):
     ) -> None:
         self._limiter = limiter
         self._place = (entity_id, resource, dict(consume))
-        self._options: AcquireOptions = {"max_wait": MAX_WAIT, **options}
+        policy = options.get("on_refused")
+        own: AcquireOptions = {} if isinstance(policy, OnRefused) and policy.wait else {"max_wait": MAX_WAIT}
+        self._options: AcquireOptions = {**own, **options}
 
     def acquire(self, *, blocking: bool = True) -> bool:
         """Take the tokens. Raises the errors of ``acquire``; a refusal is ``False`` if it is not ``blocking``.
@@ -88,7 +93,12 @@ class RequestLimiter(BaseRateLimiter):
             return False
 
     def _waiting(self, *, blocking: bool) -> AcquireOptions:
-        return self._options if blocking else {**self._options, "max_wait": 0.0}
+        if blocking:
+            return self._options
+        options: AcquireOptions = {**self._options, "max_wait": AT_ONCE}
+        if isinstance(policy := options.get("on_refused"), OnRefused):
+            options["on_refused"] = replace(policy, wait=0)
+        return options
 
 
 class TokenLimits(BaseCallbackHandler):

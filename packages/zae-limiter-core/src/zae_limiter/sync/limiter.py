@@ -102,8 +102,8 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         """Return a decorator: every call of the decorated function runs in the block of an ``acquire`` with these
         arguments.
 
-        Each argument is a value, or is computed from the arguments of the call. Calls raise the errors of
-        ``acquire``.
+        ``entity_id``, ``resource`` and ``consume`` are values, or are computed from the arguments of the call; the
+        options are the same for all calls. Calls raise the errors of ``acquire``.
         """
 
         def decorate(function: SyncDecorated) -> SyncDecorated:

@@ -23,7 +23,7 @@ from .create_path import create_path
 from .disabling import refuse_if_disabled, still_hold
 from .draws import join, walks_of, with_amounts
 from .outage import grant_without_store
-from .outdated import expire_what_a_shard_outdates, expire_what_nobody_told
+from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told
 from .path import parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
@@ -259,7 +259,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
     if request.rereads == 0 and expire_what_nobody_told(namespace_state, claims):
         return False
     refusal = yield from refusal_by_answers(namespace_state, request, claims)
-    if request.rereads == 0 and expire_what_a_shard_outdates(namespace_state, claims):
+    if request.rereads == 0 and expire_what_a_bucket_outdates(namespace_state, claims):
         return False
     raise refusal
 

@@ -10,7 +10,6 @@ from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
 from ...values.amounts import check_amounts
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config
 from ..bucket.serving import cached_bucket, resolve
@@ -23,7 +22,7 @@ from .claims import Claim, Grant, config_of
 from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
-from .settling import exceeded, learn, weigh
+from .settling import exceeded, learn, note_correction, refuse_more_than_held, weigh
 from .shard_selection import balance_of, try_other_shards
 from .slots import first_problem, free_at_end, keep_slots, refuse_slots, slot_names, take_back
 from .statuses import Owed, statuses_after
@@ -61,13 +60,8 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
     refuse_slots(grant, field, milli)
     with grant.lock:
         check_open(grant)
-        for name, amount in milli.items():
-            held = grant.consumed.get(name, 0)
-            if held + amount < 0:
-                problem = f"the lease holds {held // MILLI}: no more can go back"
-                raise ValidationError(field, f"{name}={amount // MILLI}", problem)
-        grant.consumed = sums(grant.consumed, milli)
-        grant.corrections = sums(grant.corrections, milli)
+        refuse_more_than_held(grant, field, {name: -amount for name, amount in milli.items()})
+        note_correction(grant, milli)
 
 
 def settle(grant: Grant, amounts: Mapping[str, int], usage: object = None) -> None:
@@ -78,8 +72,7 @@ def settle(grant: Grant, amounts: Mapping[str, int], usage: object = None) -> No
     with grant.lock:
         check_open(grant)
         change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
-        grant.consumed = sums(grant.consumed, change)
-        grant.corrections = sums(grant.corrections, change)
+        note_correction(grant, change)
         grant.settled |= change.keys()
 
 
@@ -102,9 +95,10 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
     """
     milli = checked(grant, "release", amounts)
     slots = slot_names(grant, milli)
-    adjust(grant, "release", {name: -amount for name, amount in amounts.items() if name not in slots})
     with grant.lock:
         check_open(grant)
+        refuse_more_than_held(grant, "release", milli)
+        note_correction(grant, {name: -amount for name, amount in milli.items() if name not in slots})
         return take_back(grant, {name: milli[name] for name in slots})
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ...schema.attributes import CONFIG_READ_AT
+from ..bucket.contest import is_newer
 from ..process.namespace_state import NamespaceState
-from .claims import Claim, Seen
+from .claims import Claim
 
 
 def expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
@@ -22,15 +22,24 @@ def expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Cl
     return bool(old)
 
 
-def expire_what_a_shard_outdates(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
-    """Expire limits that refuse, if one of several shards has others that are newer; return whether there are any."""
-    old = [claim for claim in claims if claim.refused and claim.seen is not None and _is_outdated(claim, claim.seen)]
+def expire_what_a_bucket_outdates(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
+    """Expire limits that refuse by others, which a bucket or one of its shards has and which are no older; return
+    whether there are any.
+
+    A call with limits of its own may have left them there, or a change that not all shards have yet.
+    """
+    old = [claim for claim in claims if claim.refused and _is_outdated(claim)]
     for claim in old:
         namespace_state.expire(claim.cached)
     return bool(old)
 
 
-def _is_outdated(claim: Claim, seen: Seen) -> bool:
+def _is_outdated(claim: Claim) -> bool:
     config = claim.config
-    newer = [state for state in seen.states if config.is_older_than(state.item[CONFIG_READ_AT])]
-    return any(not state.has(config.limits) for state in newer)
+    if claim.seen is not None:
+        states = list(claim.seen.states)
+    else:
+        outcomes = [request.outcome for request in claim.last if request.outcome is not None]
+        states = [outcome.state for outcome in outcomes if outcome.state is not None]
+    others = [state for state in states if not (state.has(config.limits) or state.has_other_times(config))]
+    return any(not is_newer(config, state) for state in others)

@@ -48,6 +48,15 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
     return grant
 
 
+def may_wait(namespace_state: NamespaceState, request: AcquireRequest) -> bool:
+    """Return whether an acquire may wait for its tokens: by the call, or by its levels, which may be unknown yet."""
+    if request.max_wait or request.on_refused is not None:
+        return bool(request.max_wait)
+    cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    known = None if cached is None else namespace_state.fresh(cached)
+    return known is None or (known.on_refused is not None and known.on_refused.wait > 0)
+
+
 def _with_wait(namespace_state: NamespaceState, request: AcquireRequest) -> AcquireRequest:
     """Return the request with the wait of its levels, as far as this process knows them."""
     policy = _policy_of(namespace_state, request)

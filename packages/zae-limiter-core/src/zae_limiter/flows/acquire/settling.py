@@ -1,4 +1,4 @@
-"""What a lease was settled for: by the weights of its limits, for the estimates that learn, and against its buckets."""
+"""How a lease is corrected, and what it was settled for: by weights, for estimates that learn, against its buckets."""
 
 from collections.abc import Iterator, Mapping
 
@@ -28,6 +28,21 @@ def weigh(grant: Grant, field: str, usage: object, *, beside: Mapping[str, int])
     if grant.claims and not weights and not beside:
         raise ValidationError(f"usage of {field}", usage, "no limit of this lease has weights: name limits and amounts")
     return {name: each.weigh(usage) for name, each in weights.items()}
+
+
+def refuse_more_than_held(grant: Grant, field: str, given: Mapping[str, int]) -> None:
+    """Raise ``ValidationError`` if a lease is to give back more than it holds, in millitokens by limit."""
+    for name, amount in given.items():
+        held = grant.consumed.get(name, 0)
+        if amount > held:
+            shown = f"{name}={(amount if field == 'release' else -amount) // MILLI}"
+            raise ValidationError(field, shown, f"the lease holds {held // MILLI}: no more can go back")
+
+
+def note_correction(grant: Grant, change: Mapping[str, int]) -> None:
+    """Record what the end of the block is to take more, or less where it is negative, in millitokens by limit."""
+    grant.consumed = sums(grant.consumed, change)
+    grant.corrections = sums(grant.corrections, change)
 
 
 def learn(namespace_state: NamespaceState, grant: Grant) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...exceptions import ValidationError
 from ...operations.errors import BudgetSpent, StoreError
-from ...values.limits import MILLI
+from ...operations.values import sums
 from ..bucket_queue import BucketRequest, SlotRenewal
 from ..held_slots import Freeing, HeldSlots, SlotHold
 from ..process.namespace_state import NamespaceState
@@ -79,14 +79,9 @@ def free_at_end(
 
 
 def take_back(grant: Grant, amounts: Mapping[str, int]) -> list[BucketRequest]:
-    """Return the requests that free these slots now, in millitokens. Raises ``ValidationError`` for more."""
+    """Return the requests that free these slots now, in millitokens, which the lease holds."""
     requests = []
-    for name, amount in amounts.items():
-        held = grant.consumed.get(name, 0)
-        if amount > held:
-            problem = f"the lease holds {held // MILLI}: no more can go back"
-            raise ValidationError("release", f"{name}={amount // MILLI}", problem)
-        grant.consumed = {**grant.consumed, name: held - amount}
+    grant.consumed = sums(grant.consumed, {name: -amount for name, amount in amounts.items()})
     for claim in grant.claims:
         frees = [each for name, amount in amounts.items() for each in _parts(claim, name, amount)]
         if frees:
