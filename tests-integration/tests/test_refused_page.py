@@ -18,6 +18,7 @@ from zae_limiter_cli.main import main
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operate" / "refused.md").read_text(encoding="utf-8")
 SHOWN = re.compile(r"^```sh\n(.*?)\n```$\n\n^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?[0-9][0-9,.:]*")
+WAIT = re.compile(r"N (min|h)( N (s|min))?")
 
 
 def suffer(repository: SyncRepository) -> None:
@@ -87,5 +88,5 @@ def test_it_is_explained_on_a_file_as_the_page_shows(tmp_path: Path, monkeypatch
 
 
 def words(text: str) -> list[str]:
-    """The words without their numbers and line ends, which depend on the time."""
-    return NUMBER.sub("N", text).split()
+    """The words without their numbers, units of time and line ends, which depend on the time."""
+    return WAIT.sub("N s", NUMBER.sub("N", text)).split()

@@ -20,6 +20,7 @@ from .files import load_files
 from .provisioner import Provisioner
 from .saved import SavedPlan
 from .showing import announce, plan_of, show_outcomes
+from .targets import warn_of_idle
 from .telling import announce_telling, tell_changes
 
 OVERTAKEN: Final = frozenset({"stale", "different_plan"})
@@ -61,6 +62,7 @@ class Rollout:
         if not self._are_accepted(answers):
             return False
         plans = _plans(answers)
+        warn_of_idle(targets, manifests, plans)
         self._confirm(plans)
         pairs = zip(requests, plans, strict=True)
         return self._carry_out({request.namespace: self._apply(request, plan) for request, plan in pairs})

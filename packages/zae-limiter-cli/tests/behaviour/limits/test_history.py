@@ -131,3 +131,12 @@ def test_targets_are_planned_saved_and_applied_alone(stack: Stack) -> None:
     stack.ok("apply", "--yes", saved)
     assert list(stack.world.live().resources) == ["gpt-5"]
     assert stack.error("plan", "-f", file, "--target", "").startswith("targets must be 1 to 100 printable characters")
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--yes")])
+def test_a_target_that_fits_nothing_is_named(stack: Stack, command: tuple[str, ...]) -> None:
+    file = stack.write(FIRST)
+    done = stack.run(*command, "-f", file, "--target", "resource gtp-*", "--target", "*gpt-4")
+    assert done.exit_code == 0
+    assert "--target 'resource gtp-*': no declared item and no change fits it; check it against" in done.stderr
+    assert "'*gpt-4'" not in done.stderr

@@ -85,6 +85,7 @@ def plan(
     from ...limits.replay.run import replays_of
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
+    from ...limits.targets import warn_of_idle
 
     if trace is not None and replay is None:
         raise CommandError("--trace is for a replay: pass --replay, such as --replay 24h, beside it")
@@ -94,6 +95,7 @@ def plan(
     planner = Planner(connection, reporter(quiet=False))
     requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
+    warn_of_idle(targets, manifests, plans)
     risks = _risks_of(connection, plans) if use else {}
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
