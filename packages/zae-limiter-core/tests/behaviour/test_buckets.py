@@ -235,3 +235,31 @@ async def test_limits_that_a_call_passes_are_shown_whatever_the_levels_have(worl
     wire.sent()
     await limiter.repository.get_bucket("e", "r")
     assert wire.sent() == ["BatchGet"]
+
+
+async def test_a_bucket_of_several_shards_that_was_told_shows_the_sum(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [RPM, TPM], "r")
+    await take(limiter, "e", "r", rpm=21, tpm=501)
+    split(world, limiter, "e", "r")
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 31), TPM], "r")
+    [one, *others] = await shown(limiter, "e", "r")
+    assert others == [one] * 3
+    assert one.available == await limiter.available("e", "r")
+    assert (one.shard_count, one.limits[0].limit.burst, one.limits[0].consumed) == (2, 31, 21)
+
+
+async def test_a_told_bucket_costs_one_read_more_which_is_remembered(world: World) -> None:
+    limiter, _ = await world.process()
+    operator, wire = await world.process()
+    await limiter.set_limits("e", [RPM], "r")
+    await take(limiter, "e", "r", rpm=1)
+    await limiter.set_limits("e", [TPM], "r")
+    world.clock.advance(seconds=3)
+    wire.sent()
+    for requests in (["BatchGet", "BatchGet"], ["BatchGet"], ["BatchGet"]):
+        await operator.repository.get_bucket("e", "r")
+        assert wire.sent() == requests
+    world.clock.advance(seconds=61)
+    await operator.repository.get_bucket("e", "r")
+    assert wire.sent() == ["BatchGet", "BatchGet"]
