@@ -117,7 +117,7 @@ class LimitState(NamedTuple):
 
     def balance(self, instant_ms: int) -> int:
         """What is there at an instant, were there no ceiling."""
-        if self.rule.times:
+        if self.rule.times and instant_ms >= self.anchor_ms:
             return self.tokens + sum(minted for minted, _ in self._of_schedule(instant_ms))
         return self.tokens + self._minted(instant_ms) - self._minted(self.anchor_ms)
 

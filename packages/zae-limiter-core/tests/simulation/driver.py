@@ -116,7 +116,7 @@ class Driver:
         for claim in granted.all_claims if granted is not None and request.also else ():
             pk, events, hold = claim.cached.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
             assert hold is not None, "what it holds served it"
-            self._note_served(pk, claim.amounts, events, claim.config, hold)
+            self._note_served(pk, claim.amounts, events, claim.resolved.config, hold)
             account.took(pk, claim.amounts)
         for part in granted._parts if isinstance(granted, HeldGrant) else ():
             config = part.resolved.config

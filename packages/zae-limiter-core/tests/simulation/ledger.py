@@ -71,7 +71,8 @@ class Ledger:
         A bucket that expired, or a limit that left it, full, under a lower ceiling starts full under the higher one: no
         promise forbids it.
         """
-        before = ruled or self._rule or rule
+        goes_back = self._rule is not None and at_ms < self._at_ms  # of a write on its way, decided before the others
+        before = (None if goes_back else ruled) or self._rule or rule
         self._rules.add(rule)
         self._minted += before.minted(self._at_ms, at_ms) if self._rule else 0
         self._minted += 1 if new or before != rule else 0

@@ -443,10 +443,11 @@ def _with_kinds(plan: Plan, rng: Random, boundary_ms: int) -> Plan:
     plan = replace(plan, limits=tuple(version() for _ in range(4)), weighs="tpm" in names and second is kinds.weighted)
     plan = replace(plan, splits=0 if second is kinds.first_use else splits or plan.splits)
     if scheduled:
-        plan = replace(_unmoved(plan), scheduled=scheduled, one_by_one=False, changes=rng.choice((0, 2, 6)))
+        changes = rng.choice((0, 2, 6))
+        plan = replace(plan, scheduled=scheduled, one_by_one=False, conflicting=0.0, changes=changes)
         plan = replace(plan, callers=rng.randint(10, 30), entities=plan.entities[:1] if splits else plan.entities)
-    elif has_slots:
-        plan = replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
+    if slots:
+        plan = _unmoved(plan)
     if rng.random() < 0.4:
         settings = replace(plan.settings, config_ttl_ms=rng.choice((0, 0, 2_000, 60_000)))  # or a wide one comes late
         plan = plan if scheduled else replace(_undisturbed(plan), splits=0)
@@ -472,7 +473,7 @@ def _scheduled(rng: Random, name: str, boundary_ms: int) -> tuple[kinds.Schedule
 
 
 def _unmoved(plan: Plan) -> Plan:
-    """The plan without anchors and clocks that are far off."""
+    """The plan without limits of calls, deletions by hand, and anchors and clocks that are far off."""
     return replace(plan, conflicting=0.0, disturbances=0, deletions=0, wrong_clocks=False, wrong_dates=0.0)
 
 
