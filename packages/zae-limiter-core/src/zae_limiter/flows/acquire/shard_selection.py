@@ -13,6 +13,7 @@ from ...schema.items import BucketState
 from ...values.limits import Limit
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket
+from ..bucket.shifting import all_shifted
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow
@@ -51,7 +52,8 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
-    """Return all shards of the bucket: the copies if all are fresh, else what the store has, repaired.
+    """Return all shards of the bucket under the values that hold now: the copies if all are fresh, else what the store
+    has, repaired.
 
     A crowd that waits uses copies of any age: it asks again, and must not read them one by one. So this process keeps
     what it has read, also of shards that it has not asked yet.
@@ -62,7 +64,7 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
         known = namespace_state.repaired_states(claim.cached, begun)
         states = known if len(known) == claim.cached.shard_count else ()
     if states:
-        return states
+        return all_shifted(states, claim.config, begun)
     [states] = yield from read_whole([claim.cached.id])
     if not states:
         namespace_state.learn_beside(claim.cached.id, None, begun)
@@ -70,7 +72,7 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
         if claim.waits:
             shard_of(namespace_state, claim.cached, state.id.shard)
         namespace_state.learn_beside(state.id, state.item, begun)
-    return [state.repaired(begun) for state in states]
+    return all_shifted([state.repaired(begun) for state in states], claim.config, begun)
 
 
 def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:

@@ -8,9 +8,10 @@ Callers of a crowd that are due within the same moment acquire together: one wri
 caller may get its tokens up to ``MOMENT_MS`` late; less if the bucket would fill up meanwhile, because a full bucket
 mints nothing. The moments of two processes are shifted against each other, and a caller that waits alone adds a jitter.
 
-What other processes take is not foreseen. A caller that comes too late by it waits again, in its place, and may be
-refused after it has waited. docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This module has
-the pauses of a caller; ``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking_in_turn`` takes.
+What other processes take is not foreseen. A caller that comes too late by it waits again, in its place, each time
+longer, up to ``MOMENT_MS``: an attempt has its price. It may be refused after it has waited.
+docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This module has the pauses of a caller;
+``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking_in_turn`` takes.
 """
 
 import math
@@ -72,7 +73,7 @@ def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) ->
 
 
 def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow[Grant]:
-    refused_ms, refusal = 0, None
+    refused_ms, refusals, refusal = 0, 0, None
     caller.join_others()
     while True:
         yield from _wait_for_turn(namespace_state, caller, refusal, refused_ms)
@@ -82,7 +83,8 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
-            refusal, refused_ms = error, max(1, math.ceil(error.retry_after_seconds * 1000))
+            refusal, refusals = error, refusals + 1
+            refused_ms = max(math.ceil(error.retry_after_seconds * 1000), min(1 << min(refusals, 7), MOMENT_MS))
             if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
                 refused_ms = 0
             caller.sleep_for(refusal)

@@ -83,6 +83,22 @@ def test_a_caller_does_not_look_all_the_time_at_a_full_bucket_one_of_whose_shard
     assert it.clock.now_ms() > NOW + 9_000
 
 
+def test_a_caller_that_is_refused_again_and_again_though_its_tokens_seem_to_be_there_asks_less_often() -> None:
+    it, before = stage(), Turn(0, NOW)
+    caller, asked = in_line(it, before, max_wait=10), 0
+    it.cached.line.leave(before)
+    step = next(caller)
+    while it.clock.now_ms() < NOW + 9_000:
+        if isinstance(step, Enqueue):
+            asked += 1
+            step.waiter.outcome = Outcome("refused", it.cached.state, it.clock.now_ms())
+        else:
+            assert isinstance(step, Wait)
+            it.clock.advance(step.seconds)
+        step = caller.send(None)
+    assert asked < 110
+
+
 def out_of_time(it: Stage, *, answered: bool) -> Flow[Grant]:
     """A caller at work whose attempt began a second ago; meanwhile the store has answered somebody, or has not."""
     before = Turn(0, NOW)
