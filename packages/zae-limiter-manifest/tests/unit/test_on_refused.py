@@ -28,16 +28,16 @@ system:
   on_refused: {wait: 0.5}
 resources:
   gpt-4:
-    on_refused: {wait: 2, overflow: credits}
     limits:
       rpm: 10/min
+    on_refused: {wait: 2, overflow: credits}
 entities:
   acme:
     resources:
       gpt-4:
-        on_refused: {}
         limits:
           rpm: 20/min
+        on_refused: {}
 """
 LIMITS = {"rpm": LimitDecl(10)}
 PLAIN = ResourceDecl(LIMITS)
