@@ -54,16 +54,15 @@ class Schedules:
     def counting(self, pk: str, before: Item | None, planned: Planned | None, *, moved: bool) -> Mapping[str, Times]:
         """The schedules by which the time before a write counts; the other limits count by the rule that they have.
 
-        A write whose config nobody noted is made in one pass, by the shape that the shard has, or moves the anchor.
+        A write whose config nobody noted is made in one pass, by the shape that the shard has, or moves the anchor; one
+        without a config gives back, at no time.
         """
         of = self._of.get(pk, NOTHING)
         if before is None or not of:
             return NOTHING
-        if planned is None:
-            return NOTHING if moved else of
-        config = planned.config
+        config = None if planned is None else planned.config
         if config is None:
-            return NOTHING
+            return NOTHING if moved else of
         wanted = {name: self.times(config.scheduled.get(name)) for name in config.by_name}
         if not moved:
             return {name: times for name, times in of.items() if wanted.get(name, times) == times}
