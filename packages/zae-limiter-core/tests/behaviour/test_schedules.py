@@ -82,6 +82,21 @@ async def test_a_lease_that_was_told_of_other_limits_meanwhile_settles_behind_a_
     assert await drain(limiter, "e", "r", "rpm") == 2
 
 
+async def test_a_lease_settles_behind_a_boundary_though_another_limit_has_changed_meanwhile(world: World) -> None:
+    (limiter, _), (other, _) = await world.process(), await world.process()
+    tpm, more = Limit.per_minute("tpm", 100), Limit.per_minute("tpm", 200)
+    await limiter.set_resource_defaults("r", [RPM, tpm])
+    go_to(world, 2026, 11, 25, 21, 30)
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        world.clock.advance(1)
+        await other.set_resource_defaults("r", [RPM, more])
+        await take(other, "e", "r", rpm=1)
+        go_to(world, 2026, 11, 25, 22)
+        await lease.adjust(rpm=8)
+    assert await other.available("e", "r") == {"rpm": 2, "tpm": 200}
+    assert await drain(other, "e", "r", "rpm") == 2
+
+
 async def test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     go_to(world, 2026, 11, 25, 21)

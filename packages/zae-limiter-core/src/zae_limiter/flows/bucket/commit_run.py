@@ -20,7 +20,7 @@ from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
-from .shifting import in_force
+from .shifting import in_force, shape_of
 from .slots import settle_holds
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
@@ -220,13 +220,14 @@ class CommitRun:
         if state is None:
             assert config is not None, "a request that consumes carries its config"
             return CreateWrite(cached, self.now_ms, multiplier, config)
-        if config is not None and not cached.agrees_with(config) and self._takes(config, state):
-            if not is_newer(config, state):
+        shape = None if config is None or cached.agrees_with(config) else shape_of(config, state)
+        if shape is not None and self._takes(shape, state):
+            if not is_newer(shape, state):
                 self.namespace_state.expire(cached)
             if may_reshape(
-                self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
+                self.namespace_state, cached, state, shape, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
             ):
-                return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
+                return ReshapeWrite(cached, state, self.now_ms, multiplier, shape)
         if config is not None and begins_window(state, self.pending, self.now_ms):
             return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)

@@ -1,9 +1,10 @@
 """A bucket whose limits have other values by now, by their schedule, as its next write would reshape it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...rules.schedules import carry
-from ...schema.attributes import bucket_attributes
+from ...schema.attributes import CONFIG_READ_AT, bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket
 from ...schema.writing import rule_attributes
 from ...values.resolution import Config
@@ -17,6 +18,19 @@ def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> C
     if config is None or config.since_ms < 0:
         return config
     return config.at(now_ms if state is None else max(now_ms, state.anchor_ms))
+
+
+def shape_of(config: Config, state: BucketState) -> Config:
+    """Return what of a config may shape the bucket: all of it; of one that is older than the bucket's shape, the limits
+    that have their schedule in common with it, if there are any.
+    """
+    if config.since_ms < 0 or not config.is_older_than(state.item[CONFIG_READ_AT]):
+        return config
+    common = {name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)}
+    if not common or len(common) == len(config.limits):
+        return config
+    limits, declared = (tuple(each for each in of if each.name in common) for of in (config.limits, config.declared))
+    return replace(config, limits=limits, declared=declared)
 
 
 def all_shifted(states: Iterable[BucketState], config: Config, now_ms: int) -> list[BucketState]:
