@@ -65,6 +65,10 @@ class Ledger:
                 )
         self._taken += net
 
+    def give(self, amount: int) -> None:
+        """A write that only gave back: it counts at no time, and what is minted until then the next one says."""
+        self._taken -= amount
+
     def _mint(self, at_ms: int, rule: Rule, ruled: Rule | None, *, new: bool) -> None:
         """Up to here the rule before was in force; the floors of a change of rule, or a start, are worth a millitoken.
 

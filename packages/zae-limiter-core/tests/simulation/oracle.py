@@ -151,6 +151,9 @@ class Oracle:
             if write.repairs:
                 exact.allow(2 * self._skew_ms)
             wanted = write.wanted(name)
+            if change.net < 0 and not (write.moved or write.checked.get(name) or write.unchecked.get(name)):
+                exact.give(-change.net)
+                continue
             ruled = change.ruled and change.ruled.part
             exact.enter(write.instant_ms, change.state.part, net=change.net, wanted=wanted, new=change.new, ruled=ruled)
 
