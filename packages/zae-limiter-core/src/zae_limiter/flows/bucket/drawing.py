@@ -29,11 +29,6 @@ def headroom_and_held(cached: CachedBucket, plan: WritePlan) -> Mapping[str, int
     return {name: free + held.get(name, 0) for name, free in plan.headroom.items()} if held else plan.headroom
 
 
-def _may_draw(cached: CachedBucket, config: Config | None) -> bool:
-    """Return whether the bucket has the limits of the config; under others nothing is held."""
-    return config is not None and cached.agrees_with(config)
-
-
 def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: Config | None) -> Sequence[Renewal]:
     """Add to the batch what its write does for the hold. Return the renewals of a batch that has nothing else and needs
     no write.
@@ -49,7 +44,7 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
     if not renewals and batch.moves_nothing:
         return ()
     draw = None
-    if config is not None and _may_draw(cached, config):
+    if config is not None and cached.agrees_with(config):  # under other limits nothing is held
         left = batch.left(plan.headroom, plan.ceilings)
         shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
         used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
