@@ -1,7 +1,8 @@
 """Switches: what administrators set beside the limits, and what a call has to obey that begins afterwards.
 
 Why. A change of an entity's switches tells its live buckets, so the next request of every process heeds it; one of a
-resource or of the system holds everywhere when all have read the limits again. So a call that begins when the change is
+resource or of the system holds everywhere when all have read the limits again; so does the former, if somebody deletes
+the bucket that was told. So a call that begins when the change is
 done is refused by ``disabled``, is refused by no limit of a bucket that ``bypass`` opens, and draws on the parents or
 not as ``cascade`` says. While a change is under way, or if nobody knows whether it was made, either is right. So it is
 after two that were under way together, as either may be the last that was written, until another has begun and holds.
@@ -25,11 +26,18 @@ class Change:
         self.begun_ms = begun_ms
         self.ended_ms = begun_ms
         self.in_force_ms: int | None = None
+        self._untold_ms = 0
 
     def done(self, at_ms: int, *, heeded_after_ms: int = 0) -> None:
         """It is written, and holds for every call that begins so long after that."""
         self.ended_ms = at_ms
-        self.in_force_ms = at_ms + heeded_after_ms
+        self.in_force_ms = max(at_ms + heeded_after_ms, self._untold_ms)
+
+    def untold(self, until_ms: int) -> None:
+        """The bucket that was told is gone: whoever has read the switches may go by them until then."""
+        self._untold_ms = until_ms
+        if self.in_force_ms is not None:
+            self.in_force_ms = max(self.in_force_ms, until_ms)
 
 
 class Unknown(LookupError):
@@ -57,6 +65,11 @@ class Switchboard:
         change = Change(fields, now_ms)
         self._changes[place].append(change)
         return change
+
+    def untold(self, place: Place, until_ms: int) -> None:
+        """Somebody deleted the bucket of a place by hand, which knew of its changes."""
+        for change in self._changes[place]:
+            change.untold(until_ms)
 
     def value(self, name: str, place: Place, begun_ms: int, ended_ms: int) -> Any:
         """The value of a switch for a call that began and ended so. Raises ``Unknown``."""

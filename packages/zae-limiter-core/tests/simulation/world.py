@@ -414,8 +414,7 @@ class World:
             if task.ended.error is not None:
                 return
             told = all(place) and self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
-            heeded_after_ms = 0 if told else self.plan.settings.config_ttl_ms + NOT_TOLD_MS
-            change.done(self.kernel.now_ms, heeded_after_ms=heeded_after_ms)
+            change.done(self.kernel.now_ms, heeded_after_ms=0 if told else self._untold_ms)
 
         task.ended.when_done(done)
 
@@ -457,10 +456,18 @@ class World:
 
     def _delete(self, *, first: int) -> None:
         """Somebody deletes a bucket by hand; without its shard 0, he was interrupted."""
-        bucket = BucketId("ns", *self._some_bucket())
+        place = self._some_bucket()
+        bucket = BucketId("ns", *place)
         for shard in range(first, MAX_SHARDS):
             self.table.execute(Delete(bucket_key(bucket.other(shard))))
         self.oracle.deleted(bucket.pk.rpartition("#")[0])
+        if first == 0:
+            self.switches.untold(place, self.kernel.now_ms + self._untold_ms)
+
+    @property
+    def _untold_ms(self) -> int:
+        """After how long a switch is heeded of which no bucket is told."""
+        return self.plan.settings.config_ttl_ms + NOT_TOLD_MS
 
     def _some_bucket(self) -> tuple[str, str]:
         return self.rng.choice(self.plan.entities), self.rng.choice(self.plan.resources)
