@@ -380,6 +380,26 @@ async def test_who_is_refused_without_a_bucket_sees_a_change_within_a_second(wor
     assert await passes(user.limiter, "e", "r", rpm=1)
 
 
+async def test_a_refusal_names_no_parent_without_a_bucket_that_no_longer_refuses(world: World) -> None:
+    admin, user = await world.process(), await world.process()
+    await admin.repository.create_entity("p")
+    await admin.repository.create_entity("c", parent_id="p")
+    await admin.repository.set_limits("p", [Limit.per_minute("rpm", 0)])
+    await admin.repository.set_limits("c", [Limit.per_minute("rpm", 10)])
+
+    async def refusal() -> RateLimitExceeded:
+        with pytest.raises(RateLimitExceeded) as caught:
+            async with user.limiter.acquire("c", "r", {"rpm": 1}, cascade=True):
+                raise AssertionError("admitted")
+        return caught.value
+
+    assert (await refusal()).refused_by == "p"
+    await admin.repository.set_limits("p", [Limit.per_minute("rpm", 10)])
+    world.clock.advance(seconds=1)
+    await take(user.limiter, "c", "r", rpm=10)
+    assert [each.entity_id for each in (await refusal()).violations] == ["c"]
+
+
 async def test_who_stays_blocked_without_a_bucket_costs_a_read_a_second(world: World) -> None:
     admin, user = await world.process(), await world.process()
     await admin.repository.set_limits("e", [Limit.per_minute("rpm", 0)], "r")

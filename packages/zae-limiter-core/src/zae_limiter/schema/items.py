@@ -191,7 +191,8 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
                     raise ValueError("its numbers have no sum")
                 if slots:
                     shard_limits = shard_limits | {name: _with_slots(shard_limits[name], item) for name in slots}
-                return BucketState(item, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots)
+                state = item, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots
+                return tuple.__new__(BucketState, state)  # as `BucketState` does, without its call
         return _read_anew(item)
     except UNREADABLE as error:
         raise unreadable(item, error) from error

@@ -23,7 +23,7 @@ from .create_path import create_path
 from .disabling import refuse_if_disabled, still_hold
 from .draws import join, walks_of, with_amounts
 from .outage import grant_without_store
-from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told
+from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told, is_refused_by_old_limits
 from .path import parents_to_ask
 from .requests import AcquireRequest
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
@@ -166,7 +166,8 @@ def _claim(
     if config.declared and config.ahead:
         hold_ahead(namespace_state, cached, target)
     claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
-    claim.insists = request.rereads >= INSISTS
+    if request.rereads >= INSISTS:
+        claim.insists = True
     return claim
 
 
@@ -220,9 +221,14 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be."""
+    """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be.
+
+    If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses.
+    """
     recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
     config = claim.config
+    if not states and is_refused_by_old_limits(namespace_state, claim, now_ms):
+        return False
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False
     return all(state.has(config.limits) and config.since_ms <= state.anchor_ms for state in states)

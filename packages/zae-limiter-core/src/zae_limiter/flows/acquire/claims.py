@@ -110,7 +110,8 @@ class Claim:
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts
-        bucket_request.insists = self.insists
+        if self.insists:
+            bucket_request.insists = True
         if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
             self.turn.asks(self.cached.line, [bucket_request])

@@ -22,6 +22,14 @@ def expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Cl
     return bool(old)
 
 
+def is_refused_by_old_limits(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
+    """Return whether a new bucket would refuse the claim, by limits that are too old to refuse by."""
+    if claim.config.from_call or claim.resolved.is_recent(now_ms, namespace_state.settings.staleness_ms):
+        return False
+    limits = claim.config.by_name
+    return any(name in limits and limits[name].initial_milli < amount for name, amount in claim.checked.items())
+
+
 def expire_what_a_bucket_outdates(namespace_state: NamespaceState, claims: Sequence[Claim]) -> bool:
     """Expire limits that refuse by others, which a bucket or one of its shards has and which are no older; return
     whether there are any.
