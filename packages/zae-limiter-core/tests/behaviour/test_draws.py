@@ -16,6 +16,7 @@ from support.core.shards import split_into
 from support.core.wires import Failure, Wire
 from support.core.worlds import Process, World, again, outcomes, take
 from zae_limiter import (
+    AccessDisabled,
     Draw,
     LeaseExpiredError,
     Limit,
@@ -277,6 +278,24 @@ async def test_refusals_count_for_who_asked_and_for_who_was_short(world: World) 
     assert [item.get("rj") for item in items] == [3, 2, 1]
     counted = [{name: item[name] for name in item if name.startswith("rj_")} for item in items]
     assert counted == [{"rj_user-7/tpm": 2, "rj_key-1/tpm": 1}, {}, {}]
+
+
+async def test_refusals_by_a_switch_count_for_who_asked_and_for_who_is_disabled(world: World) -> None:
+    it = await world.process(default_limits=[RPM, TPM])
+    await used(it)
+    async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
+        await it.repository.set_switches("user-7", "gpt-4", disabled=True)
+        with pytest.raises(AccessDisabled) as consumed:
+            await lease.draw("user-7").consume(tpm=1)
+    await it.repository.set_switches("key-1", "embeddings", disabled=True)
+    with pytest.raises(AccessDisabled) as acquired:
+        await used(it, [Draw(resource="embeddings")])
+    for refused in (consumed.value, pickle.loads(pickle.dumps(acquired.value))):
+        assert (refused.entity_id, refused.resource) == OWN
+    assert str(consumed.value).startswith("user-7/gpt-4: user-7 is disabled on gpt-4")
+    assert str(acquired.value).startswith("key-1/embeddings: key-1 is disabled on embeddings")
+    await it.limiter.close()
+    assert [(world.bucket_of(it.limiter, *place) or {}).get("rj") for place in PLACES] == [2, 1, 1]
 
 
 class Breaking(Wire):

@@ -182,9 +182,10 @@ class AccessDisabled(RateLimitExceeded):
         entity_id: str | None = None,
         disabled_id: str | None = None,
         switch: SetSwitch | None = None,
+        resource: str | None = None,
     ) -> None:
-        super().__init__(statuses, entity_id)
-        self.args = (self.statuses, entity_id, disabled_id, switch)
+        super().__init__(statuses, entity_id, resource)
+        self.args = (self.statuses, entity_id, disabled_id, switch, resource)
         self.disabled_id = self.entity_id if disabled_id is None else disabled_id
         self.switch = switch
 
@@ -205,7 +206,8 @@ class AccessDisabled(RateLimitExceeded):
         return {**super().as_dict(), "error": "access_disabled", "disabled_by": level, "reason": self.reason}
 
     def __str__(self) -> str:
-        told = f"{' > '.join(self.path)}/{self.resource}: {self.disabled_id} is disabled on {self.resource}"
+        resource = self.primary_violation.resource
+        told = f"{' > '.join(self.path)}/{resource}: {self.disabled_id} is disabled on {resource}"
         return told if self.switch is None else f"{told} by {self.switch.setter}{self.switch.because}"
 
 

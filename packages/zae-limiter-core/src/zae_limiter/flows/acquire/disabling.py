@@ -57,7 +57,8 @@ def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest,
         never(status) if claim is shut else status for claim in claims for status in statuses_before(claim, now)
     ]
     switch = shut.resolved.switches.disabled if shut.resolved.switches is not None else None
-    raise AccessDisabled(statuses, request.entity_id, shut.cached.id.entity_id, switch)
+    asker, resource = request.asker
+    raise AccessDisabled(statuses, asker, shut.cached.id.entity_id, switch, resource)
 
 
 def never(status: LimitStatus) -> LimitStatus:
