@@ -91,7 +91,7 @@ def _of_write(name: str, place: int, write: Application) -> Event:
 def _of_served(name: str, behind: int, served: Served, writes: Sequence[Application]) -> Event:
     amount = served.amounts[name]
     last = {write.pk: write.changes[name].state for write in writes[:behind]}
-    owed = sum(max(0, -state.balance(served.at_ms)) for state in last.values())
+    owed = sum(max(0, -state.known_balance(served.at_ms)) for state in last.values())
     taken = max(0, amount)
     return Event(served.at_ms, behind, taken, max(0, -amount), taken, owed)
 

@@ -135,8 +135,8 @@ class LimitState(NamedTuple):
             yield until - since, self._share(rule.ceiling)
 
     def known_balance(self, now_ms: int) -> int:
-        """The same, or, where the anchor lies far ahead, what will be there when it is brought back."""
-        return min(self.tokens, 0) if self.anchor_ms > now_ms + 60_000 else self.balance(now_ms)
+        """The same, or the debt of an anchor that lies ahead: what is not minted until then is none."""
+        return min(self.tokens, 0) if self.anchor_ms > now_ms else self.balance(now_ms)
 
     def _minted(self, instant_ms: int) -> int:
         whole = self.rule.refill * instant_ms // self.rule.period
