@@ -128,7 +128,7 @@ def _most(state: LimitState, at_ms: int) -> int:
 def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:
     return [
         Fraction(min(state.ceiling_at(at_ms), state.balance(at_ms)))
-        if state.rule.times
+        if state.rule.times or not state.rule.is_even
         else min(Fraction(state.ceiling), left + state.part.minted(written_ms, at_ms))
         for left, state, written_ms in shards.values()
     ]
