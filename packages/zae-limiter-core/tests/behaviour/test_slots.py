@@ -10,7 +10,7 @@ from support.core.worlds import World, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.steps import play
-from zae_limiter.operations.errors import Unreachable
+from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
@@ -152,6 +152,21 @@ async def test_a_long_block_renews_its_slots(world: World) -> None:
         assert lease.lost_slots == ()
     async with other.acquire("e", "r", {"parallel": 1}, max_wait=2):
         pass
+
+
+async def test_slots_that_no_write_could_free_come_back_even_if_the_lease_is_kept(world: World) -> None:
+    limits = [Limit.concurrent("parallel", 1, expires=1)]
+    limiter, wire = await world.process(clock=None, default_limits=limits)
+    other, _ = await world.process(clock=None, default_limits=limits)
+    async with limiter.acquire("e", "r", {"parallel": 1}) as lease:
+        cached = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+        assert cached is not None
+        cached.state = None  # as if another queue had made the bucket: it has to be read before a write
+        wire.break_once(OutcomeUnknown("no answer"), on=Get)
+        wire.sent()
+    assert wire.sent() == ["Get"]
+    async with other.acquire("e", "r", {"parallel": 1}, max_wait=20):
+        assert lease.consumed == {"parallel": 1}
 
 
 async def test_a_release_wakes_those_that_wait_in_their_order(world: World) -> None:

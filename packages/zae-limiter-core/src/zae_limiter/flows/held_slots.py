@@ -45,7 +45,9 @@ class SlotHold:
 
 
 class Freeing:
-    """Slots that a lease gives back. ``detach`` takes them from their hold, so that nobody renews them any more."""
+    """Slots that a lease gives back. A run that is to free them detaches them from their hold first, so that they come
+    back by themselves if it fails.
+    """
 
     __slots__ = ("epoch", "hold", "is_detached", "milli")
 
@@ -56,7 +58,7 @@ class Freeing:
         self.epoch: int | None = None
 
     def detach(self) -> None:
-        """Take the slots from their hold, once."""
+        """Take the slots from their hold, once: nobody renews them any more."""
         if not self.is_detached:
             self.is_detached, self.epoch = True, self.hold.epoch
             self.milli = min(self.milli, self.hold.milli)

@@ -48,6 +48,8 @@ class CommitRun:
         for request in requests:  # all with the same limits
             if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
                 self.config = request.config
+            for freeing in request.frees:  # whatever becomes of the run, nobody renews these slots any more
+                freeing.detach()
 
     def prepare(self) -> Flow[bool]:
         """Find the shard, repair its anchor, make room for new limits; return whether the run can go on to

@@ -41,7 +41,6 @@ def settle_holds(requests: Sequence[BucketRequest], state: BucketState | None, n
 def _free(request: BucketRequest, state: BucketState | None, now_ms: int) -> None:
     changes: dict[str, SlotChange] = {}
     for each in request.frees:
-        each.detach()
         name = each.hold.limit
         if each.milli and each.epoch is not None and _is_counted(each.epoch, slots_of(state, name), now_ms):
             freed = changes.setdefault(name, SlotChange()).freed
