@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from support.cli.tables import making
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.limits.replay.after import LimitsAfter
-from zae_limiter_cli.limits.replay.run import replays_of
+from zae_limiter_cli.limits.replay.past import LONGER
+from zae_limiter_cli.limits.replay.run import COUNTED, replays_of
 from zae_limiter_cli.limits.replay.showing import MOST_ROWS, markdown
 from zae_limiter_cli.limits.replay.verdicts import Finding, Replayed
 from zae_limiter_cli.main import main
@@ -31,6 +33,9 @@ system: {{limits: {{rpm: {{capacity: 100, refill_period: 3600}}}}}}
 resources: {{gpt-4: {{limits: {{rpm: {{capacity: {}, refill_period: 3600}}}}}}}}
 entities: {{key-a: {{resources: {{gpt-4: {{limits: {{rpm: {{capacity: {}, refill_period: 3600}}}}}}}}}}}}
 """
+UNUSED = "key-z: {{resources: {{gpt-4: {{limits: {{rpm: {{capacity: 1}}}}}}}}}}"
+NOT_THERE = "the namespace is not there yet, and has no past"
+NO_USE = "no use of what the plan changes is known of this time"
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +173,7 @@ def test_what_usage_does_not_tell_is_left_out_and_said() -> None:
 def test_the_parts_of_json_and_of_markdown() -> None:
     Path("limits.yaml").write_text(MANIFEST.format(10, 50))
     (found,) = json.loads(told("plan", "-f", "limits.yaml", "--replay", "24h", "-o", "json"))["replays"]
-    assert found["source"] == "hourly usage"
+    assert (found["source"], found["nothing_replayed"]) == ("hourly usage", None)
     assert found["findings"][0]["limit"] == {"name": "rpm", "text": "10/hour", "shadow": False}
     assert found["refused_after"] == found["findings"][0]["refused_after"]
     assert "replays" not in json.loads(told("plan", "-f", "limits.yaml", "-o", "json"))
@@ -193,20 +198,45 @@ def test_many_rows_are_counted_in_text_and_in_markdown() -> None:
     [
         ("24x", MANIFEST, "--replay '24x': must be a time like "),
         ("2200-01-01", MANIFEST, "--replay '2200-01-01': must be before now"),
-        ("24h", MANIFEST.replace(": a\n", ": unknown\n"), "unknown: there is no such namespace yet, so it has no past"),
-        (
-            "24h",
-            MANIFEST.replace(
-                "entities: {{", "entities: {{key-z: {{resources: {{gpt-4: {{limits: {{rpm: {{capacity: 1}}}}}}}}}}, "
-            ),
-            "of what the plan changes, nothing to replay: pass a longer time, such as --replay 7d",
-        ),
     ],
-    ids=["no time", "no past", "no namespace", "no usage"],
+    ids=["no time", "no past"],
 )
-def test_what_cannot_be_replayed_says_what_to_do(replay: str, manifest: str, problem: str) -> None:
+def test_a_time_that_cannot_be_replayed_is_an_error(replay: str, manifest: str, problem: str) -> None:
     Path("other.yaml").write_text(manifest.format(100, 50))
     assert problem in failed("plan", "-f", "other.yaml", "--replay", replay)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "store", "why", "notes"),
+    [
+        (MANIFEST.replace(": a\n", ": unknown\n"), URL, NOT_THERE, []),
+        (MANIFEST, "sqlite:///missing.db", NOT_THERE, []),
+        (MANIFEST.replace("entities: {{", f"entities: {{{{{UNUSED}, "), URL, NO_USE, [LONGER]),
+    ],
+    ids=["no namespace", "no file", "no usage"],
+)
+def test_a_plan_without_a_past_is_shown_and_says_that_nothing_could_be_replayed(
+    manifest: str, store: str, why: str, notes: list[str]
+) -> None:
+    Path("other.yaml").write_text(manifest.format(100, 50))
+    words = ("plan", "-f", "other.yaml", "--replay", "24h", "--store", store)
+    head, _, rest = told(*words).partition("\nReplay of ")
+    assert "Plan: " in head
+    said = f"UTC:\nnothing could be replayed: {why}.\n{''.join(f'-  {note.capitalize()}' for note in notes)}"
+    assert said in rest
+    assert "Hash: sha256:" in rest
+    (found,) = json.loads(told(*words, "-o", "json"))["replays"]
+    assert (found["nothing_replayed"], found["notes"]) == (why, notes)
+    assert (found["source"], found["buckets"], found["findings"]) == (None, 0, [])
+    assert f" UTC: nothing could be replayed: {why}.\n" in told(*words, "-o", "markdown")
+    assert not Path("missing.db").exists()
+    assert CliRunner().invoke(main, ["limits", *words, "--exit-code"]).exit_code == 2
+
+
+def test_a_stack_without_usage_says_who_counts_it(aws: str) -> None:
+    with making("my-app"):
+        (found,) = replays_of(Connection("my-app"), [Plan("default", (change(Address("gpt-4"), hourly(10)),))], "24h")
+    assert (found.nothing, found.notes) == (NO_USE, [LONGER, COUNTED])
 
 
 def test_a_plan_without_changes_has_nothing_to_try() -> None:

@@ -14,9 +14,7 @@ from zae_limiter_manifest import Change, Plan, RecordDecl
 from zae_limiter_manifest.naming import DEFAULT_RESOURCE
 
 from ...columns import counted
-from ...errors import CommandError
 from ...paging import every_row
-from ...times import shown
 from .after import LimitsAfter, changes_parents, changes_plan, differs, limit_of, plan_after
 from .traced import BEFORE, HOUR_MS, Traced, decide
 from .traces import Trace
@@ -33,6 +31,7 @@ LONGEST: Final = timedelta(days=31)
 """How far before the replay usage is read, for what limits of long windows had left."""
 
 HOUR: Final = timedelta(hours=1)
+LONGER: Final = "a longer time, such as --replay 7d, may have some"
 
 Place = tuple[str, str]
 Subject = tuple[str | None, str | None]
@@ -42,10 +41,10 @@ Snapshots = Mapping[Place, Sequence["UsageSnapshot"]]
 def replay_plan(
     repository: "SyncRepository", plan: Plan, since: datetime, now: datetime, trace: Trace | None = None
 ) -> Replayed:
-    """Return what the plan would have refused from the hour of ``since`` on. Raises ``CommandError`` if nothing was
-    used, or the trace cannot be read.
+    """Return what the plan would have refused from the hour of ``since`` on. Raises ``CommandError`` if the trace
+    cannot be read.
     """
-    since = since.replace(minute=0, second=0, microsecond=0)
+    since = hour_of(since)
     subjects = _subjects(repository, plan)
     back = _looks_back(repository, plan)
     used = _read(repository, subjects, since - back, now)
@@ -59,10 +58,8 @@ def replay_plan(
     span = {"begin": since - min(back, BEFORE), "since": since, "now": now}
     traced = decide(trace, limits_of, **span) if trace and subjects else {}
     if subjects and not traced and not any(each.window_start >= since for found in used.values() for each in found):
-        raise CommandError(
-            f"{plan.namespace}: no usage since {shown(since)} UTC of what the plan changes, nothing to replay: "
-            "pass a longer time, such as --replay 7d, or leave --replay out; the stack's aggregator counts usage"
-        )
+        why = "no use of what the plan changes is known of this time"
+        return Replayed.of_nothing(plan.namespace, since, now, why, LONGER)
     judge = _Judge(since, since - back, None if trace is None else trace.name)
     for place in sorted(used.keys() | traced.keys()):
         snapshots = used.get(place, [])
@@ -73,6 +70,11 @@ def replay_plan(
         elif then:
             judge.add(place, before.bucket(*place), after.bucket(*place), snapshots)
     return judge.replayed(plan, now)
+
+
+def hour_of(instant: datetime) -> datetime:
+    """Return the begin of the hour: usage has no shorter times."""
+    return instant.replace(minute=0, second=0, microsecond=0)
 
 
 def _changes(before: "BucketLimits", after: "BucketLimits") -> bool:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve
 
 from zae_limiter_manifest import Plan
 
@@ -10,12 +12,14 @@ from ...connection import Connection
 from ...errors import CommandError
 from ...paging import open_namespace
 from ...times import parse_instant
-from .past import replay_plan
+from .past import hour_of, replay_plan
 from .traces import open_trace
 from .verdicts import Replayed
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
+
+COUNTED: Final = "usage is there once the stack's aggregator has counted it: `zae-limiter status` shows whether it does"
 
 
 def replays_of(
@@ -26,7 +30,8 @@ def replays_of(
     *,
     trace: str | None = None,
 ) -> list[Replayed]:
-    """Return a replay of each plan, from ``since`` on: a time, or how long ago. Raises ``CommandError``.
+    """Return a replay of each plan, from ``since`` on: a time, or how long ago; also of one that has no past, such as
+    the first of a namespace. Raises ``CommandError``.
 
     ``trace`` is a file or a folder with a trace, or ``off``; without it, that which a namespace keeps counts.
     """
@@ -38,18 +43,24 @@ def replays_of(
 
 
 def _replay(connection: Connection, plan: Plan, start: datetime, now: datetime, trace: str | None) -> Replayed:
-    with _opened(connection, plan.namespace) as repository:
-        return replay_plan(repository, plan, start, now, open_trace(connection, repository, trace))
+    repository = _opened(connection, plan.namespace)
+    if repository is None:
+        why = "the namespace is not there yet, and has no past"
+        return Replayed.of_nothing(plan.namespace, hour_of(start), now, why)
+    with repository:
+        found = replay_plan(repository, plan, start, now, open_trace(connection, repository, trace))
+    if found.nothing and connection.file is None:
+        return evolve(found, notes=[*found.notes, COUNTED])
+    return found
 
 
-def _opened(connection: Connection, namespace: str) -> "SyncRepository":
-    """Open a namespace that has a past. Raises ``CommandError`` for one that is not there yet."""
+def _opened(connection: Connection, namespace: str) -> "SyncRepository | None":
+    """Open a namespace; return ``None`` for one that an apply would make."""
     from zae_limiter import NamespaceNotFoundError
 
+    if connection.could_be_made:
+        return None
     try:
         return open_namespace(connection, namespace)
-    except NamespaceNotFoundError as error:
-        way_out = "leave --replay out, or pass --namespace for one that is in use"
-        raise CommandError(
-            f"{namespace}: there is no such namespace yet, so it has no past to replay: {way_out}"
-        ) from error
+    except NamespaceNotFoundError:
+        return None

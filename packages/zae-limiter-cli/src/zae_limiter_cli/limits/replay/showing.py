@@ -79,10 +79,13 @@ def _source(replayed: Replayed) -> str:
     if source == "trace and hourly usage":
         rest = counted(replayed.buckets - replayed.traced, "bucket")
         source = f"a trace of {counted(replayed.traced, 'bucket')} and hourly usage of {rest},"
-    return f"{source} from {shown(replayed.since)} to {shown(replayed.until)} UTC"
+    source = "" if replayed.nothing else f"{source} "
+    return f"{source}from {shown(replayed.since)} to {shown(replayed.until)} UTC"
 
 
 def _verdict(replayed: Replayed) -> str:
+    if replayed.nothing:
+        return f"nothing could be replayed: {replayed.nothing}."
     if not replayed.buckets:
         return "no bucket in use gets other limits."
     calls = f"{counted(replayed.calls, 'call')} on {counted(replayed.buckets, 'bucket')} that get other limits"

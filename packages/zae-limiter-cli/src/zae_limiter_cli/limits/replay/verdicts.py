@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from attrs import field, frozen
 
@@ -56,7 +56,7 @@ class Replayed:
     """What a replay of one namespace found. ``calls`` were looked at, of which ``before`` were refused then.
 
     ``traced`` of the ``buckets`` are decided by a trace, the others by hourly usage. ``notes`` say what was not looked
-    at, and how sure the numbers are.
+    at, and how sure the numbers are. ``nothing`` says why there was nothing to replay; it is empty if there was.
     """
 
     namespace: str
@@ -70,6 +70,12 @@ class Replayed:
     traced: int = 0
     findings: Sequence[Finding] = ()
     notes: Sequence[str] = field(factory=list)
+    nothing: str = ""
+
+    @classmethod
+    def of_nothing(cls, namespace: str, since: datetime, until: datetime, why: str, *notes: str) -> Self:
+        """Return the replay of a past without a call, and why it has none."""
+        return cls(namespace, since, until, calls=0, before=0, least=0, most=0, buckets=0, notes=notes, nothing=why)
 
     @property
     def source(self) -> Source:
@@ -89,9 +95,10 @@ class Replayed:
 
         return {
             "namespace": self.namespace,
-            "source": self.source,
+            "source": None if self.nothing else self.source,
             "since": iso(self.since),
             "until": iso(self.until),
+            "nothing_replayed": self.nothing or None,
             "buckets": self.buckets,
             "buckets_by_trace": self.traced,
             "calls": self.calls,
