@@ -1,7 +1,9 @@
 """`zae-limiter doctor`: what it finds in a stack of moto, in a file, and where AWS does not answer or refuses."""
 
 import json
+import shlex
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,11 +17,13 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from support.cli.calls import answering
+from support.cli.terminals import running
 from zae_limiter import Limit, SyncRepository
 from zae_limiter_cli.main import main
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/on-call/alice"
 BLOCKS = "rights: block, lift, and all that changes system, resource, entity, bucket"
+CONTINUE = "aws cloudformation continue-update-rollback"
 READS = "rights: why, usage, audit, and each show and list"
 
 
@@ -37,6 +41,7 @@ def found(*args: str) -> tuple[int, dict[str, Any]]:
         assert each["state"] in {"ok", "warn", "fail", "unknown", "n/a"}
         assert each["message"]
         assert each["fix"] or each["state"] not in {"warn", "fail"}, each
+        assert each["fix"] or not each["commands"], each
     return done.exit_code, {each["check"]: each for each in document["checks"]}
 
 
@@ -76,7 +81,7 @@ def test_a_fresh_stack_is_well_but_for_alarms_that_tell_nobody() -> None:
     code, checks = found()
     assert (code, set(states(checks).values())) == (0, {"ok", "warn"})
     assert [name for name, state in states(checks).items() if state == "warn"] == ["alarms"]
-    assert "--alarm-topic-arn" in checks["alarms"]["fix"]
+    assert checks["alarms"]["commands"] == ["zae-limiter deploy --name my-app --alarms --alarm-topic-arn ARN"]
     assert checks[READS]["state"] == "ok"
     assert checks[BLOCKS]["state"] == "unknown"
     assert "iam:SimulatePrincipalPolicy" in checks[BLOCKS]["fix"]
@@ -168,17 +173,19 @@ def test_wide_items_and_other_releases_are_found(monkeypatch: pytest.MonkeyPatch
     _, checks = found()
     assert (checks["sizes"]["state"], "ENTITY#wide" in checks["sizes"]["message"]) == ("warn", True)
     assert checks["aggregator"]["state"] == "warn"
-    assert "`zae-limiter upgrade --name my-app`" in checks["aggregator"]["fix"]
+    assert checks["aggregator"]["commands"] == ["zae-limiter upgrade --name my-app"]
 
 
 def test_no_stack_no_region_no_credentials_no_profile_are_failures(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     code, checks = found()
     assert (code, checks["stack"]["state"], checks["table"]["state"]) == (1, "fail", "fail")
-    assert "`zae-limiter list`" in checks["stack"]["fix"]
+    assert checks["stack"]["commands"] == ["zae-limiter list", "zae-limiter deploy --name my-app"]
+    assert checks["table"]["commands"] == ["zae-limiter deploy --name my-app"]
     for error in ("ExpiredToken", "InvalidClientTokenId"):
         with answers(GetCallerIdentity=denied(error)):
             assert found()[1]["credentials"]["message"] == f"AWS refuses them: {error}"
-    assert found("--profile", "nobody")[0] == 1
+    code, checks = found("--profile", "nobody")
+    assert (code, checks["credentials"]["commands"]) == (1, ["aws configure list-profiles"])
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     code, checks = found()
     assert (code, list(checks), checks["region"]["state"]) == (1, ["region"], "fail")
@@ -218,10 +225,59 @@ def test_an_answer_that_is_none_breaks_one_check(aws: str, junk: Any) -> None:
 def test_people_see_lines_that_fit(aws: str) -> None:
     done = run("-n", "my-app")
     assert (done.exit_code, done.stderr) == (1, "")
-    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert max(len(line) for line in done.stdout.splitlines() if line.strip() not in DEPLOY) <= 60
     assert done.stdout.splitlines()[0] == "ok       region         us-east-1"
     assert " -> " in done.stdout
     assert " fail, " in done.stdout.splitlines()[-1]
+
+
+DEPLOY = ("zae-limiter deploy --name my-app",)
+
+
+@pytest.mark.slow
+def test_a_command_for_a_fix_has_the_options_of_the_caller_and_can_be_pasted_from_a_narrow_terminal(aws: str) -> None:
+    words = ("-n", "my app", "--region", "eu-central-1", "--endpoint-url", aws)
+    deploy = ["zae-limiter", "deploy", "--name", "my app", "--region", "eu-central-1", "--endpoint-url", aws]
+    _, checks = found(*words)
+    assert [shlex.split(each) for each in checks["table"]["commands"]] == [deploy]
+    whole = run(*words).stdout
+    assert f"\n         {shlex.join(deploy)}\n" in whole  # without a terminal
+    with running("doctor", *words, columns=60, lines=200) as terminal:
+        assert terminal.ended() == 1
+    lines = terminal.sent.decode().replace("\r\n", "\n").splitlines()
+    assert max(map(len, lines)) <= 60
+    begin = next(at for at, line in enumerate(lines) if line.strip().startswith("zae-limiter deploy"))
+    end = next(at for at in range(begin, len(lines)) if not lines[at].endswith(" \\"))
+    assert end > begin
+    pasted = "printf '%s\\n' " + "\n".join(lines[begin : end + 1])
+    done = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == deploy
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stack")
+def test_a_mapping_that_is_disabled_is_enabled_by_its_id() -> None:
+    client = boto3.client("lambda")
+    (mapping,) = client.list_event_source_mappings(FunctionName="my-app-aggregator")["EventSourceMappings"]
+    client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+    code, checks = found()
+    command = f"aws lambda update-event-source-mapping --uuid {mapping['UUID']} --enabled"
+    assert (code, checks["stream"]["state"], checks["stream"]["commands"]) == (1, "fail", [command])
+
+
+@pytest.mark.parametrize(
+    ("status", "command"),
+    [
+        ("DELETE_FAILED", "zae-limiter delete --name my-app --region us-east-1"),
+        ("UPDATE_ROLLBACK_FAILED", f"{CONTINUE} --stack-name my-app --region us-east-1"),
+    ],
+)
+def test_a_stack_that_failed_has_its_way_out_as_a_command(aws: str, status: str, command: str) -> None:
+    stack = {"StackName": "my-app", "StackId": "id", "StackStatus": status, "CreationTime": datetime.now(UTC)}
+    with answers(DescribeStacks=lambda: {"Stacks": [stack]}):
+        _, checks = found("-n", "my-app", "--region", "us-east-1")
+    assert (checks["stack"]["state"], checks["stack"]["commands"]) == ("fail", [command])
+    assert checks["stack"]["fix"].startswith("fix the cause, then ")
 
 
 def test_a_file_is_checked_and_what_does_not_apply_is_said(tmp_path: Path) -> None:

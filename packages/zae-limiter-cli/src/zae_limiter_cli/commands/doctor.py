@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ..columns import say_json, say_wrapped
+from ..columns import say_command, say_json, say_wrapped
 from ..options import OutputForm, connected, output_option
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 STATES: Final = ("fail", "warn", "unknown", "ok", "n/a")
 CHECK_WIDTH: Final = 13
+COMMANDS: Final = 9  # the column where commands begin: that of the checks, which leaves them more room than their own
 LEAST_WIDTH: Final = 40
 
 
@@ -54,5 +55,7 @@ def _say(finding: "Finding") -> None:
         say_wrapped([(rows[0][0], finding.check)], width=width)
         rows = [("".ljust(len("unknown")), "".ljust(CHECK_WIDTH), finding.message)]
     if finding.fix:
-        rows.append(("", "", f"-> {finding.fix}"))
+        rows.append(("", "", f"-> {finding.fix}{':' if finding.commands else ''}"))
     say_wrapped(rows, width=width)
+    for command in finding.commands:
+        say_command(command, indent=" " * COMMANDS)

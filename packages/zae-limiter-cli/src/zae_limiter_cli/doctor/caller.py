@@ -67,7 +67,8 @@ def without_credentials(error: Exception) -> Finding | None:
     if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
         return Finding("credentials", "fail", str(error), NO_CREDENTIALS)
     if isinstance(error, ProfileNotFound):
-        return Finding("credentials", "fail", str(error), "`aws configure list-profiles` lists the profiles")
+        there_are = ("aws configure list-profiles",)
+        return Finding("credentials", "fail", str(error), "pass one of the profiles that there are", commands=there_are)
     if (code := refused(error)) in REFUSED:
         return Finding("credentials", "fail", f"AWS refuses them: {code}", "sign in again, or renew the keys")
     return None

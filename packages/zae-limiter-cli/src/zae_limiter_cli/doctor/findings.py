@@ -1,9 +1,11 @@
 """What a check finds, and how checks are made so that none of them ends the others."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from ..connection import Connection
 from ..errors import message_of, one_line
 
 State = Literal["ok", "warn", "fail", "unknown", "n/a"]
@@ -13,7 +15,8 @@ SILENCES: Final = 2  # requests without an answer, after which AWS is not asked 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found. ``fix`` says what to do, for a state that is not well.
+    """What one check found. ``fix`` says what to do, for a state that is not well, and ``commands`` are to be pasted
+    for it.
 
     ``unknown``: the check could not be made, and the message says why; ``n/a``: there is no such thing here.
     """
@@ -23,6 +26,7 @@ class Finding:
     message: str
     fix: str = ""
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    commands: tuple[str, ...] = ()
 
 
 class Checks:
@@ -45,6 +49,13 @@ class Checks:
                 self._silences += 1
                 return Finding(check, "fail", _reason(error), "check the network, --region and --endpoint-url")
             return Finding(check, "unknown", _reason(error), fix if _is_refusal(error) else "")
+
+
+def to_paste(connection: Connection, command: str, *words: str) -> str:
+    """Return a command that goes to the AWS of the connection; ``words`` are quoted."""
+    given = {"--region": connection.region, "--profile": connection.profile, "--endpoint-url": connection.endpoint_url}
+    aws = [word for option, value in given.items() if value is not None for word in (option, value)]
+    return " ".join((command, *map(shlex.quote, (*words, *aws))))
 
 
 def refused(error: Exception) -> str | None:

@@ -14,7 +14,7 @@ from ..stack.cloudformation import Stack
 from ..stack.deploy import earlier_options, lambdas_of
 from ..stack.events import way_out
 from .caller import client
-from .findings import Checks, Finding, State
+from .findings import Checks, Finding, State, to_paste
 
 ITEM_LIMIT: Final = 400 * 1024  # bytes, of DynamoDB
 ONE_WRITE: Final = 1024
@@ -22,6 +22,7 @@ SIZE_WARNS: Final = 0.5
 SIZE_FAILS: Final = 0.9
 SAMPLE: Final = 1000
 
+TOPIC: Final = "with the ARN of a topic of SNS that tells somebody"
 SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
 
 
@@ -33,9 +34,11 @@ def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
         found.append(cloudformation.find(client(connection, "cloudformation"), connection.name))
         if found[0] is None:
             where = f"there is none of this name in {connection.session.region_name}"
-            way = f"check --name and --region (`zae-limiter list`), or `zae-limiter deploy --name {connection.name}`"
-            return Finding("stack", "fail", where, way)
-        return _of_status(status.check_stack(found[0]), way_out(found[0]))
+            there_are = to_paste(connection, "zae-limiter list")
+            way = "check --name and --region by the list of stacks, or deploy it"
+            return Finding("stack", "fail", where, way, commands=(there_are, _deploy(connection)))
+        way, command = way_out(found[0])
+        return _of_status(status.check_stack(found[0]), way, *([to_paste(connection, command)] if command else []))
 
     yield checks.make("stack", stack, fix="allow cloudformation:DescribeStacks")
     if found == [None]:
@@ -70,15 +73,18 @@ def _without_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
         yield checks.make("sizes", partial(_sizes, connection), fix=SCAN)
 
 
-def _of_status(check: status.Check, fix: str = "") -> Finding:
-    state: State = "n/a" if check.ok is None else "ok" if check.ok else "fail"
-    return Finding(check.part, state, check.message, "" if state in {"ok", "n/a"} else fix, check.details)
+def _of_status(check: status.Check, fix: str = "", *commands: str) -> Finding:
+    if check.ok is not False:
+        return Finding(check.part, "n/a" if check.ok is None else "ok", check.message, details=check.details)
+    return Finding(check.part, "fail", check.message, fix, check.details, commands)
+
+
+def _deploy(connection: Connection, *words: str) -> str:
+    return to_paste(connection, "zae-limiter deploy", "--name", connection.name, *words)
 
 
 def _table(connection: Connection) -> Finding:
-    return _of_status(
-        status.check_table(connection), f"`zae-limiter deploy --name {connection.name}` creates the table"
-    )
+    return _of_status(status.check_table(connection), "deploy the stack, which creates the table", _deploy(connection))
 
 
 def _lambdas(connection: Connection, stack: Stack | None) -> Sequence[LambdaName]:
@@ -100,11 +106,12 @@ def _lambda(connection: Connection, name: LambdaName, on: Sequence[LambdaName]) 
         return Finding(name, "n/a", "switched off in this stack")
     check = status.check_lambda(connection, name)
     if not check.ok:
-        return _of_status(check, f"`zae-limiter deploy --name {connection.name}`")
+        return _of_status(check, "deploy the stack again", _deploy(connection))
     here = version(distribution_name(name))
     if check.details["version"] != here:
-        fix = f"`zae-limiter upgrade --name {connection.name}`, or install the stack's release here"
-        return Finding(name, "warn", f"{check.message}, and the release here is {here}", fix, check.details)
+        fix, told = "install the stack's release here, or upgrade the stack", f"and the release here is {here}"
+        command = to_paste(connection, "zae-limiter upgrade", "--name", connection.name)
+        return Finding(name, "warn", f"{check.message}, {told}", fix, check.details, (command,))
     return _of_status(check)
 
 
@@ -113,8 +120,13 @@ def _with_aggregator(check: str, on: Sequence[LambdaName], look: Callable[[], Fi
 
 
 def _stream(connection: Connection) -> Finding:
-    way = "enable the mapping (`aws lambda update-event-source-mapping --enabled`)"
-    return _of_status(status.check_stream(connection), f"{way}, or see {status.RUNBOOKS}/aggregator-errors.md")
+    check = status.check_stream(connection)
+    if check.details.get("state") not in {"Disabled", "Disabling"}:
+        return _of_status(check, f"see {status.RUNBOOKS}/aggregator-errors.md")
+    enable = "aws lambda update-event-source-mapping"
+    return _of_status(
+        check, "enable the mapping", to_paste(connection, enable, "--uuid", check.details["uuid"], "--enabled")
+    )
 
 
 def _dead_letters(connection: Connection, stack: Stack | None, on: Sequence[LambdaName]) -> Finding:
@@ -127,30 +139,28 @@ def _dead_letters(connection: Connection, stack: Stack | None, on: Sequence[Lamb
 
 def _version(connection: Connection) -> Finding:
     with connection.open_table() as table:
-        return _of_status(
-            status.check_version(table, connection.name), f"`zae-limiter deploy --name {connection.name}`"
-        )
+        return _of_status(status.check_version(table, connection.name), "deploy the stack again", _deploy(connection))
 
 
 def _alarms(connection: Connection) -> Finding:
     alarms = status.alarms_of(client(connection, "cloudwatch"), connection.name)
     if not alarms:
-        way = f"`zae-limiter deploy --name {connection.name} --alarms --alarm-topic-arn ARN`"
-        return Finding("alarms", "warn", "there is none: nobody is told when the aggregator fails", way)
+        told = "there is none: nobody is told when the aggregator fails"
+        command = _deploy(connection, "--alarms", "--alarm-topic-arn", "ARN")
+        return Finding("alarms", "warn", told, f"deploy them, {TOPIC}", commands=(command,))
     details = {"alarms": {each["AlarmName"]: each["StateValue"] for each in alarms}}
     if ringing := [each["AlarmName"] for each in alarms if each["StateValue"] == "ALARM"]:
         return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {status.RUNBOOKS}", details)
     if deaf := [each["AlarmName"] for each in alarms if not each.get("AlarmActions")]:
-        way = f"`zae-limiter deploy --name {connection.name} --alarm-topic-arn ARN`"
-        return Finding(
-            "alarms", "warn", f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without anybody to tell", way, details
-        )
+        told = f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without anybody to tell"
+        command = _deploy(connection, "--alarm-topic-arn", "ARN")
+        return Finding("alarms", "warn", told, f"deploy again, {TOPIC}", details, (command,))
     topics = sorted({action for each in alarms for action in each["AlarmActions"] if ":sns:" in action})
     if silent := [topic for topic in topics if not _subscribed(connection, topic)]:
-        way = (
-            f"`aws sns subscribe --topic-arn {silent[0]} --protocol email --notification-endpoint YOU`, and confirm it"
-        )
-        return Finding("alarms", "warn", f"nobody has confirmed a subscription to {', '.join(silent)}", way, details)
+        words = ("--topic-arn", silent[0], "--protocol", "email", "--notification-endpoint", "YOU")
+        command = to_paste(connection, "aws sns subscribe", *words)
+        told = f"nobody has confirmed a subscription to {', '.join(silent)}"
+        return Finding("alarms", "warn", told, "subscribe, and confirm it", details, (command,))
     return Finding(
         "alarms", "ok", f"{counted(len(alarms), 'alarm')}, none ringing, each with a subscriber", details=details
     )

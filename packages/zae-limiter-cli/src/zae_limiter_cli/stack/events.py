@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..errors import CommandError, one_line
 from .cloudformation import Stack, find, is_missing
@@ -126,7 +126,7 @@ def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
         if each.is_full_bucket
     ]
     head = f"stack {stack.name} could not be {verb}: it is {stack.status}"
-    return CommandError(head, *(f"  {line}" for line in (*told, way_out(stack))))
+    return CommandError(head, *(f"  {line}" for line in (*told, str(way_out(stack)))))
 
 
 def way_to_remove(bucket: str) -> str:
@@ -134,17 +134,29 @@ def way_to_remove(bucket: str) -> str:
     return f"empty it in the console of S3, which deletes all versions, then `aws s3 rb s3://{bucket}` removes it"
 
 
-def way_out(stack: Stack) -> str:
+class WayOut(NamedTuple):
+    """What to do about a stack, and the command for it, if there is one."""
+
+    does: str
+    command: str = ""
+
+    def __str__(self) -> str:
+        """Return both as one text."""
+        return f"{self.does}: `{self.command}`" if self.command else self.does
+
+
+def way_out(stack: Stack) -> WayOut:
     """Return what to do about a stack in this state."""
     name = stack.name
     if stack.status in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}:
-        return f"remove what is left with `zae-limiter delete --name {name}`, then deploy again"
+        return WayOut("remove what is left, then deploy again", f"zae-limiter delete --name {name}")
     if stack.status == "UPDATE_ROLLBACK_FAILED":
-        return f"fix the cause, then `aws cloudformation continue-update-rollback --stack-name {name}`"
+        command = f"aws cloudformation continue-update-rollback --stack-name {name}"
+        return WayOut("fix the cause, then continue the rollback", command)
     if stack.status == "DELETE_FAILED":
-        return f"fix the cause, then `zae-limiter delete --name {name}` again"
+        return WayOut("fix the cause, then delete it again", f"zae-limiter delete --name {name}")
     if stack.status == "REVIEW_IN_PROGRESS":
-        return "another change set would create it: execute or delete that change set first"
+        return WayOut("another change set would create it: execute or delete that change set first")
     if stack.moving:
-        return f"wait until CloudFormation is done: `zae-limiter status --name {name}`"
-    return "fix the cause and deploy again: the stack is as before"
+        return WayOut("wait until CloudFormation is done", f"zae-limiter status --name {name}")
+    return WayOut("fix the cause and deploy again: the stack is as before")

@@ -148,8 +148,9 @@ def check_stream(connection: Connection) -> Check:
     if _is_of_an_earlier_table(connection, mappings[0]["EventSourceArn"]):
         return Check("stream", False, f"{function} reads a stream that table {connection.name} does not have", {})
     state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "No records processed")
+    details = {"state": state, "last_result": result, "uuid": mappings[0].get("UUID", "UUID")}
     ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
-    return Check("stream", ok, f"{state}, {result}", {"state": state, "last_result": result})
+    return Check("stream", ok, f"{state}, {result}", details)
 
 
 def _is_of_an_earlier_table(connection: Connection, stream: str) -> bool:

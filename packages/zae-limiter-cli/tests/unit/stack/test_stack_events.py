@@ -113,7 +113,7 @@ def test_a_failure_tells_each_cause_on_a_line_and_what_to_do(stubber: Stubber) -
         "stack my-app could not be created: it is ROLLBACK_COMPLETE",
         "  create failed               AggregatorFunction (Lambda::Function): The role cannot be assumed by Lambda.",
         "  create failed               LimitsProvisionerFunction (Lambda::Function): Limit exceeded",
-        "  remove what is left with `zae-limiter delete --name my-app`, then deploy again",
+        "  remove what is left, then deploy again: `zae-limiter delete --name my-app`",
     ]
 
 
@@ -178,7 +178,7 @@ def test_a_bucket_that_cannot_be_deleted_because_it_is_full_is_named_with_the_wa
         "stack my-app could not be deleted: it is DELETE_FAILED",
         f"  {told[0]}",
         f"  bucket my-archive is not empty: {way_to_remove('my-archive')}",
-        "  fix the cause, then `zae-limiter delete --name my-app` again",
+        "  fix the cause, then delete it again: `zae-limiter delete --name my-app`",
     ]
     assert told[0].endswith(
         "ArchiveBucket (S3::Bucket): The bucket you tried to delete is not empty (Status Code: 409)"
@@ -208,11 +208,14 @@ def test_a_change_set_that_would_make_a_stack_of_somebody_else_is_not_ours(stubb
 @pytest.mark.parametrize(
     ("status", "way"),
     [
-        ("ROLLBACK_COMPLETE", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
-        ("ROLLBACK_FAILED", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
-        ("CREATE_FAILED", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
-        ("UPDATE_ROLLBACK_FAILED", "fix the cause, then `aws cloudformation continue-update-rollback"),
-        ("DELETE_FAILED", "fix the cause, then `zae-limiter delete --name my-app` again"),
+        ("ROLLBACK_COMPLETE", "remove what is left, then deploy again: `zae-limiter delete --name my-app`"),
+        ("ROLLBACK_FAILED", "remove what is left, then deploy again: `zae-limiter delete --name my-app`"),
+        ("CREATE_FAILED", "remove what is left, then deploy again: `zae-limiter delete --name my-app`"),
+        (
+            "UPDATE_ROLLBACK_FAILED",
+            "fix the cause, then continue the rollback: `aws cloudformation continue-update-rollback",
+        ),
+        ("DELETE_FAILED", "fix the cause, then delete it again: `zae-limiter delete --name my-app`"),
         ("REVIEW_IN_PROGRESS", "another change set would create it"),
         ("CREATE_IN_PROGRESS", "wait until CloudFormation is done: `zae-limiter status --name my-app`"),
         ("UPDATE_ROLLBACK_IN_PROGRESS", "wait until CloudFormation is done: `zae-limiter status --name my-app`"),
