@@ -67,6 +67,12 @@ def start(*args: str) -> subprocess.Popen[str]:
     return subprocess.Popen([*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def test_the_first_apply_of_a_process_writes_no_line_for_programmers(folder: Path) -> None:
+    said, problem = start("limits", "apply", "-f", "limits.yaml", "--yes").communicate()
+    assert "Applied: 2 created" in said
+    assert problem == ""  # where lines of the log go that nobody configured
+
+
 def test_limits_of_a_file_are_planned_applied_used_and_looked_at(folder: Path) -> None:
     assert "Plan: 2 to create" in ok("limits", "plan", "-f", "limits.yaml", "--exit-code", code=2)
     assert not Path("limits.db").exists()

@@ -251,14 +251,15 @@ def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: 
     return _split_shard(namespace_state, bucket, among=among)
 
 
-def open_table(options: Options) -> "SyncRepository":
-    """Return a repository over the table of ``options`` for what belongs to no namespace: versions, the registry.
+def open_table(options: Options, store: SyncStore | None = None) -> "SyncRepository":
+    """Return a repository over the table of ``options``, or over ``store``, for what belongs to no namespace: versions,
+    the registry.
 
     It opens no namespace: the one that ``options`` name may be deleted, and stays so.
     """
     from .sync.repository import SyncRepository
 
-    store = store_of(options)
+    store = store or store_of(options)
     clock = clock_over(store, options)
     return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)
 

@@ -1,13 +1,16 @@
 """The table that the Lambda's environment names, and its namespaces, with one client for all invocations."""
 
+import logging
 import os
 from functools import cache
 from typing import Any, Final
 
 from zae_limiter import Clock, NamespaceNotFoundError, Options, SyncRepository, SyncStore
-from zae_limiter.maintenance import Capabilities, SystemClock, open_store
+from zae_limiter.maintenance import Capabilities, SystemClock, open_store, open_table
 
 from .refusals import Refused
+
+logger = logging.getLogger(__name__)
 
 STACK: Final = "ZAEL_STACK"
 CONNECT_SECONDS: Final = 3
@@ -29,7 +32,7 @@ class Table:
     def find(self, namespace: str) -> SyncRepository | None:
         """Open a namespace; return ``None`` if nobody has registered it. Raises ``Refused`` if it was deleted."""
         try:
-            return self._open(namespace, register=False)
+            return self._open(namespace)
         except NamespaceNotFoundError as error:
             if error.deleted_id is None:
                 return None
@@ -43,22 +46,28 @@ class Table:
         raise Refused("namespace_not_found", message)
 
     def register(self, namespace: str) -> SyncRepository:
-        """Open a namespace, and register it if it is missing. Raises ``Refused`` if it was deleted."""
-        try:
-            return self._open(namespace, register=True)
-        except NamespaceNotFoundError as error:
-            raise _deleted(namespace) from error
+        """Open a namespace, and register it if it is missing. Raises ``Refused`` if it was deleted.
 
-    def _open(self, namespace: str, *, register: bool) -> SyncRepository:
-        options = Options(
+        To be registered is what a manifest is for, so there is no warning, as there is when a program opens it.
+        """
+        if repository := self.find(namespace):
+            return repository
+        open_table(self._options(namespace), self._store).register_namespace(namespace)
+        logger.info("registered the new namespace %s", namespace)
+        return self.open(namespace)
+
+    def _open(self, namespace: str) -> SyncRepository:
+        return SyncRepository.over(self._store, self._options(namespace))
+
+    def _options(self, namespace: str) -> Options:
+        return Options(
             stack=self._stack,
             namespace=namespace,
-            register=register,
+            register=False,
             clock=self._clock,
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
         )
-        return SyncRepository.over(self._store, options)
 
 
 def _deleted(namespace: str) -> Refused:

@@ -1,8 +1,11 @@
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.metadata import entry_points
 from pathlib import Path
 from threading import Barrier
+
+import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, entities, manifest
 from zae_limiter.stores import SyncMemoryStore, SyncSQLiteStore, SyncStore
@@ -26,6 +29,13 @@ def test_a_process_with_a_store_plans_and_applies_without_a_lambda() -> None:
     assert planned.plan.changes == applied.plan.changes
     assert (again := ask("read", store, Request.of("plan", EVERY_LEVEL)).plan)
     assert again.changes == ()
+
+
+def test_an_apply_that_registers_its_namespace_warns_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert ask("perform", SyncMemoryStore(), Request.of("apply", EVERY_LEVEL)).status == "applied"
+    told = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert told == [(logging.INFO, "registered the new namespace tenant-alpha")]
 
 
 def test_what_only_reads_refuses_to_write() -> None:

@@ -57,7 +57,7 @@ def test_it_answers_as_the_provisioner_does_and_sends_no_write(
 def test_it_registers_no_namespace(world: World, store: Store) -> None:
     on_plan_event(READING[0], None)
     with pytest.raises(NamespaceNotFoundError):
-        world.table(store)._open(NAMESPACE, register=False)
+        world.table(store)._open(NAMESPACE)
 
 
 @pytest.mark.parametrize("request_", WRITING, ids=lambda each: each["action"])
