@@ -7,7 +7,7 @@ from math import fsum, inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from ..rules.balances import ShardLimit, reached_at, refill_bucket
+from ..rules.balances import ShardLimit, reached_at
 from ..rules.registry import rule_of
 from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
@@ -164,11 +164,13 @@ class BucketState(NamedTuple):
 
     def is_short_of(self, amounts: Mapping[str, int], now_ms: int) -> bool:
         """Return whether a limit has less than its amount at ``now_ms``; ignore limits that the shard lacks."""
-        item = self.item
-        for each, shard_limit in zip(self.limit_states, self.shard_limits.values(), strict=True):
-            amount = amounts.get(each.name)
-            if amount is not None and amount > refill_bucket(shard_limit, item[each.tokens], now_ms):
-                return True
+        item, shard_limits = self.item, self.shard_limits
+        for name, amount in amounts.items():
+            each = shard_limits.get(name)
+            if each is not None:  # as `refill_bucket` does, without its call: every acquire of a busy bucket comes by
+                left = item[bucket_attributes(name).tokens] + each.minted_since_anchor(now_ms)
+                if amount > left or amount > each.ceiling_milli:
+                    return True
         return False
 
     def part(self, limit: Limit, now_ms: int) -> Part:

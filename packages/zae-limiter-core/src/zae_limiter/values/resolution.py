@@ -145,7 +145,8 @@ class Resolved:
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``plan``: that of the
-    entity, whether or not its limits hold.
+    entity, whether or not its limits hold. ``is_plain``: a call without limits of its own is held to the config as it
+    is: no schedule and no switch changes it.
     """
 
     config: Config
@@ -161,6 +162,11 @@ class Resolved:
     seen_ms: int = 0
     on_refused: OnRefused | None = None
     plan: str | None = None
+    is_plain: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        plain = bool(self.config.limits) and self.config.since_ms < 0 and self.switches is None
+        object.__setattr__(self, "is_plain", plain)
 
     def is_recent(self, now_ms: int, staleness_ms: int) -> bool:
         """Return whether the limits were read so lately that they refuse without another look."""

@@ -161,7 +161,9 @@ def _claim(
     *,
     stale: bool = False,
 ) -> Claim:
-    config = config_of(request, resolved, namespace_state.now)
+    config = resolved.config
+    if request.limits or request.shadow or not resolved.is_plain:
+        config = config_of(request, resolved, namespace_state.now)
     target = choose_shard(namespace_state, cached, request.amounts)
     if config.declared and config.ahead:
         hold_ahead(namespace_state, cached, target)
