@@ -250,9 +250,8 @@ class Hold:
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
             if amount and amount > (there := shard.left[name] - floor):
                 least = min(least, max(0, there) / amount)
-        if self._pace.events * least < LEAST_ACQUIRES or not any(wanted.values()):
-            return None
-        return {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
+        whole = {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
+        return whole if self._pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
 
     def _pay(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
         """Take from the blocks what the next write counts itself, and return it; nothing if it is not held."""

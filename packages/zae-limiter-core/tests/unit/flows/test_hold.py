@@ -211,6 +211,15 @@ def test_a_limit_that_is_held_and_has_nothing_left_does_not_keep_another_from_it
     assert draw.block.taken == {"a": 4000, "b": 0}
 
 
+def test_no_block_is_taken_for_a_part_of_a_token() -> None:
+    hold = Hold(lambda: START)
+    config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
+    shard = Shard(0, 1, {"l": ShardLimit(config.limits[0], START)}, {"l": 90_000})
+    hold.written(hold.draw(config, shard, {"l": 5000}, 5, START, "renew"), None)
+    assert hold.left() == {"l": 5000}
+    assert hold.draw(config, shard, {"l": 800}, 1, START + 100, "renew") is None  # 5,300 were used lately
+
+
 def test_the_late_answer_of_another_shard_ends_no_block_taken_since() -> None:
     times = [START]
     hold = Hold(lambda: times[-1])
