@@ -25,7 +25,7 @@ from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError, ignored_in
 from .source import MAX_BYTES
-from .states import LockReport, ProgressReport, StateReport
+from .states import ApplyUnderWay, LockReport, ProgressReport, StateReport
 from .weights import WeightsDecl
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Address",
     "Answer",
     "ApplyEntry",
+    "ApplyUnderWay",
     "Change",
     "Decl",
     "EntityDecl",

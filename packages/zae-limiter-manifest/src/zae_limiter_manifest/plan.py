@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Self
 
-from attrs import evolve, field, frozen
+from attrs import asdict, evolve, field, frozen
 from attrs.validators import deep_iterable, ge, instance_of, optional
 
 from .addresses import Address
@@ -14,6 +14,7 @@ from .formats import reading
 from .naming import NameKind, find_name_problem
 from .overrides import LiveOverride
 from .problems import show
+from .states import ApplyUnderWay
 
 GUARDED_FROM_ITEMS: Final = 10
 GUARDED_PERCENT: Final = 30
@@ -29,7 +30,8 @@ class Plan:
     `serial` is that of the state that the plan was made against. `managed` counts the items managed before, `declared`
     the items of the manifest. `forgotten` items were managed, are no longer declared and are gone already: only the
     state is corrected. `unmanaged` items exist, but are neither declared nor managed. `taken_from` is the owner from
-    whom the namespace is taken. `overrides` are in force; no change concerns them.
+    whom the namespace is taken. `overrides` are in force; no change concerns them. `under_way` is another apply, which
+    was changing the namespace when the plan was made.
     """
 
     namespace: str = field()
@@ -45,6 +47,7 @@ class Plan:
     overrides: tuple[LiveOverride, ...] = field(
         default=(), kw_only=True, validator=deep_iterable(instance_of(LiveOverride), instance_of(tuple))
     )
+    under_way: ApplyUnderWay | None = field(default=None, kw_only=True, validator=optional(instance_of(ApplyUnderWay)))
 
     @namespace.validator
     def _namespace_is_a_name(self, _: object, value: object) -> None:
@@ -97,7 +100,7 @@ class Plan:
     def changes_hash(self) -> str:
         """Return `sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
         changes = tuple(evolve(change, reaches=None) for change in self.changes)
-        same = evolve(self, serial=0, unmanaged=(), overrides=(), changes=changes)
+        same = evolve(self, serial=0, unmanaged=(), overrides=(), under_way=None, changes=changes)
         return _sha256(json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":")))
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,6 +112,7 @@ class Plan:
             "unmanaged": [address.to_dict() for address in self.unmanaged],
             "taken_from": self.taken_from,
             "overrides": [override.to_dict() for override in self.overrides],
+            "under_way": self.under_way and asdict(self.under_way),
         }
         return {
             "namespace": self.namespace,
@@ -138,6 +142,7 @@ class Plan:
                 unmanaged=tuple(map(Address.from_dict, raw.get("unmanaged", ()))),
                 taken_from=raw.get("taken_from"),
                 overrides=tuple(map(LiveOverride.from_dict, raw.get("overrides", ()))),
+                under_way=ApplyUnderWay.from_dict(raw["under_way"]) if "under_way" in raw else None,
             )
 
 

@@ -22,6 +22,22 @@ class LockReport:
 
 
 @frozen
+class ApplyUnderWay:
+    """An apply that holds the lock while something else is read: its owner, its latest end and, from its first
+    checkpoint on, its begin (ISO times).
+    """
+
+    owner: str = field(validator=_TEXT)
+    expires_at: str = field(validator=_TEXT)
+    began_at: str | None = field(default=None, validator=optional(_TEXT))
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """Return the apply in plain values; other keys are ignored. Raises `KeyError` or `TypeError`."""
+        return cls(raw["owner"], raw["expires_at"], raw.get("began_at"))
+
+
+@frozen
 class ProgressReport:
     """How far an apply is: `done` of `total` changes, `seconds` after it began, and who has asked it to stop."""
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.manifest.manifests import manifest_of, resource, situations
 from zae_limiter_manifest import (
     Address,
+    ApplyUnderWay,
     Change,
     FormatError,
     LimitsManifest,
@@ -134,6 +135,18 @@ def test_the_hash_sees_every_change_and_no_serial() -> None:
         evolve(PLAN, taken_from="cli"),
     ]
     assert len({plan.changes_hash() for plan in (PLAN, *others)}) == len(others) + 1
+
+
+UNDER_WAY = ApplyUnderWay("cli (bob)", "2026-01-01T00:15:00Z", "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("under_way", [UNDER_WAY, evolve(UNDER_WAY, began_at=None)], ids=["since", "just begun"])
+def test_another_apply_comes_back_from_json_and_is_in_no_hash(under_way: ApplyUnderWay) -> None:
+    plan = evolve(PLAN, under_way=under_way)
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    later = {**plan.to_dict(), "under_way": {**plan.to_dict()["under_way"], "more": 1}}  # of a later release
+    assert Plan.from_dict(later) == plan
+    assert (plan.changes_hash(), plans_hash([plan])) == (PLAN.changes_hash(), plans_hash([PLAN]))
 
 
 def test_the_hash_stays_the_same_from_release_to_release() -> None:

@@ -10,6 +10,7 @@ from zae_limiter.maintenance import peek_state, run
 from zae_limiter_manifest import (
     CLI,
     Answer,
+    ApplyUnderWay,
     Decl,
     LimitsManifest,
     LockReport,
@@ -60,10 +61,13 @@ def make_plan(
 def answer_plan(
     repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool, targets: tuple[str, ...] = ()
 ) -> Answer:
-    """Return the plan of a manifest, for the command line, with the overrides in force at any address."""
+    """Return the plan of a manifest, for the command line, with the overrides in force at any address, and another
+    apply that is under way.
+    """
     declared = manifest.managed_set()
     live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
-    return Answer.planned(make_plan(manifest, live, repository, take_over=take_over, targets=targets))
+    plan = make_plan(manifest, live, repository, take_over=take_over, targets=targets)
+    return Answer.planned(evolve(plan, under_way=_under_way(live.state, repository)))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
@@ -73,7 +77,16 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
     declared = manifest.managed_set()
     live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
     plan = compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, overrides=live.overrides)
-    return Answer.planned(plan)
+    return Answer.planned(evolve(plan, under_way=_under_way(live.state, repository)))
+
+
+def _under_way(state: ProvisionerState, repository: SyncRepository | None) -> ApplyUnderWay | None:
+    """Return the apply that held the lock when the state was read; ``None`` if nobody did, or no longer."""
+    lock, progress = state.lock, state.progress
+    if lock is None or repository is None or lock.expires_at_ms <= repository.namespace_state.now():
+        return None
+    began_at = None if progress is None else iso_time(progress.began_at_ms)
+    return ApplyUnderWay(lock.owner, iso_time(lock.expires_at_ms), began_at)
 
 
 def answer_export(repository: SyncRepository) -> Answer:

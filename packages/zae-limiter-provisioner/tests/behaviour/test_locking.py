@@ -6,10 +6,13 @@ import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, World, limits, manifest
 from zae_limiter import ProvisionerLock
+from zae_limiter.maintenance import note_progress, run
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.values import Operation, Transact
-from zae_limiter_manifest import LimitsManifest, Request
+from zae_limiter.values.applies import ApplyProgress
+from zae_limiter_manifest import ApplyUnderWay, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
+from zae_limiter_provisioner.planning import iso_time
 from zae_limiter_provisioner.table import Table
 
 OTHER = manifest(resources={"gpt-4": limits(1)}, entities={"user-3": {"resources": {"gpt-4": limits(3)}}})
@@ -53,6 +56,36 @@ def test_an_interrupted_apply_frees_its_lock(world: World) -> None:
     assert (state := world.ask("state").state)
     assert state.lock is None
     world.apply(EVERY_LEVEL)
+
+
+@pytest.mark.parametrize("action", ["plan", "diff"])
+def test_what_is_read_during_another_apply_says_so_without_another_read(world: World, action: str) -> None:
+    world.apply(OTHER)
+
+    def read() -> tuple[ApplyUnderWay | None, str, int]:
+        store = world.store()
+        plan = world.ask(action, EVERY_LEVEL, store=store).plan
+        assert plan
+        return plan.under_way, plan.changes_hash(), len(store.seen)
+
+    nobody, same, reads = read()
+    assert nobody is None
+    began_ms = world.clock.now_ms()
+    hold(world, seconds=100)
+    until = iso_time(began_ms + 100_000)
+    assert read() == (ApplyUnderWay("cli (bob)", until), same, reads)
+    repository = world.repository()
+    serial = repository.get_provisioner_state().serial
+    progress = ApplyProgress(1, 5, began_ms, began_ms + 3_000)
+    run(repository, note_progress(repository.namespace_state, progress, expected_serial=serial))
+    assert read() == (ApplyUnderWay("cli (bob)", until, iso_time(began_ms)), same, reads)
+    world.clock.advance(100)  # its lock has expired: it was killed
+    assert read() == (None, same, reads)
+
+
+def test_an_apply_never_says_that_another_is_under_way(world: World) -> None:
+    hold(world, seconds=0)
+    assert world.apply(EVERY_LEVEL).plan.under_way is None  # type: ignore[union-attr]
 
 
 def test_reading_goes_on_while_somebody_applies(world: World) -> None:

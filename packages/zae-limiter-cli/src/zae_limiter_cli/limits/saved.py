@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from attrs import evolve
+
 from zae_limiter_manifest import FormatError, LimitsManifest, ManifestError, Plan
 from zae_limiter_manifest.packing import check_values
 
@@ -43,7 +45,7 @@ class SavedPlan:
             "stack": self.stack,
             "changes_hash": self.plan.changes_hash(),
             "manifest": self.manifest.to_dict(),
-            "plan": self.plan.to_dict(),
+            "plan": evolve(self.plan, under_way=None).to_dict(),  # that apply will be over
             **({"targets": list(self.targets)} if self.targets else {}),
         }
         write_file(path, json.dumps(told, indent=1) + "\n", mode=0o600)

@@ -4,6 +4,7 @@ import io
 import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from zae_limiter_cli.terminal import Terminal
 from zae_limiter_manifest import Answer, LockReport, ManagedSet, Plan, ProgressReport, Request, StateReport, dump
 from zae_limiter_provisioner import handler
 from zae_limiter_provisioner.actions import perform
+from zae_limiter_provisioner.planning import iso_time
 from zae_limiter_provisioner.table import Table
 
 LOCK = LockReport("0123", "cli (ann)", "2030-01-01T00:00:00Z")
@@ -168,6 +170,31 @@ def test_a_look_that_fails_ends_no_apply(stack: Stack, slow: Slow) -> None:
     done = stack.run("apply", "--yes", "-f", stack.write(dump(MANY)))
     assert looked.is_set()
     assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_a_plan_during_an_apply_says_whose_and_since_when_and_a_saved_one_forgets_it(
+    stack: Stack, slow: Slow, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    path, saved = stack.write(dump(MANY)), str(tmp_path / "saved.json")
+    plan = ["plan", "-f", path]
+
+    def look() -> None:
+        told.extend(stack.ok(*plan, *form) for form in ([], ["-o", "json"], ["-o", "markdown"], ["--out", saved]))
+        told.append(stack.ok("diff", "-f", path))
+
+    slow.meanwhile = look
+    began = iso_time(stack.world.clock.now_ms() + 2_000)  # for the registration
+    assert stack.run("apply", "--yes", "--quiet", "-f", path, "--principal", "ann").exit_code == 0
+    text, document, markdown, _, drift = told
+    (under_way,) = (each["under_way"] for each in json.loads(document)["namespaces"])
+    assert (under_way["owner"], under_way["began_at"]) == ("cli (ann)", began)
+    line = f"Another apply is under way since {began}, by cli (ann), until {under_way['expires_at']} at most"
+    for shown in (text, drift):
+        assert shown.count(f"{line}: this may be out of date.\n") == 1
+    assert line.replace("cli (ann)", "`cli (ann)`") in markdown
+    assert "under_way" not in Path(saved).read_text()
+    assert "under way" not in stack.ok(*plan)
 
 
 def test_a_stop_by_somebody_else_ends_the_command_with_the_rest_pending(stack: Stack, slow: Slow) -> None:

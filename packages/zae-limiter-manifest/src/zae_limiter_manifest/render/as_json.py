@@ -83,6 +83,7 @@ def _drift(whole: Plan, view: View) -> dict[str, Any]:
         "pending": [change for change in document["changes"] if not change["drift"]],
         "unmanaged": [address.to_dict() for address in plan.unmanaged],
         "overrides": [override.to_dict() for override in plan.overrides],
+        **({"under_way": document["under_way"]} if plan.under_way else {}),
     }
 
 

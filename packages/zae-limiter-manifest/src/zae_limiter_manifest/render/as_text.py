@@ -122,6 +122,7 @@ def _drift(plan: Plan, view: View, *, list_unmanaged: bool) -> Iterator[str]:
     if list_unmanaged:
         yield from (f"  {address} (unmanaged)" for address in plan.unmanaged if view.shows(address))
     yield words.drift_summary(plan)
+    yield from words.under_way(plan)
     yield from narrowed(view, len(changes), len(plan.changes))
 
 

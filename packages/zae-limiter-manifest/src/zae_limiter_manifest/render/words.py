@@ -177,7 +177,7 @@ def drift_summary(plan: Plan) -> str:
 
 def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
     """Return the remarks on a plan besides its changes; `quoted` formats foreign text."""
-    found = []
+    found = under_way(plan, quoted)
     if plan.taken_from:
         found.append(f"Takes the namespace over from {quoted(plan.taken_from)}.")
     if plan.forgotten:
@@ -185,6 +185,16 @@ def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
     if guard := plan.why_guarded():
         found.append(f"This plan {guard}.")
     return found
+
+
+def under_way(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
+    """Return the line on another apply that was under way; none without one."""
+    apply = plan.under_way
+    if apply is None:
+        return []
+    since = f" since {apply.began_at}" if apply.began_at else ""
+    who = f"by {quoted(apply.owner)}, until {apply.expires_at} at most"
+    return [f"Another apply is under way{since}, {who}: this may be out of date."]
 
 
 def failure_text(failure: Failure) -> str:

@@ -13,6 +13,7 @@ from zae_limiter_manifest import (
     Address,
     Answer,
     ApplyEntry,
+    ApplyUnderWay,
     Change,
     Failure,
     LimitDecl,
@@ -54,7 +55,15 @@ CHANGES = (
     Change(Address(None, "key-1"), RecordDecl("acme"), RecordDecl()),
 )
 OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))
-PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack", overrides=(OVERRIDE,))
+PLAN = Plan(
+    "tenant-alpha",
+    CHANGES,
+    forgotten=(GONE,),
+    unmanaged=(GONE,),
+    taken_from="a stack",
+    overrides=(OVERRIDE,),
+    under_way=ApplyUnderWay("cli", "2026-01-01T00:15:00Z", "2026-01-01T00:00:00Z"),
+)
 ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
 LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
 STATE = StateReport(
@@ -103,6 +112,7 @@ def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
         "change": keys(changes),
         "limit": keys(limit for each in changes for limit in each.get("before", {}).values()),
         "field": keys(field for each in changes for field in each["fields"]),
+        "under_way": keys([plan["under_way"], drift["under_way"]]),
         "item": keys([*plan["forgotten"], *plan["unmanaged"], *drift["unmanaged"]]),
         "error": keys(applied["errors"]),
         "state": keys([state]),

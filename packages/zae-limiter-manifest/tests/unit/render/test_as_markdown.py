@@ -1,7 +1,7 @@
 import pytest
 
 from support.manifest.manifests import resource
-from zae_limiter_manifest import Address, Answer, Change, Failure, LimitDecl, Plan, ResourceDecl
+from zae_limiter_manifest import Address, Answer, ApplyUnderWay, Change, Failure, LimitDecl, Plan, ResourceDecl
 from zae_limiter_manifest.render import as_markdown
 
 GPT_4, OLD, USER = Address("gpt-4"), Address("old"), Address("gpt-4", "user-123")
@@ -98,6 +98,13 @@ def test_of_very_many_plans_without_changes_some_are_named() -> None:
     assert text.startswith("### No changes\n\n900 namespaces: `namespace-0`, `namespace-1`, ")
     more = int(text.split()[-2])
     assert (text.count("`,") + 1 + more, text.endswith(f"` and {more} more\n"), len(text) < 1_200) == (900, True, True)
+
+
+def test_another_apply_is_a_remark_with_its_owner_as_code() -> None:
+    plan = Plan("a", under_way=ApplyUnderWay("cli (*bob*)", "2026-01-01T00:15:00Z"))
+    line = "Another apply is under way, by `cli (*bob*)`, until 2026-01-01T00:15:00Z at most: this may be out of date."
+    assert line in as_markdown.render_plan(plan)
+    assert line in as_markdown.render_drift(plan)
 
 
 def test_a_plan_with_something_to_say_besides_changes_has_a_section() -> None:

@@ -8,6 +8,7 @@ from support.manifest.manifests import resource, situations
 from zae_limiter_manifest import (
     Address,
     Answer,
+    ApplyUnderWay,
     Change,
     Failure,
     LimitDecl,
@@ -172,6 +173,15 @@ def test_what_failed_or_is_left_is_told() -> None:
 def test_what_was_refused_as_a_whole_is_not_said_to_be_applied() -> None:
     refused = Answer.failed([Failure("stale", "somebody else has applied")], PLAN)
     assert as_text.render_applied(refused).splitlines()[-1] == "Failed: 1 error, nothing was applied."
+
+
+def test_another_apply_is_one_line_below_a_plan_and_below_drift() -> None:
+    until = "by cli (bob), until 2026-01-01T00:15:00Z at most: this may be out of date."
+    for began_at, since in (("2026-01-01T00:00:00Z", " since 2026-01-01T00:00:00Z"), (None, "")):
+        plan = evolve(PLAN, under_way=ApplyUnderWay("cli (bob)", "2026-01-01T00:15:00Z", began_at))
+        line = f"Another apply is under way{since}, {until}\n"
+        assert as_text.render_plan(plan) == SHOWN + line
+        assert as_text.render_drift(plan) == as_text.render_drift(PLAN) + line
 
 
 def test_colours_change_nothing_but_the_colour() -> None:
