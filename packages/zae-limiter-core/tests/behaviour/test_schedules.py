@@ -97,6 +97,27 @@ async def test_a_lease_settles_behind_a_boundary_though_another_limit_has_change
     assert await drain(other, "e", "r", "rpm") == 2
 
 
+@pytest.mark.parametrize("before", ["no schedule", "another schedule"])
+@pytest.mark.parametrize(("day", "night"), [(600, 60), (60, 600)])
+async def test_a_lease_settles_behind_a_boundary_of_a_schedule_that_its_limit_has_got_since(
+    world: World, day: int, night: int, before: str
+) -> None:
+    (limiter, _), (other, _) = await world.process(), await world.process()
+    entry = f"night: 22:00-06:00 {BERLIN} {night}/min"
+    former = [] if before == "no schedule" else [f"evening: 18:00-23:30 {BERLIN} {day}/min"]
+    await limiter.set_limits("e", [Limit.custom("rpm", day, schedule=former)], "r")
+    go_to(world, 2026, 11, 25, 21)
+    async with limiter.acquire("e", "r", {"rpm": 5}) as lease:
+        world.clock.advance(60)
+        await other.set_limits("e", [Limit.custom("rpm", day, schedule=[entry])], "r")
+        world.clock.advance(60)
+        await take(other, "e", "r", rpm=1)
+        go_to(world, 2026, 11, 25, 23)
+        await lease.settle(rpm=8)
+    assert await limiter.available("e", "r") == {"rpm": night - 3}
+    assert await drain(limiter, "e", "r", "rpm") == night - 3
+
+
 async def test_a_bucket_that_nobody_used_over_boundaries_has_what_their_values_make_of_it(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     go_to(world, 2026, 11, 25, 21)

@@ -20,7 +20,7 @@ Verdict = Literal["admitted", "refused", "outdated", "failed"]
 class Outcome(NamedTuple):
     """The result of a request: at ``at_ms``, on a bucket in this ``state``, ``None`` if there was no bucket.
 
-    ``outdated``: the bucket lacks a limit of the request and its config is newer, or the bucket no longer has the
+    ``outdated``: the bucket lacks a limit of the request and its config is newer, it has another schedule, or no such
     shard. ``left``: after a refusal, the tokens left by the requests before it, in millitokens by limit.
     ``shadow_short``: the shadow limits that were short, with what they had left; nothing was taken from them.
     """
@@ -76,14 +76,14 @@ class BucketRequest(Waiter):
     ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
-    ``insists``: its limits were read again more than once, so that it goes by the bucket's if these are newer still.
-    ``elsewhere``: after the run, the amounts that go back to shards split off since. ``frees``: slots that come back,
-    of which a run finds ``freed`` and ``slot_changes``. ``keeps_count``: they still count as consumed.
+    ``insists``: its limits were read again more than once, so it goes by the bucket's, if newer. ``defers``: it is to be
+    outdated if these do not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards
+    split off since. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``. ``keeps_count``: of these.
     """
 
     returned = False
     renews = False
-    insists = False
+    insists = defers = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
     shadows = 0

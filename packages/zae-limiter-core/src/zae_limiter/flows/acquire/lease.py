@@ -1,9 +1,8 @@
 """A lease: consume more in its block; at the end of the block write corrections, or give everything back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, ValidationError
 from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
@@ -11,7 +10,6 @@ from ...operations.values import sums
 from ...values.amounts import check_amounts
 from ...values.limit_status import LimitStatus
 from ...values.refusal import RateLimitExceeded
-from ...values.resolution import Config
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
@@ -19,20 +17,14 @@ from ..process.queueing import give_back_all, queue
 from ..steps import Flow
 from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant, config_of
+from .correcting import corrections_of, send_again
 from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .settling import exceeded, learn, note_correction, refuse_more_than_held, weigh
-from .shard_selection import balance_of, try_other_shards
+from .shard_selection import try_other_shards
 from .slots import first_problem, free_at_end, keep_slots, refuse_slots, slot_names, take_back
 from .statuses import Owed, statuses_after
-
-
-class _Place(NamedTuple):
-    """A shard, and the shard count when it was taken from."""
-
-    queue: BucketQueue
-    shards: int
 
 
 def check_open(grant: Grant) -> None:
@@ -204,7 +196,7 @@ def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]
 def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> Owed:
     """Return the corrections by shard, without those of shadow limits that are only counted."""
     owed: dict[BucketQueue, Mapping[str, int]] = {}
-    for made in _corrections(namespace_state, claim, corrections) if corrections else ():
+    for made in corrections_of(namespace_state, claim, corrections) if corrections else ():
         amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
         owed[made.queue] = sums(owed.get(made.queue, {}), amounts)
     return owed
@@ -219,18 +211,14 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         (claim, bucket_request)
         for each in grant.all
         for claim in each.claims
-        for bucket_request in _corrections(namespace_state, claim, _to_write(each))
+        for bucket_request in corrections_of(namespace_state, claim, _to_write(each))
     ]
     if grant.holds_slots:
         made += free_at_end(grant.all_claims, made, namespace_state.now())
     error: StoreError | None
     try:
         yield from queue([each for _, each in made])
-        made += [
-            (claim, _on_shard_0(claim, bucket_request))
-            for claim, bucket_request in made
-            if not bucket_request.only_returns and _is_outdated(bucket_request)
-        ]
+        made += yield from send_again(namespace_state, grant, made)
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
         error = yield from first_problem([bucket_request for _, bucket_request in made])
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
@@ -264,78 +252,6 @@ def _to_write(grant: Grant) -> dict[str, int]:
     }
 
 
-def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
-    """Return the requests of the corrections, one per shard."""
-    taken, not_taken = _taken(claim), claim.not_taken
-    first, counted = next(iter(taken)), dict[str, int]()
-    parts: dict[_Place, dict[str, int]] = {}
-    for name, amount in corrections.items():
-        if name in claim.config.by_name:
-            if name in not_taken or (amount > 0 and _is_spent(namespace_state, claim, name)):
-                counted[name] = max(amount, -not_taken.get(name, 0))
-            for place, part in _divided(name, amount - counted.get(name, 0), taken):
-                parts.setdefault(place, {})[name] = part
-    if counted:
-        parts.setdefault(first, {})
-    made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
-    if counted:
-        made[first].count_only = counted
-    return [*made.values()]
-
-
-def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
-    """Return whether a shadow limit that the lease has not asked for has nothing left, as far as this process has
-    seen.
-    """
-    if name not in claim.config.shadow or any(name in each.shadow_amounts for each in claim.requests):
-        return False
-    now, limit = namespace_state.now(), claim.config.by_name[name]
-    states = namespace_state.repaired_states(claim.cached, now)
-    return bool(states) and balance_of(limit, states, now) <= 0
-
-
-def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
-    unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
-    given = {name: -amount for name, amount in amounts.items() if amount < 0}
-    return BucketRequest(place.queue, unchecked=unchecked, given=given, config=config, shards=place.shards)
-
-
 def _is_outdated(bucket_request: BucketRequest) -> bool:
     """Return whether the bucket has other limits by now, or no longer has the shard, because it expired."""
     return bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
-
-
-def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
-    """Return what a correction takes, as a request on shard 0, because its own shard is gone."""
-    moved = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
-    moved.count_only = {name: amount for name, amount in bucket_request.count_only.items() if amount > 0}
-    return moved
-
-
-def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
-    """Yield the parts of a correction, by shard.
-
-    Take an increase from the shard that was consumed first. Return a decrease to the other shards, up to what was taken
-    from each, and the rest to the first.
-    """
-    first, *others = taken
-    for place in others if amount < 0 else ():
-        part = min(-amount, taken[place].get(name, 0))
-        amount += part
-        if part:
-            yield place, -part
-    if amount:
-        yield first, amount
-
-
-def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
-    """Return the amounts that are still taken from each shard, the first shard in front; the target if there is
-    none.
-    """
-    taken: dict[_Place, dict[str, int]] = {}
-    for bucket_request in claim.requests:
-        if bucket_request.admitted:
-            place = _Place(bucket_request.queue, bucket_request.taken_among)
-            before = taken.get(place, {})
-            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.taken.items()}}
-    return taken or {_Place(claim.target.queue, 0): {}}

@@ -20,7 +20,7 @@ from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
-from .shifting import in_force, shape_of
+from .shifting import goes_blind, in_force, shape_of
 from .slots import settle_holds
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
@@ -226,11 +226,11 @@ class CommitRun:
         if shape is not None and self._takes(shape, state):
             if not is_newer(shape, state):
                 self.namespace_state.expire(cached)
-            if may_reshape(
-                self.namespace_state, cached, state, shape, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
-            ):
+            lost, now_ms = self.reshapes_lost, self.now_ms
+            if may_reshape(self.namespace_state, cached, state, shape, self.pending, lost=lost, now_ms=now_ms):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, shape)
-        if config is not None and begins_window(state, self.pending, self.now_ms):
+        seen = state, self.pending, self.now_ms
+        if config is not None and (begins_window(*seen) or goes_blind(config, *seen)):
             return WindowWrite(cached, state, self.now_ms, multiplier, config.as_in(state.limits))
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
 
@@ -291,11 +291,15 @@ class CommitRun:
         return any(amount > plan.ceilings.get(name, amount) for name, amount in amounts)
 
     def _settle_outdated(self) -> None:
-        """Settle the acquires whose limits were read before the newest config that the bucket knows of, and renewals of
-        what is held by them: the callers read the limits again.
+        """Settle the acquires whose limits were read before the newest config that the bucket knows of, renewals of
+        what is held by them, and corrections that do not know the bucket's schedule: the callers read the limits again.
         """
         state, config = self.cached.state, self.config
-        if state is None or config is None or not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
+        if state is None or config is None:
+            return
+        deferring = [each for each in self.pending if each.defers and goes_blind(config, state, [each], self.now_ms)]
+        self.settle(deferring, "outdated")
+        if not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
             return
         takers = [request for request in self.pending if (request.is_acquire or request.renews) and not request.insists]
         if takers:
@@ -311,20 +315,16 @@ class CommitRun:
         headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []
         for request in self.pending:
-            if not request.shadow_amounts.keys() <= headroom.keys():
+            if not request.amounts.keys() <= headroom.keys():
                 outdated.append(request)
                 continue
             for name, amount in request.checked.items():
-                if name not in headroom:
-                    outdated.append(request)
-                    break
                 if amount > ceilings[name] and not plan.reshapes:
                     hopeless.append(request)
                     break
             if not request.is_acquire:
                 request.trim(headroom)
-        if outdated:
-            self.settle(outdated, "outdated")
+        self.settle(outdated, "outdated")
         if hopeless:
             before = fit_batch(self.pending, headroom, ceilings)
             self.settle(hopeless, "refused", left=before.left(headroom, ceilings))
@@ -338,8 +338,7 @@ class CommitRun:
         headroom = headroom_and_held(self.cached, plan)
         if self._fresh():
             refused = list(hopeless(batch.short, headroom))
-            if refused:
-                self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
+            self.settle(refused, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.shadow_amounts:
@@ -378,5 +377,4 @@ class CommitRun:
         known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
         headroom = headroom_and_held(self.cached, plan)
         batch = fit_batch(known, headroom, plan.ceilings)
-        if batch.short:
-            self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))
+        self.settle(batch.short, "refused", left=batch.left(headroom, plan.ceilings))

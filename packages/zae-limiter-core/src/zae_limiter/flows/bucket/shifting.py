@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from ...rules.schedules import carry
 from ...schema.attributes import CONFIG_READ_AT, bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket
 from ...schema.writing import rule_attributes
 from ...values.resolution import Config
+from ..bucket_queue import BucketRequest
 from .batch import UpdateDraft
+
+MINUTE_MS: Final = 60_000  # a schedule changes values at full minutes alone
 
 
 def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> Config | None:
@@ -31,6 +35,16 @@ def shape_of(config: Config, state: BucketState) -> Config:
         return config
     limits, declared = (tuple(each for each in of if each.name in common) for of in (config.limits, config.declared))
     return replace(config, limits=limits, declared=declared)
+
+
+def goes_blind(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:
+    """Return whether a write for the requests may count time by a rule that a schedule has ended since the anchor: the
+    bucket has one of their limits by a schedule that the config does not know.
+    """
+    if now_ms // MINUTE_MS <= state.anchor_ms // MINUTE_MS:
+        return False
+    names = {name for request in requests for name in (*request.amounts, *request.unchecked)}
+    return any((known := state.schedule_id(name)) and known != config.schedule_id(name) for name in names)
 
 
 def all_shifted(states: Iterable[BucketState], config: Config, now_ms: int) -> list[BucketState]:

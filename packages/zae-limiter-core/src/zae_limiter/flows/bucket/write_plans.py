@@ -334,10 +334,12 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
 
     ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
     the time from empty, and the ``ttl`` is not before the one seen. Return ``None`` for a bucket that does not expire:
-    the entity has limits of its own, the multiplier is 0, or there are several shards.
+    the entity has limits of its own, the multiplier is 0, there are several shards, or it keeps a schedule.
     """
     state = plan.state
     if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):
+        return None
+    if state is not None and not plan.reshapes and any(map(state.schedule_id, state.shard_limits)):
         return None
     fill_ms = longest_ms if state is None else max(longest_ms, state.fill_ms)
     if fill_ms >= FOREVER_MS:

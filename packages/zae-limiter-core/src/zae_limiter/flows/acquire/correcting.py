@@ -1,0 +1,131 @@
+"""The corrections of a lease, as the requests that the end of its block makes of its buckets.
+
+What a lease takes more goes to the shard that it consumed from first, what it gives back to those that it took from. It
+goes by the limits that the acquire had: they may be old by then, and the shard may be gone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...operations.errors import BudgetSpent, NotApplied, StoreError
+from ...values.resolution import Config
+from ..bucket.serving import resolve
+from ..bucket_queue import BucketQueue, BucketRequest
+from ..process.namespace_state import NamespaceState
+from ..steps import Flow
+from .claims import Claim, Grant, config_of
+from .shard_selection import balance_of
+
+
+class _Place(NamedTuple):
+    """A shard, and the shard count when it was taken from."""
+
+    queue: BucketQueue
+    shards: int
+
+
+def corrections_of(
+    namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]
+) -> list[BucketRequest]:
+    """Return the requests of the corrections, one per shard."""
+    taken, not_taken = _taken(claim), claim.not_taken
+    first, counted = next(iter(taken)), dict[str, int]()
+    parts: dict[_Place, dict[str, int]] = {}
+    for name, amount in corrections.items():
+        if name in claim.config.by_name:
+            if name in not_taken or (amount > 0 and _is_spent(namespace_state, claim, name)):
+                counted[name] = max(amount, -not_taken.get(name, 0))
+            for place, part in _divided(name, amount - counted.get(name, 0), taken):
+                parts.setdefault(place, {})[name] = part
+    if counted:
+        parts.setdefault(first, {})
+    made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
+    if counted:
+        made[first].count_only = counted
+    return [*made.values()]
+
+
+def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
+    """Return whether a shadow limit that the lease has not asked for has nothing left, as far as this process has
+    seen.
+    """
+    if name not in claim.config.shadow or any(name in each.shadow_amounts for each in claim.requests):
+        return False
+    now, limit = namespace_state.now(), claim.config.by_name[name]
+    states = namespace_state.repaired_states(claim.cached, now)
+    return bool(states) and balance_of(limit, states, now) <= 0
+
+
+def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
+    unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
+    given = {name: -amount for name, amount in amounts.items() if amount < 0}
+    made = BucketRequest(place.queue, unchecked=unchecked, given=given, config=config, shards=place.shards)
+    made.defers = bool(unchecked)
+    return made
+
+
+def send_again(
+    namespace_state: NamespaceState, grant: Grant, made: Sequence[tuple[Claim, BucketRequest]]
+) -> Flow[list[tuple[Claim, BucketRequest]]]:
+    """Return further requests for corrections whose shard is gone. Open those again that do not know the schedule which
+    their bucket has got since, with the limits that hold now.
+    """
+    further: list[tuple[Claim, BucketRequest]] = []
+    for claim, request in made:
+        outcome = request.outcome
+        if request.only_returns or outcome is None or outcome.verdict != "outdated":
+            continue
+        if outcome.state is None:
+            further.append((claim, _on_shard_0(claim, request)))
+        else:
+            request.outcome = outcome._replace(verdict="failed", error=NotApplied("its limits were not read again"))
+            request.config = yield from _limits_now(namespace_state, grant, claim)
+            request.outcome, request.defers = None, False
+    return further
+
+
+def _limits_now(namespace_state: NamespaceState, grant: Grant, claim: Claim) -> Flow[Config]:
+    """Return the limits that hold now; those of the claim if the store does not answer. Raises ``BudgetSpent``."""
+    try:
+        resolved = yield from resolve(namespace_state, claim.cached, bucket_too=True)
+    except BudgetSpent:
+        raise
+    except StoreError:
+        return claim.config
+    return config_of(grant.request, resolved, namespace_state.now)
+
+
+def _on_shard_0(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
+    """Return what a correction takes, as a request on shard 0, because its own shard is gone."""
+    moved = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    moved.count_only = {name: amount for name, amount in bucket_request.count_only.items() if amount > 0}
+    return moved
+
+
+def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
+    """Yield the parts of a correction, by shard.
+
+    Take an increase from the shard that was consumed first. Return a decrease to the other shards, up to what was taken
+    from each, and the rest to the first.
+    """
+    first, *others = taken
+    for place in others if amount < 0 else ():
+        part = min(-amount, taken[place].get(name, 0))
+        amount += part
+        if part:
+            yield place, -part
+    if amount:
+        yield first, amount
+
+
+def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
+    """Return the amounts that are still taken from each shard, the first shard in front; the target if there is
+    none.
+    """
+    taken: dict[_Place, dict[str, int]] = {}
+    for bucket_request in claim.requests:
+        if bucket_request.admitted:
+            place = _Place(bucket_request.queue, bucket_request.taken_among)
+            before = taken.get(place, {})
+            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.taken.items()}}
+    return taken or {_Place(claim.target.queue, 0): {}}
