@@ -76,9 +76,9 @@ class BucketRequest(Waiter):
     ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
-    ``insists``: its limits were read again more than once, so it goes by the bucket's, if newer. ``defers``: it is to be
-    outdated if these do not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards
-    split off since. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``. ``keeps_count``: of these.
+    ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
+    it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards split off
+    since. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``. ``keeps_count``: they stay counted.
     """
 
     returned = False
