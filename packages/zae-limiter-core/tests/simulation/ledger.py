@@ -12,6 +12,8 @@ from .application import Application
 from .bucket_items import Rule
 from .kernel import Violation
 
+FAR_AHEAD_MS = 60_000
+
 
 class Ledger:
     """The writes of one limit, in the order in which they took effect.
@@ -30,6 +32,7 @@ class Ledger:
         self._at_ms = 0
         self._taken = 0
         self._minted = Fraction(0)
+        self._marks: list[tuple[int, Fraction, Rule]] = []
         self._most: Fraction | None = None
 
     def allow(self, more_ms: int) -> None:
@@ -73,8 +76,11 @@ class Ledger:
         """Up to here the rule before was in force; the floors of a change of rule, or a start, are worth a millitoken.
 
         A bucket that expired, or a limit that left it, full, under a lower ceiling starts full under the higher one: no
-        promise forbids it.
+        promise forbids it. Where an anchor far ahead is brought back, the time until it was never there.
         """
+        if self._at_ms - at_ms > FAR_AHEAD_MS:
+            self._marks = [mark for mark in self._marks if mark[0] <= at_ms] or self._marks[:1]
+            self._at_ms, self._minted, self._rule = self._marks[-1]
         goes_back = self._rule is not None and at_ms < self._at_ms  # of a write on its way, decided before the others
         before = (None if goes_back else ruled) or self._rule or rule
         self._rules.add(rule)
@@ -82,6 +88,7 @@ class Ledger:
         self._minted += 1 if new or before != rule else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule
+        self._marks.append((at_ms, self._minted, rule))
 
     def _slack(self) -> Fraction:
         return max(rule.most_within(self._allowance_ms) for rule in self._rules)
