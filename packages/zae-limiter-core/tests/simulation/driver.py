@@ -324,6 +324,9 @@ class Driver:
             if self.sharing.is_payment(request) or account.keeps:
                 self.sharing.failed(self.link, pk_of(request), request, request.outcome.error)
             return
+        if request.outcome.verdict == "outdated" and request.defers and request.outcome.state is not None:
+            account.uncertain |= bool(self._due[request])  # the lease sends it again, unless its time is over
+            return
         carried = None
         if request.admitted and sending is not None:
             carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
