@@ -98,6 +98,28 @@ async def test_a_new_bucket_admits_no_more_than_it_begins_with(world: World, sta
     assert await limiter.available("parent", "r") == {"usd": 0, "credits": 0}
 
 
+async def test_a_first_call_for_more_than_a_bucket_begins_with_begins_it_so_that_its_wait_ends(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("usd", 10, window="calendar", carry_over=4)])
+    go_to(world, 2026, 1, 10, 12)
+    refused = await refusal(limiter, usd=12)
+    assert refused.retry_after_seconds == 12 * 3600
+    world.clock.advance(refused.retry_after_seconds - 0.001)
+    assert not await passes(limiter, "e", "r", usd=12)
+    world.clock.advance(0.001)
+    assert await passes(limiter, "e", "r", usd=12)
+    go_to(world, 2026, 1, 12, 23, 59)
+    async with limiter.acquire("another", "r", {"usd": 12}, max_wait=90.0) as lease:
+        assert lease.waited == 60
+    assert (await refusal(limiter, usd=15)).retry_after_seconds == math.inf  # no bucket ever holds that
+
+
+async def test_a_total_whose_first_call_asks_for_more_than_it_begins_with_can_be_credited(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.total("credits", 2, burst=10)])
+    assert "credit the bucket" in str(await refusal(limiter, credits=3))
+    assert await limiter.repository.credit_bucket("e", "r", {"credits": 1})
+    assert await passes(limiter, "e", "r", credits=3)
+
+
 async def test_a_reset_gives_one_quota_and_not_what_may_be_carried_over(world: World) -> None:
     limiter, _ = await world.process(default_limits=[Limit.per_month("usd", 10, carry_over=True)])
     await take(limiter, "e", "r", usd=10)

@@ -191,11 +191,6 @@ def hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Ite
             blocked = blocked or request.turn > 0
 
 
-def asking_more(requests: Sequence[BucketRequest], new: Mapping[str, int]) -> list[BucketRequest]:
-    """Return the acquires that ask for more than a ``new`` bucket begins with."""
-    return list(hopeless([request for request in requests if request.checked.keys() <= new.keys()], new))
-
-
 def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:
     checked, given = batch.checked, batch.given
     for limit, amount in amounts.items():

@@ -15,7 +15,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, asking_more, fit_batch, hopeless
+from .batch import Batch, fit_batch, hopeless
 from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
@@ -113,8 +113,8 @@ class CommitRun:
         batch = fit_batch(self.pending, headroom_and_held(self.cached, plan), plan.ceilings, elsewhere)
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
-        if batch.short and not batch.carried and isinstance(plan, CreateWrite) and not self._fresh():
-            return Decision(Get(self.cached.key), Batch())  # it begins with less than its ceiling, and no put asks that
+        if batch.short and not batch.carried and isinstance(plan, CreateWrite):
+            return self._write(plan, batch)  # it begins with less than its ceiling: more comes once it is there
         if batch.short:
             self._refuse_or_ask(batch, plan)
         if not batch.carried or self._ends_with_draw(batch, plan):
@@ -365,9 +365,6 @@ class CommitRun:
 
         Nothing is refused by an anchor ahead: it is repaired first.
         """
-        if self.cached.state is None and self.config is not None:
-            new = self._plan().headroom
-            self.settle(asking_more(self.pending, new), "refused", left=new)
         if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return
         self._settle_outdated()
