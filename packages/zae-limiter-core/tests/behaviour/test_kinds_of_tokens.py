@@ -169,6 +169,19 @@ async def test_the_parent_may_be_what_would_be_exceeded_and_shadow_limits_never_
             lease.would_exceed(other=1)
 
 
+async def test_a_bucket_that_nobody_has_used_yet_would_exceed_what_it_begins_with(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 5), Limit.per_minute("tpm", 100)], "r")
+    await limiter.set_limits("p", [Limit.per_minute("tpm", 200)], "r")
+    async with limiter.acquire("e", "r", {"tpm": 0}) as lease:  # which makes no bucket
+        assert lease.would_exceed(tpm=100) == ()
+        assert [each.entity_id for each in lease.would_exceed(tpm=101)] == ["e"]
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:  # of which the parent has no limit
+        assert [each.entity_id for each in lease.would_exceed(tpm=201)] == ["e", "p"]
+
+
 @given(
     st.fixed_dictionaries(
         {kind: st.integers(0, 10**12) for kind in ("input", "cached", "cache_write", "output", "reasoning")}

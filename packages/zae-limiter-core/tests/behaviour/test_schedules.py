@@ -164,8 +164,23 @@ async def test_no_schedule_ever_allows_more_than_its_largest_burst(world: World)
 async def test_a_limit_that_blocks_at_night_says_when_the_night_ends(world: World) -> None:
     limit = Limit.custom("rpm", 60, schedule=["closed: 20:00-08:00 0/min"])
     limiter, _ = await world.process(default_limits=[limit])
+    go_to(world, 2026, 11, 25, 19, 59, timezone="UTC")
+    await take(limiter, "e", "r", rpm=1)
     go_to(world, 2026, 11, 25, 20, timezone="UTC")
     assert (await refusal(limiter, rpm=1)).retry_after_seconds == 12 * 3600 + 1
+
+
+async def test_a_bucket_that_is_not_there_yet_is_full_when_its_night_is_over(world: World) -> None:
+    blocked = Limit.custom("rpd", 100, refill_period=86_400, schedule=["night: 22:00-06:00 capacity 0"])
+    limiter, _ = await world.process(default_limits=[blocked])
+    go_to(world, 2026, 11, 25, 23, timezone="UTC")
+    refused = await refusal(limiter, rpd=50)
+    assert refused.retry_after_seconds == 7 * 3600
+    assert (await limiter.check("e", "r", {"rpd": 50})).retry_after_seconds == 7 * 3600
+    world.clock.advance(refused.retry_after_seconds - 0.001)
+    assert not await passes(limiter, "e", "r", rpd=50)
+    world.clock.advance(0.001)
+    assert await passes(limiter, "e", "r", rpd=50)
 
 
 async def test_a_caller_who_waits_is_served_after_the_boundary(world: World) -> None:
@@ -264,6 +279,8 @@ async def test_the_bucket_of_a_schedule_does_not_expire(world: World) -> None:
 
 async def test_an_explanation_says_which_entry_holds_and_for_how_long(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
+    go_to(world, 2026, 11, 25, 21)
+    await take(limiter, "e", "r", rpm=1)
     go_to(world, 2026, 11, 25, 23)
     found = await limiter.explain("e", "r", {"rpm": 20})
     [limit] = found.buckets[0].limits

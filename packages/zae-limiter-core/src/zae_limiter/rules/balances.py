@@ -36,6 +36,7 @@ class ShardLimit:
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit. ``mark`` is what the
     whole limit had minted up to the anchor, if whoever set it stored that. ``begun_ms`` is the begin of its window, if
     that is stored. ``slots`` are those of a limit that has some: their balance is of now, whatever the anchor.
+    ``missing``: the shard does not have it yet, so it begins anew at any time.
     """
 
     limit: Limit
@@ -45,6 +46,7 @@ class ShardLimit:
     mark: int | None = None
     begun_ms: int | None = None
     slots: Slots | None = None
+    missing: bool = False
     rule: Rule = field(init=False, repr=False, compare=False)
     ceiling_milli: int = field(init=False)
     minted_at_anchor: int = field(init=False)
@@ -68,7 +70,8 @@ class ShardLimit:
         anchor.
         """
         begun_ms = self.anchor_ms if self.begun_ms is None else self.begun_ms
-        return ShardLimit(limit or self.limit, at_ms, self.shard, self.shards, mark, begun_ms)
+        limit = limit or self.limit
+        return ShardLimit(limit, at_ms, self.shard, self.shards, mark, begun_ms, missing=self.missing)
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``."""

@@ -16,7 +16,7 @@ from ..values.limits import Limit
 from ..values.timetables import timetable_of
 from .balances import ShardLimit, refill_bucket
 from .rule import FOREVER_MS
-from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait
+from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait, new_part
 
 MOST_PIECES: Final = 1_500  # that a wait looks ahead: two years of nights
 _SOON: Final = 16  # pieces; a wait that is longer may be one for ever
@@ -133,6 +133,11 @@ def _peaks_of_full(declared: Limit, parts: tuple[Part, ...], at_ms: int) -> tupl
 
 
 def _moved(part: Part, limit: Limit, at_ms: int) -> Part:
-    """Return a limit on a shard as a boundary leaves it: under the next values, with at most their ceiling."""
-    ruled = part.shard_limit.moved(at_ms, limit)
+    """Return a limit on a shard as a boundary leaves it: under the next values, with at most their ceiling. One that is
+    not there yet begins with all of them.
+    """
+    before = part.shard_limit
+    if before.missing:
+        return new_part(limit, at_ms, before.shard, before.shards)
+    ruled = before.moved(at_ms, limit)
     return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms)))

@@ -87,8 +87,11 @@ def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part
 
 
 def new_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
-    """Return a limit on a shard of a new bucket, as of ``at_ms``: at its ceiling, unless its kind begins with less."""
-    return Part(ShardLimit(limit, at_ms, shard, shards), limit_share(limit, limit.initial_milli, shard, shards))
+    """Return a limit that a shard lacks, or whose bucket is not there, as of ``at_ms``: at its ceiling, unless its kind
+    begins with less.
+    """
+    shard_limit = ShardLimit(limit, at_ms, shard, shards, missing=True)
+    return Part(shard_limit, limit_share(limit, limit.initial_milli, shard, shards))
 
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:

@@ -6,7 +6,7 @@ from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
 from ...rules.balances import force_consume
 from ...rules.schedules import next_token_through, wait_through
-from ...rules.sharding import calculate_balance, unseen_parts
+from ...rules.sharding import calculate_balance, new_part, unseen_parts
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI
 from ...values.token_usage import TokenUsage
@@ -54,6 +54,8 @@ def learn(namespace_state: NamespaceState, grant: Grant) -> None:
 
 def exceeded(namespace_state: NamespaceState, grant: Grant, milli: Mapping[str, int]) -> tuple[LimitStatus, ...]:
     """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
+    if grant.unavailable is not None:
+        return ()
     with grant.lock:
         taken = sums(grant.consumed, {name: -amount for name, amount in grant.corrections.items()})
     more = {name: amount - taken.get(name, 0) for name, amount in milli.items()}
@@ -61,14 +63,16 @@ def exceeded(namespace_state: NamespaceState, grant: Grant, milli: Mapping[str, 
 
 
 def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, int]) -> Iterator[LimitStatus]:
-    """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards."""
+    """Yield the enforced limits of a bucket that have less than ``more`` now, in the last seen states of its shards; a
+    bucket that is not there is as a new one.
+    """
     now_ms, hold = namespace_state.now(), claim.cached.queue.hold
     states = all_shifted(namespace_state.repaired_states(claim.cached, now_ms), claim.config, now_ms)
     held = NOTHING if hold is None else hold.left()
     for name, limit in claim.config.enforced.items():
-        if not states or more.get(name, 0) <= 0:
+        if more.get(name, 0) <= 0:
             continue
-        parts = [state.part(limit, now_ms) for state in states]
+        parts = [state.part(limit, now_ms) for state in states] or [new_part(limit, now_ms)]
         parts += unseen_parts(limit, now_ms, {state.id.shard: state.shard_count for state in states})
         first = parts[0]
         parts[0] = first._replace(tokens_milli=force_consume(*first, -held.get(name, 0), now_ms))
