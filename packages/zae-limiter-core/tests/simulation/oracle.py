@@ -214,7 +214,7 @@ class Oracle:
     def _check_not_taken(self, write: Application, limit: str, amount: int) -> None:
         """A shadow limit would have refused only what was not there beside what the write took for others.
 
-        What overflowed when others gave it back was not there. Of other shards a process knows what it saw of them
+        What overflowed when others gave it back was not there, nor what came back of blocks by the write. Of other shards a process knows what it saw of them
         last, whenever that was. Nothing is known of one that forgets buckets, and of shards that have other rules than
         the one written, or had an anchor ahead.
         """
@@ -229,9 +229,10 @@ class Oracle:
             since_ms = 0 if write.follows is None else write.follows.applied_ms
         change = write.changes[limit]
         overflow = max(0, write.given_of(limit) - max(0, change.ceiling - change.before))
-        taken, behind_ms = max(0, change.net + overflow), BEHIND_MS + 2 * self._skew_ms
+        back = 0 if write.drawn is None else write.drawn.back.get(limit, 0)
+        taken, behind_ms = max(0, change.net + max(overflow, back)), BEHIND_MS + 2 * self._skew_ms
         looks = ((*before, write), amount), (before, amount + taken)
-        if not any(
+        if change.whole >= amount + taken and not any(
             was_short(seen, limit, wanted, since_ms, write.applied_ms, behind_ms=behind_ms, debts=True)
             for seen, wanted in looks
         ):
