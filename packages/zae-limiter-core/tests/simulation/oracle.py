@@ -214,9 +214,10 @@ class Oracle:
     def _check_not_taken(self, write: Application, limit: str, amount: int) -> None:
         """A shadow limit would have refused only what was not there beside what the write took for others.
 
-        What overflowed when others gave it back was not there, nor what came back of blocks by the write. Of other shards a process knows what it saw of them
-        last, whenever that was. Nothing is known of one that forgets buckets, and of shards that have other rules than
-        the one written, or had an anchor ahead.
+        What overflowed when others gave it back was not there, nor what came back of blocks by the write, nor more
+        than the write leaves a bucket to hold. Of other shards a process knows what it saw of them last, whenever that
+        was. Nothing is known of one that forgets buckets, and of shards that have other rules than the one written, or
+        had an anchor ahead.
         """
         writes = self._writes_of(write.bucket)
         before = writes[: writes.index(write)]
