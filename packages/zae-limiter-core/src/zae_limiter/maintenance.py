@@ -4,8 +4,8 @@ They are versioned apart from core, so that they import no room of core but this
 ``values``. Everything named here keeps its meaning within a minor version of core; what is behind it may move.
 
 - **A table**: ``open_upkeep`` gives the means to run flows on it, which raise ``StoreError``; ``is_invalid`` says
-  whether no repeat can succeed. ``open_store`` gives the store of a program that opens many namespaces, ``open_table``
-  a repository for what belongs to no namespace.
+  whether no repeat can succeed. ``open_store`` gives the store of a program that opens many namespaces,
+  ``open_registered`` a namespace that is new, ``open_table`` a repository for what belongs to no namespace.
 - **Its stream**: ``bucket_of``, ``is_audit_event``, ``audit_event_of`` and ``namespace_of`` say which item a record is
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
@@ -48,7 +48,7 @@ from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.public_errors import with_public_errors
-from .flows.records import copying
+from .flows.records import copying, registry
 from .flows.records.alerting import BucketUse, Crossing, find_crossings, remember_told, watch
 from .flows.records.apply_history import APPLIES_KEPT, begin_apply, end_apply, list_applies, read_apply
 from .flows.records.copying import CopyForecast
@@ -173,6 +173,7 @@ __all__ = [
     "migrate",
     "namespace_of",
     "note_progress",
+    "open_registered",
     "open_store",
     "open_table",
     "open_upkeep",
@@ -251,15 +252,31 @@ def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: 
     return _split_shard(namespace_state, bucket, among=among)
 
 
-def open_table(options: Options, store: SyncStore | None = None) -> "SyncRepository":
-    """Return a repository over the table of ``options``, or over ``store``, for what belongs to no namespace: versions,
-    the registry.
+def open_registered(store: SyncStore, options: Options) -> "SyncRepository":
+    """Return a repository over the namespace of ``options``, and register it if there is none, or only a deleted one.
+
+    Nothing is logged, unlike by ``SyncRepository.over``: whoever calls this wants a new namespace. Versions are not
+    checked.
+    """
+    from .sync.repository import SyncRepository
+
+    options, clock = options.over(store.capabilities), clock_over(store, options)
+    driver = SyncDriver(store, operation_timeout=options.operation_timeout, clock=clock)
+    registered = driver.run(
+        with_public_errors(options.stack_name, registry.register(new_namespace(options.namespace_name, clock)))
+    )
+    state = namespace_state_of(options, registered.name, registered.namespace_id, clock)
+    return SyncRepository(store, state, options, clock, driver=driver)
+
+
+def open_table(options: Options) -> "SyncRepository":
+    """Return a repository over the table of ``options`` for what belongs to no namespace: versions, the registry.
 
     It opens no namespace: the one that ``options`` name may be deleted, and stays so.
     """
     from .sync.repository import SyncRepository
 
-    store = store or store_of(options)
+    store = store_of(options)
     clock = clock_over(store, options)
     return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)
 

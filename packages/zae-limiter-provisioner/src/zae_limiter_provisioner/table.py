@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from zae_limiter import Clock, NamespaceNotFoundError, Options, SyncRepository, SyncStore
-from zae_limiter.maintenance import Capabilities, SystemClock, open_store, open_table
+from zae_limiter.maintenance import Capabilities, SystemClock, open_registered, open_store
 
 from .refusals import Refused
 
@@ -52,9 +52,9 @@ class Table:
         """
         if repository := self.find(namespace):
             return repository
-        open_table(self._options(namespace), self._store).register_namespace(namespace)
+        repository = open_registered(self._store, self._options(namespace))
         logger.info("registered the new namespace %s", namespace)
-        return self.open(namespace)
+        return repository
 
     def _open(self, namespace: str) -> SyncRepository:
         return SyncRepository.over(self._store, self._options(namespace))
