@@ -111,7 +111,7 @@ def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Appl
     first = 0 if mine.follows is None else writes.index(mine.follows)
     known = writes[first : writes.index(mine)]
     later = [*known[1:], mine]
-    if mine.follows is None or any(limit not in write.changes for write in known):
+    if mine.follows is None or any(limit not in write.changes for write in (*known, mine)):
         return True
     if any(write.changes[limit].new for write in later):
         return True  # where it was absent, it is full
