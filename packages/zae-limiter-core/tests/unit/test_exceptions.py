@@ -185,6 +185,12 @@ def test_what_can_never_pass_says_so_and_has_no_header() -> None:
     assert error.as_dict()["retry_after_seconds"] is None
 
 
+@pytest.mark.parametrize("limit", [Limit.concurrent("a", 10), Limit.quota("a", 10, window=60)])
+def test_a_limit_that_has_no_burst_is_not_told_to_raise_it(limit: Limit) -> None:
+    error = RateLimitExceeded([LimitStatus("e", "r", "a", limit, 10, 11, True, math.inf)])
+    assert str(error).endswith("the limit holds at most 10; ask for less, or raise its capacity")
+
+
 def test_as_dict_is_plain_json_of_all_limits() -> None:
     plain = EXCEEDED.as_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain

@@ -150,7 +150,8 @@ def _told(worst: LimitStatus, path: Sequence[str]) -> str:
         if worst.requested <= worst.limit.usable_burst:
             return f"{asked}, {worst.available} available; no more come by themselves: credit the bucket"
         most = f"the limit holds at most {worst.limit.burst}"
-        return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
+        bound = "capacity" if worst.limit.kind in ("concurrent", "first_use") else "burst"  # these have no burst
+        return f"{asked}, which can never pass: {most}; ask for less, or raise its {bound}"
     return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
 
 
