@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, counting, lease, refused, statuses, taking_in_turn, waiting
+from zae_limiter.flows.acquire import acquire, correcting, counting, refused, statuses, taking_in_turn, waiting
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, drawing, group_commit, prolonging, reanchoring, splitting, telling
 from zae_limiter.flows.bucket import limit_removal as dropping
@@ -177,7 +177,7 @@ def _forget(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow[None]
 
 
 def _at_home(claim: Claim) -> dict[Any, dict[str, int]]:
-    return {lease._Place(claim.cached.queue, 0): {}}
+    return {correcting._Place(claim.cached.queue, 0): {}}
 
 
 def _expiry(plan: Any, config: Any, longest_ms: int) -> int | None:
@@ -323,7 +323,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
-    Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home)), found_by=12),
+    Mutant("adjust on shard 0", fault=_patched(patch.object(correcting, "_taken", _at_home)), found_by=12),
     Mutant(
         "ttl without debt",
         fault=_patched(
