@@ -306,7 +306,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "batch with an adjust and no lower bound",
         fault=_patched(patch.object(ConsumeWrite, "_take", _taking_beside_adjust(ConsumeWrite._take))),
-        found_by=180,
+        found_by=292,
     ),
     Mutant("give-back without the existence condition", give_back_to_nobody),
     Mutant(
