@@ -56,6 +56,7 @@ class Harness:
         chosen = Options(create_table=True, **{"read_timeout": read_timeout, "acquire_timeout": None, **options})
         client = {
             "endpoint_url": endpoint_url or self.target.endpoint_url,
+            "connect_timeout": min(read_timeout, 5),  # one lost packet is sent again after a second
             "read_timeout": read_timeout,
             "clock": machine,
         }

@@ -286,7 +286,7 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config").write_text(
-        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(20)'\n"
+        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(60)'\n"
     )
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -302,7 +302,7 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
         return time.monotonic() - begun
 
     with ThreadPoolExecutor(3) as pool:
-        assert max(pool.map(timed, range(3))) < 15  # on a busy machine, too
+        assert max(pool.map(timed, range(3))) < 45  # on a busy machine, too
     store.close()
 
 
