@@ -349,7 +349,9 @@ def test_a_closed_repository_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(40):
         with limiter.acquire("e", "r", {"rpm": 1}):
             pass
-    [reminding] = [thread for thread in threading.enumerate() if thread.name == name]
+    mine = limiter.repository.driver._reminders
+    named = [thread for thread in threading.enumerate() if thread.name == name]
+    [reminding] = [thread for thread in named if getattr(thread, "_target", None) == mine._run]
     limiter.close()
     reminding.join(5)
     assert not reminding.is_alive()
