@@ -21,7 +21,7 @@ from zae_limiter import (
     SyncRepository,
 )
 from zae_limiter.operations.errors import Unreachable
-from zae_limiter.runtime import forks, reminders
+from zae_limiter.runtime import forks
 from zae_limiter.runtime.elapsed import elapsed_ms
 from zae_limiter.testing import ManualClock
 
@@ -342,16 +342,14 @@ def test_a_reminder_outlives_its_event_loop() -> None:
     asyncio.run(go_on(process))
 
 
-def test_a_closed_repository_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reminders, "THREAD_NAME", name := "reminders of this repository")  # others may begin meanwhile
+def test_a_closed_repository_leaves_no_thread() -> None:
     limiter = SyncRateLimiter(SyncRepository.in_memory())
     limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 600, burst=6_000, ahead=30)])
     for _ in range(40):
         with limiter.acquire("e", "r", {"rpm": 1}):
             pass
     mine = limiter.repository.driver._reminders
-    named = [thread for thread in threading.enumerate() if thread.name == name]
-    [reminding] = [thread for thread in named if getattr(thread, "_target", None) == mine._run]
+    [reminding] = [each for each in threading.enumerate() if getattr(each, "_target", None) == mine._run]
     limiter.close()
     reminding.join(5)
     assert not reminding.is_alive()
