@@ -1,15 +1,21 @@
-"""What the tests of all packages share: what a session may skip, Ctrl-C, and what the SDK has read of its services."""
+"""What the tests of all packages share: what a session may skip, Ctrl-C, no width of somebody's terminal, and what the
+SDK has read of its services.
+"""
 
 import functools
+import os
 import signal
 
 pytest_plugins = ["skips", "once"]
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C interrupt, which a shell turns off in what it starts in the background. Let all sessions of this
-    process share what they read: most of what a client costs in the making is that.
+    """Let Ctrl-C interrupt, which a shell turns off in what it starts in the background. Forget how wide the terminal
+    is in which the tests run: output is wrapped by it. Let all sessions of this process share what they read: most of
+    what a client costs in the making is that.
     """
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -1,5 +1,4 @@
 import os
-import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from threading import Lock
@@ -18,11 +17,6 @@ AWS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-
-
-def pytest_configure() -> None:
-    """Hear Ctrl-C, which a shell lets the commands ignore that it starts in the background."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ def say_narrow(rows: Rows, *, width: int, indent: int = 0) -> None:
     If the longest words of all columns have no room beside each other, each row below the head is a list of its cells,
     each behind the name of its column.
     """
-    console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    console = Console(width=width, force_terminal=False, highlight=False, markup=False, emoji=False, soft_wrap=False)
     if len(rows[0]) <= 2 or sum(_words(rows)) <= _room(rows, width - indent):
         _say(console, rows, indent)
         return

@@ -60,3 +60,11 @@ def test_a_terminal_gets_lines_that_fit(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("COLUMNS", "46")
     say_columns(ROWS)
     assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_a_terminal_that_moves_no_cursor_has_its_width_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    test_a_terminal_gets_lines_that_fit(monkeypatch, capsys)
