@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
 EPOCH_MS = 1_700_000_000_000
-MOST_EVENTS = 60_000
+MOST_EVENTS = 200_000
 
 T = TypeVar("T")
 

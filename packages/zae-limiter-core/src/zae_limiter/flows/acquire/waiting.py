@@ -9,7 +9,7 @@ caller may get its tokens up to ``MOMENT_MS`` late; less if the bucket would fil
 mints nothing. The moments of two processes are shifted against each other, and a caller that waits alone adds a jitter.
 
 What other processes take is not foreseen. A caller that comes too late by it waits again, in its place, each time
-longer, up to ``MOMENT_MS``: an attempt has its price. It may be refused after it has waited.
+longer, up to ``MOMENT_MS`` and to the end of its time: an attempt has its price. It may be refused after it has waited.
 docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This module has the pauses of a caller;
 ``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking_in_turn`` takes.
 """
@@ -84,7 +84,8 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
             if math.isinf(error.retry_after_seconds):
                 raise
             refusal, refusals = error, refusals + 1
-            refused_ms = max(math.ceil(error.retry_after_seconds * 1000), min(1 << min(refusals, 7), MOMENT_MS))
+            again_ms = max(1, min(1 << min(refusals, 7), MOMENT_MS, int(caller.left_ms())))
+            refused_ms = max(math.ceil(error.retry_after_seconds * 1000), again_ms)
             if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
                 refused_ms = 0
             caller.sleep_for(refusal)
