@@ -256,6 +256,21 @@ async def test_a_shadow_limit_does_not_take_what_was_held_by_other_limits(world:
     assert await process.limiter.available("e", "r") == {"rpm": 0}
 
 
+async def test_what_is_held_pays_for_one_limit_although_another_is_in_debt(world: World) -> None:
+    process = await warm(world, RPM, TPM)
+    limiter, wire = process
+    await until_written(process)
+    assert held(world, limiter) > 10_000
+    async with limiter.acquire("e", "r", {"rpm": 1_000, "tpm": 1}) as lease:
+        await lease.adjust(tpm=1_000_000)
+    await until_written(process)
+    left = (await limiter.available("e", "r"))["rpm"]
+    wire.sent()
+    await take(limiter, "e", "r", rpm=left)
+    assert wire.sent() == ["Update"]
+    assert (await limiter.available("e", "r"))["rpm"] == 0
+
+
 async def test_every_shard_is_drawn_on(world: World) -> None:
     process = await warm(world, RPM)
     limiter, wire = process

@@ -254,9 +254,10 @@ class Hold:
         return whole if self._pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
 
     def _pay(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
-        """Take from the blocks what the next write counts itself, and return it; nothing if it is not held."""
-        if not all(amount <= self._left.get(name, 0) for name, amount in amounts.items()):
-            return NOTHING
+        """Take from the blocks what the next write counts itself, and return it: of each limit all, or nothing if that
+        much is not held, such as what pays an old debt.
+        """
+        amounts = {name: amount for name, amount in amounts.items() if amount <= self._left.get(name, 0)}
         self._tell_blocks()
         for name, amount in amounts.items():
             self._left[name] = min(self._left[name] - amount, self._taken[name])
