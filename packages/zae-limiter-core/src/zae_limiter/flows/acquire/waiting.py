@@ -84,7 +84,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
             if math.isinf(error.retry_after_seconds):
                 raise
             refusal, refusals = error, refusals + 1
-            again_ms = max(1, min(1 << min(refusals, 7), MOMENT_MS, int(caller.left_ms())))
+            again_ms = max(1, int(min(1 << min(refusals, 7), MOMENT_MS, caller.left_ms())))
             refused_ms = max(math.ceil(error.retry_after_seconds * 1000), again_ms)
             if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
                 refused_ms = 0
