@@ -128,8 +128,8 @@ class Blocks:
 
         What comes back of a block that ended is less by what was minted since it was taken: the bucket may have that.
         Nobody knows of which blocks a write brings something back; so a write that takes effect late may bring what a
-        later one has left of the same blocks, and a later one what an earlier one left: another write was on its way
-        with that, which failed.
+        later one has left of the same blocks, also of a limit of which that brought nothing, and a later one what an
+        earlier one left: another write was on its way with that, which failed.
         """
         self._sent_us[write] = sent_us
         assert write.drawn is not None
@@ -143,7 +143,8 @@ class Blocks:
             and not block.lives(write.decided_ms, sent_us)
             and all(_same_shard(here.get(name), state) for name, state in block.states.items())
         ]
-        for name, back in write.drawn.back.items():
+        of_ended = {name: 0 for block in ended for name in block.taken} if write.drawn.back else {}
+        for name, back in {**of_ended, **write.drawn.back}.items():
             before = self._ended.setdefault((write.drawn.holder, write.pk, name), [])
             later = [each for each in before if each.decided_ms > write.decided_ms]
             known = [*ended, *(block for each in later for block in each.blocks)]

@@ -78,10 +78,13 @@ class Waits:
             raise Violation(f"refused for {error.retry_after_seconds} s, while {left_s} s of the budget were left")
 
     def overtakes(self, other: "Waits") -> bool:
-        """Whether this one came when the other one slept, wanted no less of the same, and got it first."""
+        """Whether this one came when the other one slept, wanted no less of the same, and got it first. One that sleeps
+        past its time, because its process was suspended, is passed over.
+        """
         if self.request is None or other.request is None or other.asleep_us is None or self.ended_us is None:
             return False
-        came_later = self.begun_us > other.asleep_us and self.request.max_wait > 0
+        in_time = self.begun_us <= other.begun_us + other.request.max_wait * 1e6
+        came_later = self.begun_us > other.asleep_us and self.request.max_wait > 0 and in_time
         got_it_first = self.admitted and (other.ended_us is None or self.ended_us < other.ended_us)
         return came_later and got_it_first and _wants_no_less(self.request, other.request)
 
