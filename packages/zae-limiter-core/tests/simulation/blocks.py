@@ -133,6 +133,8 @@ class Blocks:
         """
         self._sent_us[write] = sent_us
         assert write.drawn is not None
+        if not write.drawn.back:
+            return
         blocks = self._blocks.get(write.drawn.holder, [])
         here = {name: change.state for name, change in write.changes.items()}
         ended = [
@@ -143,7 +145,7 @@ class Blocks:
             and not block.lives(write.decided_ms, sent_us)
             and all(_same_shard(here.get(name), state) for name, state in block.states.items())
         ]
-        of_ended = {name: 0 for block in ended for name in block.taken} if write.drawn.back else {}
+        of_ended = {name: 0 for block in ended for name in block.taken}
         for name, back in {**of_ended, **write.drawn.back}.items():
             before = self._ended.setdefault((write.drawn.holder, write.pk, name), [])
             later = [each for each in before if each.decided_ms > write.decided_ms]
@@ -156,8 +158,7 @@ class Blocks:
             before.append(Ended(name, write.decided_ms, ended, back))
             if too_much > 0 and self._steady:
                 raise Violation(f"{back} of {name} came back to {write.pk} of blocks that had {most} left for it")
-        if write.drawn.back:
-            self._blocks[write.drawn.holder] = [block for block in blocks if block not in ended]
+        self._blocks[write.drawn.holder] = [block for block in blocks if block not in ended]
 
     def confirmed(self, write: Application) -> None:
         """The process has the answer of a write: it may spend the block. Blocks of other rules are void by now."""
