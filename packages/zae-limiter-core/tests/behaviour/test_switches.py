@@ -241,6 +241,18 @@ async def test_bypass_admits_everything_and_counts_it_exactly(world: World) -> N
     assert await drain(user.limiter, "e", "r", "rpm") == 60  # who bypassed owes nothing
 
 
+async def test_a_refusal_by_a_parents_copy_says_nothing_of_a_child_by_a_copy_that_may_be_old(world: World) -> None:
+    admin, user = await family(world)
+    await admin.repository.set_switches("c", "r", bypass=True)
+    await take(user.limiter, "p", "r", rpm=1)
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take(user.limiter, "c", "r", rpm=61)
+    assert [status.entity_id for status in caught.value.violations] == ["p"]
+    user.wire.sent()
+    assert not await passes(user.limiter, "c", "r", rpm=61)
+    assert user.wire.sent() == []  # both copies are fresh now
+
+
 async def test_bypass_counts_exactly_on_many_shards_and_by_tokens_held_ahead(world: World) -> None:
     admin, user = await warm(world)
     split_into(world, user.limiter, 4)

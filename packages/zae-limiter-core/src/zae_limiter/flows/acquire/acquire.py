@@ -26,7 +26,7 @@ from .outage import grant_without_store
 from .outdated import expire_what_a_bucket_outdates, expire_what_nobody_told, is_refused_by_old_limits
 from .path import parents_to_ask
 from .requests import AcquireRequest
-from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
+from .shard_selection import cached_shards, choose_shard, covers, fresh_shards, read_shards, try_other_shards
 from .slots import keep_slots
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
@@ -225,11 +225,14 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Return whether the limits still hold, the bucket has them, and its balance is no older than limits may be.
 
-    If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses.
+    If this process knows of no bucket, nobody may have told it of other limits, so they must not be what refuses. Nor
+    must a bucket that was told since it was seen.
     """
     recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
     config = claim.config
     if not states and is_refused_by_old_limits(namespace_state, claim, now_ms):
+        return False
+    if states and not covers(claim, states, now_ms) and not fresh_shards(namespace_state, claim, now_ms):
         return False
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False

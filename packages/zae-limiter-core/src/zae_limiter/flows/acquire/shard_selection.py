@@ -79,9 +79,15 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
     """Return the last seen state of every shard; none if one is missing or stale, or does not have all that there is:
     this process holds tokens of the bucket.
     """
-    count, hold = claim.cached.shard_count, claim.cached.queue.hold
+    hold = claim.cached.queue.hold
     if hold is not None and any(hold.left().values()):
         return ()
+    return fresh_shards(namespace_state, claim, now_ms)
+
+
+def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
+    """Return the last seen state of every shard, without what this process holds; none if one is missing or stale."""
+    count = claim.cached.shard_count
     if count == 1:
         only = _fresh(namespace_state, claim, 0, now_ms)
         return (only,) if only is not None and only.shard_count == 1 else ()
