@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.core.shards import shard_items, split_into
+from support.core.shards import played, shard_items, split_into
 from support.core.worlds import World, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
@@ -343,3 +343,28 @@ async def test_a_time_to_live_that_was_set_since_a_split_was_decided_goes_too(wo
 
     play(split_shard(namespace_state, BucketId(repository.namespace_id, "e", "r")), perform)
     assert [item.get("ttl") for item in shard_items(world, limiter).values()] == [None, None]
+
+
+@pytest.mark.parametrize("shards", [1, 32])
+async def test_who_finds_a_shard_split_where_an_anchor_was_to_be_brought_back_splits_it_no_more(
+    world: World, shards: int
+) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, shards)
+    set_ahead(world, limiter, 3_600_000)
+    bucket = BucketId(limiter.repository.namespace_id, "e", "r")
+    one, other = (
+        NamespaceState("default", bucket.namespace_id, stack="test", now=world.clock.now_ms, settings=Settings())
+        for _ in range(2)
+    )
+    split_by_other: list[int] = []
+
+    def perform(step: Any) -> Any:
+        if isinstance(step, Update) and not split_by_other:
+            split_by_other.append(played(world.table, split_shard(other, bucket)))
+        return None if isinstance(step, Log) else world.table.execute(step)
+
+    assert play(split_shard(one, bucket), perform) == 0
+    assert split_by_other == [1]
+    assert shard_count(world, limiter) == 2 * shards

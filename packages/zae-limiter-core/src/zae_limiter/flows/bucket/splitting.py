@@ -146,6 +146,8 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
     """
     count, leftover, pauses = state.shard_count, None, iter(PAUSES)
     for _ in range(ATTEMPTS):
+        if state.shard_count > count:
+            break
         try:
             if state.is_ahead(namespace_state.now()):
                 item, _ = yield from repair(state, namespace_state.now())
@@ -159,8 +161,6 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
             if mine is None and other is None:  # the bucket is gone
                 break
             state, leftover = (state, other) if mine is None else (read_bucket(mine), None)
-            if state.shard_count > count:
-                break
         except Throttled:
             pause = next(pauses, None)
             if pause is None:
