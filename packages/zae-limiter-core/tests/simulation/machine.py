@@ -3,6 +3,7 @@
 Lives here: how far they are off, and that they drift and step. Never: how they are corrected (zae_limiter.clock).
 """
 
+import math
 from email.utils import formatdate
 from functools import lru_cache
 from random import Random
@@ -20,13 +21,15 @@ TRIP_MS = 10  # of an answer that opening the repository brought
 PAUSE_MS = 250  # until it asks again, where the clock is doubted
 TRIALS = 11
 RIGHT_MS = 40
-WORST_MS = 1_100  # a date is a second wide; an answer takes its time; clocks drift
+DATE_MS = 1_000
+WORST_MS = DATE_MS + 100  # a date is a second wide; an answer takes its time; clocks drift
 
 
 class Machine:
     """A wall clock that may be a day off and steps at times, a monotonic one that drifts, and the clock over both.
 
     ``wrong_dates``: the chance that a sequence of wrong dates begins with an answer.
+    ``worst_ms``: the most that the clock over both may be off.
     """
 
     def __init__(self, kernel: Kernel, rng: Random, *, wrong_dates: float) -> None:
@@ -36,6 +39,7 @@ class Machine:
         self._rate = 1 + rng.choice(PPM) / 1_000_000
         self._booted_us = kernel.now_us - rng.randint(BOOTED_US, 10**9)
         self._dates = Dates(rng, wrong_dates)
+        self.worst_ms = WORST_MS
         self.clock = SystemClock(wall_ns=self._wall_ns, monotonic_ns=self._monotonic_ns)
         self._open()
 
@@ -48,7 +52,17 @@ class Machine:
         if self._rng.random() < 0.05 and not self._dates.in_sequence:
             self._off_ms += self._rng.choice((-DAY_MS, -2_000, 2_000, DAY_MS))
         date_ms = self._dates.shown(served_ms, wall_is_right=abs(self._off_ms) <= RIGHT_MS)
-        self.clock.on_answer(_date(date_ms // 1000), sent_ms, self.monotonic_ms())
+        received_ms, before_ms = self.monotonic_ms(), self.clock.now_ms()
+        self.clock.on_answer(_date(date_ms // 1000), sent_ms, received_ms)
+        if date_ms // 1000 == served_ms // 1000 and abs(self.clock.now_ms() - before_ms) > DATE_MS:
+            self._jumped(received_ms - sent_ms, self._kernel.now_ms - served_ms)
+
+    def _jumped(self, trip_ms: float, back_ms: int) -> None:
+        """The clock follows one answer alone, against all before: its date proves a second, and its way there or back.
+
+        A belief that is possible stays, so a wall clock that is off by as much is believed.
+        """
+        self.worst_ms = max(self.worst_ms, WORST_MS + math.ceil(max(back_ms, trip_ms - back_ms)))
 
     def _open(self) -> None:
         """Some time ago; as ``open_namespace`` does it, until the clock is not doubted."""

@@ -176,7 +176,12 @@ class Link:
         if machine is None:
             return lambda _: lambda: None
         sent_ms = machine.monotonic_ms()
-        return lambda served_ms: lambda: machine.answered(served_ms, sent_ms)
+
+        def shown(served_ms: int) -> None:
+            machine.answered(served_ms, sent_ms)
+            self._oracle.differs(machine.worst_ms)
+
+        return lambda served_ms: lambda: shown(served_ms)
 
     def _delay(self) -> int:
         slow = self._rng.random() < self._network.slow

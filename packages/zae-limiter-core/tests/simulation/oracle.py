@@ -111,6 +111,11 @@ class Oracle:
         born = self._births.get((pk, name))
         return born is None or born >= since or name not in limits_of(self.look(Key(pk, "#STATE")))
 
+    def differs(self, skew_ms: int) -> None:
+        """A clock may be so far off by now: one that followed a slow answer alone may be further than others."""
+        self._skew_ms = max(self._skew_ms, skew_ms)
+        self.slots.differs(self._skew_ms)
+
     def disturbed(self, bucket: str) -> None:
         """Somebody whose clock was ahead anchored a shard of a bucket."""
         self._disturbed.add(bucket)

@@ -78,12 +78,16 @@ class SlotBook:
 
     def __init__(self, kernel: Kernel, skew_ms: int) -> None:
         self._kernel = kernel
-        self._skew_ms = 2 * skew_ms
+        self.differs(skew_ms)
         self._holders: defaultdict[str, list[Holder]] = defaultdict(list)
         self._of: dict[SlotHold, Holder] = {}
         self.most = 0
         self.taken = 0
         self.renewed = 0
+
+    def differs(self, skew_ms: int) -> None:
+        """Each clock may be so far off."""
+        self._skew_ms = 2 * skew_ms
 
     def took(self, process: Lives, request: BucketRequest, write: "Application") -> None:
         """A confirmed write took slots for a caller, or renewed some. Raises ``Violation`` where too many are held.
