@@ -312,6 +312,18 @@ def test_a_slot_that_comes_back_has_to_wake_one_of_those_who_sleep_for_it() -> N
                 kernel.run()
 
 
+def test_a_slot_that_comes_back_has_to_wake_nobody_whom_a_switch_lets_pass_there() -> None:
+    kernel = Kernel()
+    bell, waits = Bell(kernel, Alone()), Waits(kernel)
+    waits.begin(AcquireRequest("e", "gpt", {"parallel": 1}, max_wait=30.0), opened=lambda: True)
+    sleep = kernel.pause(9_000_000)
+    waits.sleep(9_000_000, sleep)
+    bell.sleeps(sleep, waits, for_slots=True)
+    bell.rings("ns/BUCKET#e#gpt", 50_000)
+    kernel.run()
+    assert (waits.sleeps, waits.woken) == (1, 0)
+
+
 def test_a_limit_that_gets_values_of_another_time_is_found() -> None:
     rule = RULE._replace(times=((0, RULE), (10_000, RULE._replace(refill=1))))
     check_times("rpm", rule, 9_999)

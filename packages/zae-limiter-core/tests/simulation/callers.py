@@ -18,6 +18,7 @@ from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
+from zae_limiter.operations.errors import OUTAGE
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.draws import Draw
 from zae_limiter.values.limit_status import LimitStatus
@@ -112,7 +113,7 @@ class Caller:
             yield from self._lease(request)
         except AccessDisabled as error:
             self.answer = "disabled"
-            self._check_disabled(request)
+            self._check_disabled(request, error)
             self._note_refusal(error)
         except RateLimitExceeded as error:
             self._check_refused(request, error)
@@ -223,15 +224,28 @@ class Caller:
                 if claim.config.shadow and not self._switches.value("bypass", place, since, now_ms):
                     raise Violation(f"let through on {place}, whose bypass had ended before")
 
-    def _check_disabled(self, request: AcquireRequest) -> None:
-        """Raise ``Violation`` if no bucket of the call was disabled for as long as copies may be old."""
-        since, now_ms = self._begun_ms - self._plan.settings.staleness_ms - SLOW_MS, self._kernel.now_ms
+    def _check_disabled(self, request: AcquireRequest, error: AccessDisabled) -> None:
+        """Raise ``Violation`` if no bucket of the call was disabled for as long as copies may be old.
+
+        Where the store gave no answer, what was known last decides, however old it is: one was disabled at any time.
+        """
+        answered = not isinstance(error.__context__, OUTAGE)
+        since = self._begun_ms - self._plan.settings.staleness_ms - SLOW_MS if answered else 0
+        now_ms = self._kernel.now_ms
         if self._plan.moves:
             return
         with suppress(Unknown):
             drawn = places(self._plan.tree, request, self._cascades)
             if not any(self._switches.all("disabled", drawn, since, now_ms)):
                 raise Violation(f"refused by a switch, and none of {drawn} was disabled")
+
+    def _may_be_opened(self) -> bool:
+        """Whether a switch lets the call pass its own bucket, as far as copies of it may be old."""
+        since = self._begun_ms - self._plan.settings.staleness_ms - SLOW_MS
+        try:
+            return bool(self._switches.value("bypass", self.place, since, self._kernel.now_ms))
+        except Unknown:
+            return True
 
     def _check_refused(self, request: AcquireRequest, error: RateLimitExceeded) -> None:
         """Raise ``Violation`` if a limit refused whom a switch lets pass, or served by the overflow it would have."""
@@ -274,7 +288,7 @@ class Caller:
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
         process, begun_ms = self._process, self._kernel.now_ms
-        self.waits.begin(request)
+        self.waits.begin(request, opened=self._may_be_opened)
         try:
             grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
         except RateLimitExceeded as error:

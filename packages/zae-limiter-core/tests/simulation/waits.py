@@ -3,7 +3,7 @@
 Lives here: the sleeps of one caller, the order of the callers of a process. Never: balances (oracle).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 
 from zae_limiter.flows.acquire.requests import AcquireRequest
@@ -24,6 +24,7 @@ class Waits:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self.request: AcquireRequest | None = None
+        self._opened: Callable[[], bool] = lambda: False
         self.begun_us = 0
         self.slept_us = 0
         self.woken = 0
@@ -32,9 +33,9 @@ class Waits:
         self.ended_us: int | None = None
         self.admitted = False
 
-    def begin(self, request: AcquireRequest) -> None:
-        """The caller asks."""
-        self.request, self.begun_us = request, self._kernel.now_us
+    def begin(self, request: AcquireRequest, opened: Callable[[], bool] = lambda: False) -> None:
+        """The caller asks; ``opened``: whether a switch may let it pass its own bucket."""
+        self.request, self.begun_us, self._opened = request, self._kernel.now_us, opened
 
     def sleep(self, duration_us: int, woken: Future) -> None:
         """The caller sleeps, or is woken sooner. Raises ``Violation`` where that is for longer than its budget."""
@@ -53,8 +54,11 @@ class Waits:
         self.sleeps += 1
 
     def asks(self, bucket: str) -> bool:
-        """Whether it asks in the first place for tokens of this bucket."""
-        return self.request is not None and keys.pk_bucket("ns", *self.request.asker, 0)[:-2] == bucket
+        """Whether it asks in the first place for tokens of this bucket, and may be refused there: who passes an open
+        bucket waits for those above alone.
+        """
+        asks = self.request is not None and keys.pk_bucket("ns", *self.request.asker, 0)[:-2] == bucket
+        return asks and not self._opened()
 
     def end(self) -> None:
         """The caller has its answer, or wants none any more."""
