@@ -19,6 +19,7 @@ from simulation.ledger import Ledger, fastest
 from simulation.mutants import MUTANTS, Mutant, killer
 from simulation.plan import Plan, planned
 from simulation.schedules import Planned, Schedules, check_times
+from simulation.shadows import least_known
 from simulation.shrink import TROUBLES
 from simulation.slots import Counts
 from simulation.switching import Switchboard, Unknown
@@ -58,7 +59,7 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int) ->
 # changes that told one bucket at the same time; a write that took effect behind blocks that were taken later;
 # a block that a give-back took; blocks whose writes were answered late;
 # a process alone that told its bucket beside a run; one that forgot shard 0 of a bucket and remembered others;
-# what a block paid for a write that failed when the block had ended
+# what a block paid for a write that failed when the block had ended; a debt of another shard that was paid unseen
 @pytest.mark.parametrize(
     ("seed", "callers"),
     [
@@ -74,6 +75,8 @@ def test_no_history_of_a_scenario_breaks_a_promise(scenario: str, first: int) ->
         (601480, 40),
         (701682, 60),
         (704110, 40),
+        (2315952, 60),
+        (2355174, 30),
     ],
 )
 def test_a_history_that_holds_tokens_ahead_and_once_went_wrong_is_sound(seed: int, callers: int) -> None:
@@ -139,6 +142,20 @@ def test_a_crowd_that_gets_little_of_what_is_minted_is_found() -> None:
 def test_a_crowd_that_takes_in_fractions_is_found() -> None:
     with pytest.raises(Violation, match="3 writes took for 1 callers, 2 are enough"):
         crowd(taken=80_000, writes=3).check()
+
+
+def test_a_debt_of_another_shard_counts_until_the_process_knows_that_it_was_paid() -> None:
+    def write(shard: int, tokens: int, second: int) -> Application:
+        state, at_ms = LimitState(Rule(80_000, 0, 1), shard, 2, tokens, EPOCH_MS), EPOCH_MS + 1_000 * second
+        changes = {"rpm": Change(0, 0, 40_000, state, 80_000, 0, new=False)}
+        return Application(f"b#{shard}", at_ms, at_ms, EPOCH_MS, changes, moved=False, splits=False)
+
+    debt, payment, here = write(0, -1_000, 1), write(0, 8_000, 2), write(1, 3_000, 3)
+    mine = write(1, 3_000, 4)
+    mine.knew = {debt.pk: debt, here.pk: here}
+    assert least_known([debt, payment, here], "rpm", mine) == 2_000
+    mine.knew = {debt.pk: payment, here.pk: here}
+    assert least_known([debt, payment, here], "rpm", mine) == 11_000
 
 
 @pytest.mark.slow

@@ -58,8 +58,8 @@ class Application:
     """One write that took effect, and, where its sender got the answer, the amounts that it served.
 
     ``tried``: the part of ``unchecked`` that shadow limits gave; ``counted``: what it only counted; ``follows``: the
-    sender's confirmed write before it, of the same shard. ``paid``: what it took for shares, which is in ``unchecked``
-    and ``given``.
+    sender's confirmed write before it, of the same shard; ``knew``: of each shard the last one whose answer the sender
+    had when it sent this one. ``paid``: what it took for shares, which is in ``unchecked`` and ``given``.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Application:
         self.paid: dict[str, int] = {}
         self.sender: object = None
         self.follows: Application | None = None
+        self.knew: Mapping[str, Application] = NOTHING
         self.drawn: Drawn | None = None
         self.instant = 0  # the number of writes before it
         self.events = 0

@@ -33,7 +33,6 @@ from zae_limiter.operations.values import Operation, Put, Update
 from zae_limiter.values.resolution import Config
 
 from .accounts import Account
-from .application import Application
 from .blocks import Held, Served, rules_of
 from .bucket_items import SLOTS
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
@@ -71,7 +70,6 @@ class Driver:
         self._rng = rng
         self._accounts: dict[Waiter, Account] = {}
         self._due: dict[Waiter, Mapping[str, int]] = {}
-        self._last: dict[str, Application] = {}  # the last confirmed write of this process to a shard
         self.queues: set[BucketQueue] = set()
         self._bell = Bell(kernel, owner)
 
@@ -289,8 +287,8 @@ class Driver:
     def _confirm(self, sending: Sending) -> None:
         for application in sending.applications:
             application.confirmed = True
-            application.follows = self._last.get(application.pk)
-            self._last[application.pk] = application
+            application.follows = self.link.last.get(application.pk)
+            self.link.last[application.pk] = application
             self.link.blocks.confirmed(application)
 
     def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Wake | Remind | Enqueue | Parallel) -> Script[Any]:

@@ -4,7 +4,7 @@ Lives here: the conditions of a network, that is the chances of its faults, and 
 what a request does to an item (memory), whether that is right (oracle).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -52,10 +52,11 @@ class NetworkConditions:
 
 
 class Sending:
-    """A request under way: the ``answer``, and what it did to buckets."""
+    """A request under way: the ``answer``, and what it did to buckets; ``knew``: the link's ``last`` before it."""
 
-    def __init__(self, sent_us: int) -> None:
+    def __init__(self, sent_us: int, knew: Mapping[str, Application]) -> None:
         self.sent_us = sent_us
+        self.knew = dict(knew)
         self.answer = Future()
         self.applications: list[Application] = []
 
@@ -63,7 +64,8 @@ class Sending:
 class Link:
     """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is ahead.
 
-    While the table is ``away``, no request of the process reaches it, and no answer comes back.
+    While the table is ``away``, no request of the process reaches it, and no answer comes back. ``last``: its last
+    confirmed write to each shard.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Link:
         self._machine = machine
         self._tamper = tamper
         self.away = False
+        self.last: dict[str, Application] = {}
         self.blocks = Blocks(kernel, machine is None)
 
     @property
@@ -106,7 +109,7 @@ class Link:
 
     def send(self, operation: Operation[Any]) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
-        sending, network, dice = Sending(self._kernel.now_us), self._network, self._rng.random()
+        sending, network, dice = Sending(self._kernel.now_us, self.last), self._network, self._rng.random()
         there, back = self._delay(), self._delay()
         decided_ms = self.clock()
         dated = self._dated()
@@ -202,7 +205,7 @@ class Link:
         self._oracle.levels.saw(operation, self._kernel.now_ms)
         sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, batches, plans)
         for application in sending.applications:
-            application.sender = self
+            application.sender, application.knew = self, sending.knew
             if application.drawn is not None:
                 self.blocks.wrote(application, sending.sent_us)
         return self._partly(operation, self._oracle.images.answer(operation, value)), None

@@ -29,7 +29,7 @@ from .kernel import Kernel, Violation
 from .ledger import Ledger, fastest
 from .levels import Levels
 from .schedules import Planned, Schedules, check_times
-from .shadows import Noted, was_short, was_there
+from .shadows import Noted, least_known, was_short, was_there
 from .slots import SlotBook, counts_of
 
 BEHIND_MS = 1_100  # of a process with a slow network
@@ -221,8 +221,8 @@ class Oracle:
 
         What overflowed when others gave it back was not there, nor what came back of blocks by the write, nor more
         than the write leaves a bucket to hold. Of other shards a process knows what it saw of them last, whenever that
-        was. Nothing is known of one that forgets buckets, and of shards that have other rules than the one written, or
-        had an anchor ahead.
+        was: it adds a debt that has been paid since to what its own shard has now. Nothing is known of one that forgets
+        buckets, and of shards that have other rules than the one written, or had an anchor ahead.
         """
         writes = self._writes_of(write.bucket)
         before = writes[: writes.index(write)]
@@ -242,6 +242,8 @@ class Oracle:
             was_short(seen, limit, wanted, since_ms, write.applied_ms, behind_ms=behind_ms, debts=True)
             for seen, wanted in looks
         ):
+            if write.shards > 1 and least_known(before, limit, write) < amount + taken:
+                return
             raise Violation(f"{amount} of {limit} would have been refused, and was there since {since_ms}")
 
     def _check_tried(self, write: Application) -> None:

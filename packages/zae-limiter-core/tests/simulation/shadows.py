@@ -106,6 +106,22 @@ def was_short(
     return short or not shards  # of a bucket that was never there, nothing is known
 
 
+def least_known(writes: Sequence[Application], limit: str, mine: Application) -> int:
+    """The least that the sender may have counted on all shards together, of what was there before its write.
+
+    It saw them at different times: each since its last answer of that shard, so that the sum was there at no instant.
+    """
+    states: dict[str, list[LimitState]] = {}
+    for write in writes:
+        if limit not in write.changes:
+            continue
+        if write is mine.knew.get(write.pk):
+            states.pop(write.pk, None)
+        states.setdefault(write.pk, []).append(write.changes[limit].state)
+    at_ms = mine.decided_ms
+    return sum(min(min(each.ceiling_at(at_ms), each.balance(at_ms)) for each in seen) for seen in states.values())
+
+
 def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Application) -> bool:
     """Whether a state of the bucket's one shard, since the sender's write before, allows a write if nothing follows."""
     first = 0 if mine.follows is None else writes.index(mine.follows)
