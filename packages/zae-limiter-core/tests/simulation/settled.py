@@ -1,5 +1,7 @@
 """What must be true of an acquire that comes long after the last change of the limits."""
 
+from collections import Counter
+
 from .bucket_items import rule_of
 from .kernel import Violation
 from .oracle import Oracle
@@ -8,9 +10,14 @@ from .oracle import Oracle
 def check_settled(oracle: Oracle, since: int) -> None:
     """Raises ``Violation`` where an acquire was admitted by other limits than those stored.
 
-    ``since``: how many writes there were before it. A limit that no config names any more may still be there.
+    ``since``: how many writes there were before it. A limit that no config names any more may still be there. What it
+    took and gave back whole admitted nothing: it asks the parent by an old copy, and learns only then that it has none.
     """
-    writes = (write for write in oracle.applications[since:] if write.checked or write.tried or write.counted)
+    kept = Counter[str]()
+    for write in oracle.applications[since:]:
+        kept[write.bucket] += write.events
+    taking = (write for write in oracle.applications[since:] if write.checked or write.tried or write.counted)
+    writes = (write for write in taking if kept[write.bucket] > 0)
     last = {write.bucket: write for write in writes}
     for write in last.values():
         _, entity, resource = write.bucket.split("#")
