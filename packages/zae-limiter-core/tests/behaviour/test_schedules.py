@@ -1,5 +1,6 @@
 """Limits with a schedule: other values at other times, which every process finds for itself."""
 
+import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError, http
 from zae_limiter.flows.acquire import statuses
 from zae_limiter.flows.bucket import commit_run, write_plans
+from zae_limiter.flows.hold import Hold
 from zae_limiter.rules.sharding import calculate_wait
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.resolution import Config
@@ -404,6 +406,35 @@ async def test_what_is_held_ahead_is_held_by_the_values_in_force(world: World) -
     assert await drain(limiter, "e", "r", "rpm") == 2
     go_to(world, 2026, 11, 26, 6, 0, 1)
     assert await drain(limiter, "e", "r", "rpm") == 118 + 10
+
+
+def hold_of(limiter: RateLimiter) -> Hold:
+    """What the process holds of the bucket."""
+    home = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    assert home is not None
+    assert home.queue.hold is not None
+    return home.queue.hold
+
+
+async def test_what_was_held_before_a_boundary_does_not_come_back_behind_it(world: World) -> None:
+    sale = ["sale: 12:00-12:01 Europe/Berlin 600/min burst 1000"]
+    limit = Limit.custom("rpm", 1, burst=1_000, ahead=1, schedule=sale)
+    limiter, _ = await world.process()
+    await limiter.set_resource_defaults("r", [limit])
+    go_to(world, 2026, 11, 25, 11, 59, 50)
+    for acquires in range(1, 300):
+        await take(limiter, "e", "r", rpm=1)
+        world.clock.advance(seconds=0.02)
+        hold = hold_of(limiter)
+        if acquires > 100 and hold.left().get("rpm", 0) > 10_000:
+            break
+    await asyncio.sleep(0.05)  # a write in the background takes no time by the world's clock
+    held = hold.left()["rpm"] // 1000
+    assert held > 10
+    other, _ = await world.process()
+    assert await drain(other, "e", "r", "rpm") == 999 - acquires - held
+    go_to(world, 2026, 11, 25, 12, 1, 1)
+    assert await drain(limiter, "e", "r", "rpm") in {600, 601}
 
 
 async def test_a_call_may_pass_a_schedule(world: World) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ..rules.balances import ShardLimit
 from ..values.limits import Limit
+from ..values.timetables import timetable_of
 
 
 class Block:
@@ -71,11 +72,18 @@ class Pace:
         self.at_ms = now_ms
 
 
-def come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
-    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again."""
+def come_back(
+    ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int, scheduled: Mapping[str, Limit]
+) -> dict[str, int]:
+    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again.
+
+    Behind a boundary of a schedule it is nothing: other values held in between, which may have filled the bucket.
+    """
     back: dict[str, int] = {}
     for block in ended:
         for name, left in block.left.items():
+            if name in scheduled and timetable_of(scheduled[name]).at(block.taken_ms).end_ms <= now_ms:
+                continue
             if left and name in limits:
                 minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
                 back[name] = back.get(name, 0) + max(0, left - max(0, minted))

@@ -131,7 +131,7 @@ class Hold:
             settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
-            back = come_back(ended, shard.limits, now_ms)
+            back = come_back(ended, shard.limits, now_ms, config.scheduled)
             paid = self._pay({name: -left for name, left in shard.left.items() if left < 0})
             spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
             if not (wanted or back or spent or paid or self._events):
