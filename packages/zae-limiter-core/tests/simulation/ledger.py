@@ -28,6 +28,7 @@ class Ledger:
     def __init__(self, allowance_ms: int) -> None:
         self._allowance_ms = allowance_ms
         self._rule: Rule | None = None
+        self._anchor_ms: int | None = None
         self._rules: set[Rule] = set()
         self._at_ms = 0
         self._taken = 0
@@ -50,12 +51,15 @@ class Ledger:
         owed: int = 0,
         beside: int = 0,
         ruled: Rule | None = None,
+        anchor_ms: int | None = None,
     ) -> None:
         """A write that took ``net``; ``wanted`` of it only if it was there, or ``beside``. Raises ``Violation``.
 
-        ``ruled``: by which rule the time before counted, if it was not that of the write before.
+        ``ruled``: by which rule the time before counted, if it was not that of the write before. ``anchor_ms``: of the
+        bucket that it left, whose values hold before that, too, whatever the schedule says.
         """
         self._mint(at_ms, rule, ruled, new=new)
+        self._anchor_ms = anchor_ms
         bound = self._taken - owed - self._minted
         if net > 0:
             most = bound + rule.ceiling
@@ -84,11 +88,21 @@ class Ledger:
         goes_back = self._rule is not None and at_ms < self._at_ms  # of a write on its way, decided before the others
         before = (None if goes_back else ruled) or self._rule or rule
         self._rules.add(rule)
-        self._minted += before.minted(self._at_ms, at_ms) if self._rule else 0
+        self._minted += self._between(before, self._at_ms, at_ms) if self._rule else 0
         self._minted += 1 if new or before != rule else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule
         self._marks.append((at_ms, self._minted, rule))
+
+    def _between(self, rule: Rule, since_ms: int, at_ms: int) -> Fraction:
+        if self._anchor_ms is None or not rule.times:
+            return rule.minted(since_ms, at_ms)
+        return self._since_anchor(rule, at_ms) - self._since_anchor(rule, since_ms)
+
+    def _since_anchor(self, rule: Rule, at_ms: int) -> Fraction:
+        assert self._anchor_ms is not None, "only then it counts"
+        rule = rule._replace(times=()) if at_ms < self._anchor_ms else rule
+        return rule.minted(self._anchor_ms, at_ms)
 
     def _slack(self) -> Fraction:
         return max(rule.most_within(self._allowance_ms) for rule in self._rules)

@@ -160,7 +160,15 @@ class Oracle:
                 exact.give(-change.net)
                 continue
             ruled = change.ruled and change.ruled.part
-            exact.enter(write.instant_ms, change.state.part, net=change.net, wanted=wanted, new=change.new, ruled=ruled)
+            exact.enter(
+                write.instant_ms,
+                change.state.part,
+                net=change.net,
+                wanted=wanted,
+                new=change.new,
+                ruled=ruled,
+                anchor_ms=change.state.anchor_ms,
+            )
 
     def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of all shards together by the instants at which their writes took effect."""
