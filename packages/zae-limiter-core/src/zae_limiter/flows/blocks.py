@@ -82,9 +82,9 @@ def come_back(
     back: dict[str, int] = {}
     for block in ended:
         for name, left in block.left.items():
-            if name in scheduled and timetable_of(scheduled[name]).at(block.taken_ms).end_ms <= now_ms:
+            if not left or name not in limits:
                 continue
-            if left and name in limits:
+            if name not in scheduled or now_ms < timetable_of(scheduled[name]).at(block.taken_ms).end_ms:
                 minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
                 back[name] = back.get(name, 0) + max(0, left - max(0, minted))
     return {name: amount for name, amount in back.items() if amount}
