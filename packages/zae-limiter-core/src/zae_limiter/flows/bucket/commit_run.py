@@ -45,7 +45,7 @@ class CommitRun:
         self.cached = cached
         self.pending: Sequence[BucketRequest] = requests
         self.pauses = iter(PAUSES)
-        for request in requests:  # all with the same limits
+        for request in requests:  # all with the same limits, which may have been read at different times
             if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
                 self.config = request.config
             for freeing in request.frees:  # whatever becomes of the run, nobody renews these slots any more
@@ -293,15 +293,16 @@ class CommitRun:
     def _settle_outdated(self) -> None:
         """Settle the acquires whose limits were read before the newest config that the bucket knows of, renewals of
         what is held by them, and corrections that do not know the bucket's schedule: the callers read the limits again.
+        It is each one's own config that counts: the same limits may have got another switch or path.
         """
         state, config = self.cached.state, self.config
         if state is None or config is None:
             return
         deferring = [each for each in self.pending if each.defers and goes_blind(config, state, [each], self.now_ms)]
         self.settle(deferring, "outdated")
-        if not config.is_older_than(since_ms := state.item[CONFIG_READ_AT]):
-            return
-        takers = [request for request in self.pending if (request.is_acquire or request.renews) and not request.insists]
+        since_ms = state.item[CONFIG_READ_AT]
+        old = [each for each in self.pending if (each.config or config).is_older_than(since_ms)]
+        takers = [each for each in old if (each.is_acquire or each.renews) and not each.insists]
         if takers:
             self.namespace_state.outdate(self.cached, since_ms)
             self.settle(takers, "outdated")
