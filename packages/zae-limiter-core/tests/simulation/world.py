@@ -53,7 +53,7 @@ from .plan import OVERFLOW, RESOURCES, Plan, planned
 from .schedules import Schedules
 from .settled import check_settled
 from .sharing import Sharing, check_shares
-from .switching import Switchboard, levels
+from .switching import Place, Switchboard, levels
 from .trees import MOST_PARENTS
 from .waits import check_order
 
@@ -408,15 +408,19 @@ class World:
             fields["disabled"] = None
         flow = self._switching(process.namespace_state, *place, fields)
         change = self.switches.begin(place, fields, self.kernel.now_ms)
+        there = all(place) and self._is_there(place)  # who makes it meanwhile may know the switches of before
         task = Task(self.kernel, process, process.driver.run(flow, Account()))
 
         def done() -> None:
             if task.ended.error is not None:
                 return
-            told = all(place) and self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
+            told = there and self._is_there(place)
             change.done(self.kernel.now_ms, heeded_after_ms=0 if told else self._untold_ms)
 
         task.ended.when_done(done)
+
+    def _is_there(self, place: Place) -> bool:
+        return self.oracle.look(bucket_key(BucketId("ns", *place))) is not None
 
     def _switching(self, state: NamespaceState, entity: str, resource: str, fields: Mapping[str, Any]) -> Flow[object]:
         if entity:
