@@ -105,10 +105,10 @@ def test_two_call_sites_of_one_process_each_have_their_limits() -> None:
         item = dict(it.cached.state.item)
 
 
-def test_a_batch_goes_by_the_limits_of_those_who_read_them_last() -> None:
+def test_a_batch_goes_by_the_limits_of_those_who_read_them_last_and_the_others_read_again() -> None:
     it = stage()
     item = shaped(THEIRS, turn=0) | {"cv": NOW - 1000}
     it.sees(item)
     early, late = (it.request(config=Config((RPM,), NOW - ago), checked={"rpm": 1000}) for ago in (2000, 500))
     assert reshapes(run(it, [early, late], applied_to(item))) == [True]
-    assert verdicts(early, late) == ["admitted", "admitted"]
+    assert verdicts(early, late) == ["outdated", "admitted"]
