@@ -476,10 +476,12 @@ class Oracle:
             raise Violation(f"{checked} of {name} admitted, {change.before} were there")
 
     def _check_floor(self, write: Application, name: str, change: Change) -> None:
-        """A block leaves others theirs: what is minted in the life of one. A process alone knows what is there."""
+        """A block leaves others theirs: what is minted in the life of one, by the rule that the bucket has. A process
+        alone knows what is there.
+        """
         assert write.drawn is not None
         there = min(change.ceiling, change.before + write.given_of(name)) - write.tried.get(name, 0)
-        floor = change.state.part.rate() * write.drawn.life_ms
+        floor = change.state.part._replace(times=()).rate() * write.drawn.life_ms
         if self._lossless and there - write.checked_of(name) < floor - 2:
             raise Violation(f"a block of {write.drawn.taken} left {there - write.checked_of(name)} of {name}")
 
