@@ -99,6 +99,20 @@ async def test_a_lease_settles_behind_a_boundary_though_another_limit_has_change
     assert await drain(other, "e", "r", "rpm") == 2
 
 
+async def test_limits_of_the_same_instant_as_the_buckets_bring_it_over_a_boundary_though_others_differ(
+    world: World,
+) -> None:
+    (limiter, _), (other, _) = await world.process(), await world.process()
+    tpm, more = Limit.per_minute("tpm", 100), Limit.per_minute("tpm", 200)
+    await limiter.set_resource_defaults("r", [RPM, tpm])
+    go_to(world, 2026, 11, 25, 21, 59)
+    await limiter.available("e", "r")
+    await other.set_resource_defaults("r", [RPM, more])
+    await take(other, "e", "r", rpm=1)
+    go_to(world, 2026, 11, 25, 22)
+    assert await drain(limiter, "e", "r", "rpm", step=2) == 10
+
+
 @pytest.mark.parametrize("before", ["no schedule", "another schedule"])
 @pytest.mark.parametrize(("day", "night"), [(600, 60), (60, 600)])
 async def test_a_lease_settles_behind_a_boundary_of_a_schedule_that_its_limit_has_got_since(

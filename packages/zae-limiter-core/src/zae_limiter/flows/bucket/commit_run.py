@@ -223,8 +223,8 @@ class CommitRun:
             assert config is not None, "a request that consumes carries its config"
             return CreateWrite(cached, self.now_ms, multiplier, config)
         shape = None if config is None or cached.agrees_with(config) else shape_of(config, state)
-        if shape is not None and self._takes(shape, state):
-            if not is_newer(shape, state):
+        if config is not None and shape is not None and self._takes(shape, state):
+            if not is_newer(config, state):
                 self.namespace_state.expire(cached)
             lost, now_ms = self.reshapes_lost, self.now_ms
             if may_reshape(self.namespace_state, cached, state, shape, self.pending, lost=lost, now_ms=now_ms):

@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Final
 
 from ...rules.schedules import carry
-from ...schema.attributes import CONFIG_READ_AT, bucket_attributes
+from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket
 from ...schema.writing import rule_attributes
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest
 from .batch import UpdateDraft
+from .contest import is_newer
 
 MINUTE_MS: Final = 60_000  # a schedule changes values at full minutes alone
 
@@ -24,17 +25,18 @@ def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> C
     return config.at(now_ms if state is None else max(now_ms, state.anchor_ms))
 
 
-def shape_of(config: Config, state: BucketState) -> Config:
-    """Return what of a config may shape the bucket: all of it; of one that is older than the bucket's shape, the limits
-    that have their schedule in common with it, if there are any.
+def shape_of(config: Config, state: BucketState) -> Config | None:
+    """Return what of a config may shape the bucket: all of it; of one that is no newer than the bucket's shape, the
+    limits that have their schedule in common with it, if there are any. ``None`` if the bucket has their values.
     """
-    if config.since_ms < 0 or not config.is_older_than(state.item[CONFIG_READ_AT]):
+    if config.since_ms < 0 or is_newer(config, state):
         return config
     common = {name for name in config.scheduled if state.schedule_id(name) == config.schedule_id(name)}
     if not common or len(common) == len(config.limits):
         return config
     limits, declared = (tuple(each for each in of if each.name in common) for of in (config.limits, config.declared))
-    return replace(config, limits=limits, declared=declared)
+    has_them = config.since_ms <= state.anchor_ms and state.has(limits)
+    return None if has_them else replace(config, limits=limits, declared=declared)
 
 
 def goes_blind(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:
