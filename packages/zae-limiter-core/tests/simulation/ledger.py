@@ -120,7 +120,7 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most
         held_from.append(tuple({*held.values()}))
     at = [write.applied_ms for write in writes]
     own = [write.changes[name].state.rule for write in writes]
-    kinds = {bool(rule.window_ms) for rules in held_from for rule in rules}  # whose rates are of other units
+    kinds = {rule.window_ms for rules in held_from for rule in rules}  # a rate is for the window
     if not most and (len(kinds) > 1 or any(rule.times for rules in held_from for rule in rules)):
         return _fastest_between(held_from, own, at, allowance_ms)
     return _fastest_ever(held_from, own, at, allowance_ms)
