@@ -432,7 +432,7 @@ def hold_of(limiter: RateLimiter) -> Hold:
 
 async def test_what_was_held_before_a_boundary_does_not_come_back_behind_it(world: World) -> None:
     sale = ["sale: 12:00-12:01 Europe/Berlin 600/min burst 1000"]
-    limit = Limit.custom("rpm", 1, burst=1_000, ahead=1, schedule=sale)
+    limit = Limit.custom("rpm", 1, burst=1_000, ahead=10, schedule=sale)
     limiter, _ = await world.process()
     await limiter.set_resource_defaults("r", [limit])
     go_to(world, 2026, 11, 25, 11, 59, 50)
