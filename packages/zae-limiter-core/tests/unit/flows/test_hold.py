@@ -220,6 +220,23 @@ def test_no_block_is_taken_for_a_part_of_a_token() -> None:
     assert hold.draw(config, shard, {"l": 800}, 1, START + 100, "renew") is None  # 5,300 were used lately
 
 
+@pytest.mark.parametrize(
+    ("used", "missing", "paid"),
+    [(1000, 14, 1000), (3000, 3000, 3000), (4000, 2500, 2500), (1000, 1200, 1200), (6000, 4000, None)],
+)
+def test_what_the_bucket_lacks_is_paid_with_all_that_the_write_uses_if_that_much_is_held(
+    used: int, missing: int, paid: int | None
+) -> None:
+    hold = Hold(lambda: START)
+    config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
+    shards = {"l": ShardLimit(config.limits[0], START)}
+    hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 3000}, 3, START, "renew"), None)
+    assert hold.left() == {"l": 3000}
+    draw = hold.draw(config, Shard(0, 1, shards, {"l": -missing}), {"l": used}, 1, START, "renew")
+    assert (None if draw is None else draw.paid) == (None if paid is None else {"l": paid})
+    assert hold.left() == {"l": 3000 - (paid or 0)}
+
+
 def test_the_late_answer_of_another_shard_ends_no_block_taken_since() -> None:
     times = [START]
     hold = Hold(lambda: times[-1])
