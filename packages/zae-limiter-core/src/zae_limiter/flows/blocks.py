@@ -88,3 +88,12 @@ def come_back(
                 minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
                 back[name] = back.get(name, 0) + max(0, left - max(0, minted))
     return {name: amount for name, amount in back.items() if amount}
+
+
+def payments(there: Mapping[str, int], used: Mapping[str, int], held: Mapping[str, int]) -> dict[str, int]:
+    """Return what blocks pay of a write for the limits of which the bucket has too little: all that it uses, if that
+    much is held, else what is short. The little that is there is what all other writes reckon with, too.
+    """
+    short = {name: -left for name, left in there.items() if left < 0}
+    whole = {name: used.get(name, 0) for name in short}
+    return {name: whole[name] if less <= whole[name] <= held.get(name, 0) else less for name, less in short.items()}

@@ -24,7 +24,7 @@ from ..runtime.elapsed import elapsed_ms
 from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
-from .blocks import Block, Draw, Pace, Shard, come_back
+from .blocks import Block, Draw, Pace, Shard, come_back, payments
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
@@ -132,7 +132,7 @@ class Hold:
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
             back = come_back(ended, shard.limits, now_ms, config.scheduled)
-            paid = self._pay({name: self._part_of(name, -n, used) for name, n in shard.left.items() if n < 0})
+            paid = self._pay(payments(shard.left, used, self._left))
             spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
             if not (wanted or back or spent or paid or self._events):
                 return None
@@ -252,13 +252,6 @@ class Hold:
                 least = min(least, max(0, there) / amount)
         whole = {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
         return whole if self._pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
-
-    def _part_of(self, name: str, short: int, used: Mapping[str, int]) -> int:
-        """Return what the blocks pay of a write that is ``short``: all that it uses, if that much is held. The little
-        that the bucket has would be what all other writes reckon with, too.
-        """
-        whole = used.get(name, 0)
-        return whole if short <= whole <= self._left.get(name, 0) else short
 
     def _pay(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
         """Take from the blocks what the next write counts itself, and return it: of each limit all, or nothing if that
