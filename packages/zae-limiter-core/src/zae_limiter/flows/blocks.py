@@ -94,6 +94,9 @@ def payments(there: Mapping[str, int], used: Mapping[str, int], held: Mapping[st
     """Return what blocks pay of a write for the limits of which the bucket has too little: all that it uses, if that
     much is held, else what is short. The little that is there is what all other writes reckon with, too.
     """
-    short = {name: -left for name, left in there.items() if left < 0}
-    whole = {name: used.get(name, 0) for name in short}
-    return {name: whole[name] if less <= whole[name] <= held.get(name, 0) else less for name, less in short.items()}
+    paid: dict[str, int] = {}
+    for name, left in there.items():
+        if left < 0:
+            whole = used.get(name, 0)
+            paid[name] = whole if -left <= whole <= held.get(name, 0) else -left
+    return paid

@@ -98,6 +98,10 @@ class BucketState(NamedTuple):
         known = self.shard_limits
         return all(limit.name in known and known[limit.name].limit == limit for limit in limits)
 
+    def has_values_of(self, config: Config) -> bool:
+        """Return whether the bucket has every limit of the config with the rule of its time, and an anchor of it."""
+        return config.since_ms <= self.anchor_ms and self.has(config.limits)
+
     def schedule_id(self, limit: str) -> str:
         """Return which schedule the rule of a limit is a piece of; empty without one."""
         found: str = self.item.get(bucket_attributes(limit).schedule_id, "")

@@ -236,7 +236,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
         return False
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False
-    return all(state.has(config.limits) and config.since_ms <= state.anchor_ms for state in states)
+    return all(state.has_values_of(config) for state in states)
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:

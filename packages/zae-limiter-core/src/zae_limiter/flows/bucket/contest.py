@@ -54,7 +54,7 @@ def may_reshape(
     A bucket that has the config's values of an earlier time is always brought to this one, also by an older config that
     a lease has kept: by the values that it has, what was minted since would be counted wrong.
     """
-    if state.has_other_times(config) and not (config.since_ms <= state.anchor_ms and state.has(config.limits)):
+    if state.has_other_times(config) and not state.has_values_of(config):
         return True
     if not is_newer(config, state):
         return False

@@ -35,8 +35,8 @@ def shape_of(config: Config, state: BucketState) -> Config | None:
     if not common or len(common) == len(config.limits):
         return config
     limits, declared = (tuple(each for each in of if each.name in common) for of in (config.limits, config.declared))
-    has_them = config.since_ms <= state.anchor_ms and state.has(limits)
-    return None if has_them else replace(config, limits=limits, declared=declared)
+    part = replace(config, limits=limits, declared=declared)
+    return None if state.has_values_of(part) else part
 
 
 def goes_blind(config: Config, state: BucketState, requests: Iterable[BucketRequest], now_ms: int) -> bool:
@@ -58,8 +58,7 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
     """Return the state under the values that hold at ``now_ms``; as it is if it has them, or another config."""
     config = config.at(max(now_ms, state.anchor_ms))
     scheduled = config.scheduled
-    agrees = config.since_ms <= state.anchor_ms and state.has(config.limits)
-    if not scheduled or agrees or not state.is_of(config):
+    if not scheduled or state.has_values_of(config) or not state.is_of(config):
         return state
     item, anchor_ms = dict(state.item), max(now_ms, state.anchor_ms + 1)
     for name, shard_limit in state.shard_limits.items():

@@ -208,9 +208,9 @@ class CachedBucket:
         limits, shard_limits = self._agreed  # one tuple: threads must not see half of it
         if limits is config.limits and shard_limits is state.shard_limits:
             return True
-        if config.is_older_than(state.item[CONFIG_READ_AT]) or not state.has(config.limits):
+        if config.is_older_than(state.item[CONFIG_READ_AT]):
             return False
-        if config.since_ms > state.anchor_ms or not state.has_schedules_of(config):
+        if not (state.has_values_of(config) and state.has_schedules_of(config)):
             return False
         self._agreed = (config.limits, state.shard_limits)
         return True
