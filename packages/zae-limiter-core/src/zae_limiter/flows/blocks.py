@@ -7,20 +7,22 @@ from ..rules.balances import ShardLimit
 from ..values.limits import Limit
 from ..values.timetables import timetable_of
 
+Terms = tuple[tuple[Limit, ...], tuple[Limit, ...]]  # the rules of limits, and the limits as they are declared
+
 
 class Block:
     """The tokens that one write took ahead, in millitokens by limit: what is ``left`` of those ``taken``.
 
-    ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``, ``rules`` are those of its limits: a
+    ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``, ``terms`` are those of its limits: a
     write of another shard may have brought other ones meanwhile, under which it is void.
     """
 
-    __slots__ = ("left", "rules", "shard", "shards", "taken", "taken_ms", "until")
+    __slots__ = ("left", "shard", "shards", "taken", "taken_ms", "terms", "until")
 
     def __init__(
-        self, taken: Mapping[str, int], taken_ms: int, until: float, shard: int, shards: int, rules: tuple[Limit, ...]
+        self, taken: Mapping[str, int], taken_ms: int, until: float, shard: int, shards: int, terms: Terms
     ) -> None:
-        self.rules = rules
+        self.terms = terms
         self.taken = taken
         self.left = dict(taken)
         self.taken_ms = taken_ms

@@ -24,7 +24,7 @@ from ..runtime.elapsed import elapsed_ms
 from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
-from .blocks import Block, Draw, Pace, Shard, come_back, payments
+from .blocks import Block, Draw, Pace, Shard, Terms, come_back, payments
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
@@ -52,6 +52,7 @@ class Hold:
         self._change = Change(self)
         self.torn = False
         self.limits: tuple[Limit, ...] = ()
+        self._terms: Terms = ((), ())
         self.due = False
         self.reminded = False
         self.state: BucketState | None = None
@@ -104,7 +105,7 @@ class Hold:
 
     def goes_by(self, config: Config) -> bool:
         """Return whether its blocks were taken by these limits; under others they are void."""
-        return config.limits == self.limits and _life_ms(config) == self._life_ms
+        return _terms(config) == self._terms
 
     # write
 
@@ -139,7 +140,7 @@ class Hold:
             block = None
             if wanted:
                 until = elapsed_ms() + self._life_ms
-                block = Block(wanted, now_ms, until, shard.number, shard.shards, config.limits)
+                block = Block(wanted, now_ms, until, shard.number, shard.shards, self._terms)
             draw = Draw(block, ended, back, spent, self._events, paid)
             for each in ended:
                 self._ended.remove(each)
@@ -177,7 +178,7 @@ class Hold:
             self._spent = sums(self._spent, draw.spent)
             self._events += draw.events
             self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
-            self._ended.extend(block for block in draw.ended if block.rules == self.limits)
+            self._ended.extend(block for block in draw.ended if block.terms == self._terms)
 
     def written(self, draw: Draw | None, state: BucketState | None) -> None:
         """Note what a write of the bucket showed, and that it did what was drawn, if anything was.
@@ -189,7 +190,7 @@ class Hold:
         with self._lock, self._change:
             self.state = state
             self._look(self.now())
-            if draw is not None and draw.block is not None and draw.block.rules == self.limits:
+            if draw is not None and draw.block is not None and draw.block.terms == self._terms:
                 self._blocks.append(draw.block)
                 self._look_at_blocks()
                 self._low = {name: amount // EIGHTH for name, amount in self._left.items()}
@@ -227,9 +228,10 @@ class Hold:
     # blocks
 
     def _go_by(self, config: Config, now_ms: int) -> None:
-        """Drop the blocks of other limits, or of another time ahead: the rules of a bucket do not tell it."""
+        """Drop the blocks of other limits, also of another time ahead or schedule, which the rules do not tell."""
         self._changed_ms = now_ms if self.limits else 0
-        self.limits, self._life_ms = config.limits, _life_ms(config)
+        self.limits, self._terms = config.limits, _terms(config)
+        self._life_ms = round(min(config.ahead.values(), default=0) * 1000)  # as long as every limit lets it
         self._tell_blocks()
         self._blocks.clear()
         self._ended.clear()
@@ -339,6 +341,6 @@ class Change:
             self._hold.torn = False
 
 
-def _life_ms(config: Config) -> int:
-    """Return how long a block lives: as long as every limit lets it."""
-    return round(min(config.ahead.values(), default=0) * 1000)
+def _terms(config: Config) -> Terms:
+    """Return what a block is taken by: the rules of the moment, and the limits as they are declared."""
+    return config.limits, config.declared

@@ -1,6 +1,7 @@
 """Holds of several processes on one bucket, against notes of their blocks and of all admissions that are kept apart."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import accumulate
 from random import Random
 
@@ -293,3 +294,18 @@ def test_a_block_lives_as_long_as_the_last_limits_allow_even_if_the_bucket_keeps
         hold.written(hold.draw(after, shard, {"l": 5000}, 5, settled, "renew"), None)
     assert hold.move({"l": 1000}, settled + 999)
     assert not hold.move({"l": 1000}, settled + 1000)
+
+
+def test_nothing_comes_back_of_a_block_that_was_taken_under_another_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "elapsed_ms", lambda: 0.0)
+    hold = Hold(lambda: START)
+    plain = Limit.custom("l", 100, refill_amount=1, refill_period=3600, ahead=1.0)
+    piece = f"busy: {datetime.fromtimestamp((START + 60_000) // 1000, UTC):%H:%M}-23:59 UTC 6000/min"
+    before = Config((replace(plain, schedule=[piece]),), START).at(START)
+    after = Config((plain,), START)
+    assert before.limits == after.limits
+    shard = Shard(0, 1, {"l": ShardLimit(before.limits[0], START)}, {"l": 90_000})
+    for config, back in ((before, {"l": 5000}), (after, {})):
+        hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None)
+        draw = hold.draw(config, shard, {"l": 1000}, 1, START + 120_000 * (config is after) + 1001, "end")
+        assert ({} if draw is None else draw.back) == back

@@ -40,13 +40,13 @@ def hold_ahead(namespace_state: NamespaceState, home: CachedBucket, shard: Cache
     """Let this process hold tokens of a bucket ahead, given by its shard 0: one hold serves all shards.
 
     If the process has forgotten shard 0 meanwhile, another shard keeps the former hold until a write has counted what
-    was spent of it.
+    was spent of it, and the answers of all writes that draw for it are there.
     """
     if home.queue.hold is None:
         home.queue.hold = Hold(namespace_state.now)
         namespace_state.holds_ahead = True
     hold = shard.queue.hold
-    if hold is not home.queue.hold and (hold is None or not hold.is_used):
+    if hold is not home.queue.hold and (hold is None or not (hold.is_used or shard.queue.busy)):
         shard.queue.hold = home.queue.hold
 
 
