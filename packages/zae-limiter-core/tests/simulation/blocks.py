@@ -73,6 +73,9 @@ class Block:
         return by_clock and now_us < self.sent_us + 1000 * self.life_ms
 
 
+Payment = tuple[Block, str, int]  # what a block gave of a limit
+
+
 class Ended:
     """The blocks of a shard that had ended when a write was decided, and what came ``back`` of one of their limits."""
 
@@ -98,27 +101,21 @@ class Blocks:
         self._kernel = kernel
         self._steady = steady
         self._blocks: dict[object, list[Block]] = {}
-        self._paying: dict[int, tuple[object, Drawn]] = {}
+        self._paying: dict[int, tuple[object, list[Payment]]] = {}
         self._sent_us: dict[Application, int] = {}
         self._ended: dict[tuple[object, str, str], list[Ended]] = {}  # by holder, shard and limit
 
     def pays(self, operation: object, drawn: Drawn, bucket: str, now_ms: int) -> None:
         """A write is sent, some of whose callers are paid by what is held."""
-        self._paying[id(operation)] = operation, drawn
-        _take(self._live(drawn.holder, now_ms), drawn.paid, bucket)
+        self._paying[id(operation)] = operation, _take(self._live(drawn.holder, now_ms), drawn.paid, bucket)
 
     def not_applied(self, operation: object) -> None:
-        """The process knows that a write was not applied: what it paid is held again. Of a block that has ended
-        meanwhile it may come back to the bucket.
+        """The process knows that a write was not applied: the blocks that paid for it have that again. Of a block that
+        has ended meanwhile it may come back to the bucket.
         """
-        _, drawn = self._paying.pop(id(operation), (operation, Drawn()))
-        for name, amount in drawn.paid.items():
-            rest = amount
-            for block in reversed(self._blocks.get(drawn.holder, [])):
-                if name in block.taken:
-                    part = min(rest, block.taken[name] - block.left[name])
-                    block.left[name] += part
-                    rest -= part
+        _, payments = self._paying.pop(id(operation), (operation, []))
+        for block, name, part in payments:
+            block.left[name] = min(block.left[name] + part, block.taken[name])
 
     def _live(self, holder: object, now_ms: int) -> list[Block]:
         return [block for block in self._blocks.get(holder, ()) if block.lives(now_ms, self._kernel.now_us)]
@@ -182,7 +179,9 @@ class Blocks:
         _take(live, served.amounts, served.bucket)
 
 
-def _take(blocks: Sequence[Block], amounts: Mapping[str, int], bucket: str) -> None:
+def _take(blocks: Sequence[Block], amounts: Mapping[str, int], bucket: str) -> list[Payment]:
+    """Take the amounts, the oldest block first, or bring back negative ones, the newest first."""
+    payments = []
     for name, amount in amounts.items():
         rest = amount
         for block in blocks if amount > 0 else reversed(blocks):
@@ -190,9 +189,11 @@ def _take(blocks: Sequence[Block], amounts: Mapping[str, int], bucket: str) -> N
             part = min(rest, left) if amount > 0 else max(rest, left - taken)
             if part:
                 block.left[name] = left - part
+                payments.append((block, name, part))
                 rest -= part
         if rest:
             raise Violation(f"{amount} of {name} were served by what is held of {bucket}: {rest} too many")
+    return payments
 
 
 def _same_shard(state: LimitState | None, before: LimitState) -> bool:

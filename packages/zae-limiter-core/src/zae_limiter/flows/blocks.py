@@ -1,6 +1,6 @@
 """The parts of a hold, as plain data: its blocks, its pace, and what a write does for it. ``hold`` has the reasons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..rules.balances import ShardLimit
@@ -31,6 +31,14 @@ class Block:
         self.shards = shards
 
 
+class Payment(NamedTuple):
+    """What a block pays of a write."""
+
+    block: Block
+    limit: str
+    amount: int
+
+
 class Draw(NamedTuple):
     """What one write does for a hold, in millitokens by limit: it takes ``block``, brings ``back`` what is left of the
     ``ended`` blocks, and counts what was ``spent`` since the last write, by so many acquires. What is ``paid`` by the
@@ -42,7 +50,15 @@ class Draw(NamedTuple):
     back: Mapping[str, int]
     spent: Mapping[str, int]
     events: int
-    paid: Mapping[str, int]
+    payments: Sequence[Payment]
+
+    @property
+    def paid(self) -> Mapping[str, int]:
+        """What all blocks pay."""
+        paid: dict[str, int] = {}
+        for _, limit, amount in self.payments:
+            paid[limit] = paid.get(limit, 0) + amount
+        return paid
 
 
 class Shard(NamedTuple):
@@ -92,13 +108,33 @@ def come_back(
     return {name: amount for name, amount in back.items() if amount}
 
 
-def payments(there: Mapping[str, int], used: Mapping[str, int], held: Mapping[str, int]) -> dict[str, int]:
+def pay(blocks: Iterable[Block], amounts: Mapping[str, int]) -> list[Payment]:
+    """Take the amounts from blocks that have them, the oldest first."""
+    payments = []
+    for name, amount in amounts.items():
+        rest = amount
+        for block in blocks:
+            if part := min(rest, block.left.get(name, 0)):
+                block.left[name] -= part
+                rest -= part
+                payments.append(Payment(block, name, part))
+    return payments
+
+
+def pay_back(payments: Iterable[Payment]) -> None:
+    """Leave to the blocks what they paid of a write that was not applied; no block has more than was taken."""
+    for block, name, amount in payments:
+        block.left[name] = min(block.left[name] + amount, block.taken[name])
+
+
+def to_pay(there: Mapping[str, int], used: Mapping[str, int], held: Mapping[str, int]) -> dict[str, int]:
     """Return what blocks pay of a write for the limits of which the bucket has too little: all that it uses, if that
-    much is held, else what is short. The little that is there is what all other writes reckon with, too.
+    much is held, else what is short, if that is held. The little that is there is what all other writes reckon with,
+    too.
     """
     paid: dict[str, int] = {}
     for name, left in there.items():
-        if left < 0:
+        if 0 < -left <= (most := held.get(name, 0)):
             whole = used.get(name, 0)
-            paid[name] = whole if -left <= whole <= held.get(name, 0) else -left
+            paid[name] = whole if -left <= whole <= most else -left
     return paid

@@ -24,7 +24,7 @@ from ..runtime.elapsed import elapsed_ms
 from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
-from .blocks import Block, Draw, Pace, Shard, Terms, come_back, payments
+from .blocks import Block, Draw, Pace, Shard, Terms, come_back, pay, pay_back, to_pay
 
 LEAST_ACQUIRES: Final = 3  # in the life of a block: fewer are not worth one
 EIGHTH: Final = 8  # a block is renewed when so small a part of it, or of its life, is left
@@ -133,15 +133,16 @@ class Hold:
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
             back = come_back(ended, shard.limits, now_ms, config.scheduled)
-            paid = self._pay(payments(shard.left, used, self._left))
+            payments = pay(self._blocks, to_pay(shard.left, used, self._left))
+            self._look(now_ms)
             spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
-            if not (wanted or back or spent or paid or self._events):
+            if not (wanted or back or spent or payments or self._events):
                 return None
             block = None
             if wanted:
                 until = elapsed_ms() + self._life_ms
                 block = Block(wanted, now_ms, until, shard.number, shard.shards, self._terms)
-            draw = Draw(block, ended, back, spent, self._events, paid)
+            draw = Draw(block, ended, back, spent, self._events, payments)
             for each in ended:
                 self._ended.remove(each)
             self._events = 0
@@ -154,7 +155,7 @@ class Hold:
         with self._lock, self._change:
             self._look(now_ms)
             spent = {name: amount for name, amount in self._spent.items() if amount and name in names}
-            draw = Draw(None, (), NOTHING, spent, self._events, NOTHING) if spent or self._events else None
+            draw = Draw(None, (), NOTHING, spent, self._events, ()) if spent or self._events else None
             self._spent, self._events = {}, 0
             return draw
 
@@ -177,7 +178,9 @@ class Hold:
         with self._lock, self._change:
             self._spent = sums(self._spent, draw.spent)
             self._events += draw.events
-            self._pay({name: -amount for name, amount in draw.paid.items() if name in self._left})
+            self._tell_blocks()
+            pay_back(draw.payments)
+            self._look(self.now())
             self._ended.extend(block for block in draw.ended if block.terms == self._terms)
 
     def written(self, draw: Draw | None, state: BucketState | None) -> None:
@@ -254,19 +257,6 @@ class Hold:
                 least = min(least, max(0, there) / amount)
         whole = {name: int(amount * least) // MILLI * MILLI for name, amount in wanted.items()}
         return whole if self._pace.events * least >= LEAST_ACQUIRES and any(whole.values()) else None
-
-    def _pay(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
-        """Take from the blocks what the next write counts itself, and return it: of each limit all, or nothing if that
-        much is not held, such as what pays an old debt.
-        """
-        amounts = {name: amount for name, amount in amounts.items() if amount <= self._left.get(name, 0)}
-        self._tell_blocks()
-        for name, amount in amounts.items():
-            self._left[name] = min(self._left[name] - amount, self._taken[name])
-        before = dict(self._spent)
-        self._tell_blocks()
-        self._spent = before
-        return amounts
 
     def _look(self, now_ms: int) -> None:
         """Tell the blocks what was spent, and end those whose time is over."""

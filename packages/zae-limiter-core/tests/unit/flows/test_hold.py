@@ -258,7 +258,7 @@ def test_what_no_limit_can_count_keeps_no_reminder() -> None:
     for _ in range(4):
         hold.written(hold.draw(config, Shard(0, 1, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None)
     assert hold.move({"l": 1000}, START)
-    assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, NOTHING)
+    assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, ())
     assert hold.count((), START) is None
 
 
@@ -309,3 +309,24 @@ def test_nothing_comes_back_of_a_block_that_was_taken_under_another_schedule(mon
         hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None)
         draw = hold.draw(config, shard, {"l": 1000}, 1, START + 120_000 * (config is after) + 1001, "end")
         assert ({} if draw is None else draw.back) == back
+
+
+def test_what_a_block_paid_of_a_write_that_failed_is_held_no_longer_than_the_block() -> None:
+    times = [START]
+    hold = Hold(lambda: times[-1])
+    config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
+    full, empty = ({"l": amount} for amount in (90_000, -3000))
+    shards = {"l": ShardLimit(config.limits[0], START)}
+    hold.written(hold.draw(config, Shard(0, 2, shards, full), {"l": 5000}, 5, START, "renew"), None)
+    failing = hold.draw(config, Shard(1, 2, shards, empty), {"l": 3000}, 3, START, "renew")
+    assert failing is not None
+    assert failing.paid == {"l": 3000}
+    times.append(START + 1000)
+    hold.written(hold.draw(config, Shard(1, 2, shards, full), {"l": 5000}, 5, times[-1], "renew"), None)
+    assert hold.move({"l": 4000}, times[-1])
+    assert hold.left() == {"l": 1000}
+    hold.put_back(failing)
+    assert hold.left() == {"l": 1000}
+    draw = hold.draw(config, Shard(0, 2, shards, full), {"l": 0}, 0, times[-1], "end")
+    assert draw is not None
+    assert draw.back == {"l": 4000}
