@@ -4,6 +4,7 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -236,19 +237,24 @@ async def test_a_process_whose_clock_is_behind_goes_by_what_another_one_has_begu
     assert bucket.anchor_ms == anchor, "it was not reshaped back"
 
 
+@pytest.mark.parametrize("by_calls", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-async def test_no_interval_admits_more_than_the_largest_burst_and_what_its_pieces_mint(world: World, seed: int) -> None:
+async def test_no_interval_admits_more_than_the_largest_burst_and_what_its_pieces_mint(
+    world: World, seed: int, *, by_calls: bool
+) -> None:
     dice = random.Random(seed)
     schedule = ["quiet: 12:00-12:01 6/min burst 7", "sale: 12:02-12:04 60/min burst 90", "off: 12:05-12:06 0/min"]
     limit = Limit.custom("rpm", 30, schedule=schedule)
-    processes = [(await world.process(default_limits=[limit])).limiter for _ in range(3)]
+    stored = [Limit.custom("rpm", 500)] if by_calls else [limit]
+    processes = [(await world.process(default_limits=stored)).limiter for _ in range(3)]
     go_to(world, 2026, 11, 25, 11, 59, 30, timezone="UTC")
     begin = world.clock.now_ms()
     admitted: list[tuple[int, int]] = []
     while world.clock.now_ms() < begin + 480_000:
-        amount = dice.randint(1, 12)
-        if await passes(dice.choice(processes), "e", "r", rpm=amount):
-            admitted.append((world.clock.now_ms(), amount))
+        amount, process = dice.randint(1, 12), dice.choice(processes)
+        with suppress(RateLimitExceeded):
+            async with process.acquire("e", "r", {"rpm": amount}, limits=[limit] if by_calls else None):
+                admitted.append((world.clock.now_ms(), amount))
         world.clock.advance(ms=dice.choice((0, 7, 700, 3_000, 30_000)))
     table, minted = timetable_of(limit), [0]
     for second in range(481):
