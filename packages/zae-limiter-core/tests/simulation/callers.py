@@ -19,6 +19,7 @@ from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.operations.errors import OUTAGE
+from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.values.draws import Draw
 from zae_limiter.values.limit_status import LimitStatus
@@ -248,9 +249,16 @@ class Caller:
             return True
 
     def _check_refused(self, request: AcquireRequest, error: RateLimitExceeded) -> None:
-        """Raise ``Violation`` if a limit refused whom a switch lets pass, or served by the overflow it would have."""
+        """Raise ``Violation`` if a limit refused whom a switch lets pass, or served by the overflow it would have.
+
+        Where a read of the switches got no answer, what was known last decides.
+        """
         since, now_ms = self._begun_ms, self._kernel.now_ms
+        unread_ms = self._process.driver.link.unread_ms
         for place in {(each.entity_id, each.resource) for each in error.violations}:
+            read = keys.pk_entity("ns", place[0]), keys.pk_resource("ns", place[1]), keys.pk_system("ns")
+            if any(unread_ms.get(pk, 0) >= since for pk in read):
+                continue
             with suppress(Unknown):
                 old = since - self._plan.settings.staleness_ms - SLOW_MS
                 if self._switches.value("bypass", place, old, now_ms):

@@ -65,7 +65,7 @@ class Link:
     """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is ahead.
 
     While the table is ``away``, no request of the process reaches it, and no answer comes back. ``last``: its last
-    confirmed write to each shard.
+    confirmed write to each shard. ``unread_ms``: since when a partition could not be read.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Link:
         self._tamper = tamper
         self.away = False
         self.last: dict[str, Application] = {}
+        self.unread_ms: dict[str, int] = {}
         self.blocks = Blocks(kernel, machine is None)
 
     @property
@@ -116,7 +117,7 @@ class Link:
         self._pay(operation, decided_ms)
 
         def fail(error: StoreError, delay_us: int) -> None:
-            self._later(delay_us, lambda: sending.answer.settle(error=error))
+            self._later(delay_us, lambda: self._fail(operation, sending, error))
 
         def apply(*, answered: bool) -> None:
             if self.away:
@@ -124,7 +125,7 @@ class Link:
             value, error = self._apply(operation, decided_ms, sending)
             if answered:
                 arrived = dated(self._kernel.now_ms)
-                self._later(back, lambda: self._arrive(sending, arrived, value, error))
+                self._later(back, lambda: self._arrive(operation, sending, arrived, (value, error)))
             return None
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
@@ -153,12 +154,25 @@ class Link:
         error, after_us = self._rng.choice(AWAY)
         return error("the table is away"), after_us
 
-    def _arrive(self, sending: Sending, arrived: Callable[[], None], value: Any, error: StoreError | None) -> None:
+    def _fail(self, operation: Operation[Any], sending: Sending, error: StoreError) -> None:
+        """No answer comes, or none that tells anything."""
+        self.unread_ms.update((key.pk, self._kernel.now_ms) for key in _read_by(operation))
+        sending.answer.settle(error=error)
+
+    def _arrive(
+        self,
+        operation: Operation[Any],
+        sending: Sending,
+        arrived: Callable[[], None],
+        answer: tuple[Any, StoreError | None],
+    ) -> None:
         """The answer comes, unless the table is away by now."""
         if self.away:
-            return sending.answer.settle(error=OutcomeUnknown("no answer"))
+            return self._fail(operation, sending, OutcomeUnknown("no answer"))
         arrived()
-        return sending.answer.settle(value, error)
+        for key in _read_by(operation):
+            self.unread_ms.pop(key.pk, None)
+        return sending.answer.settle(*answer)
 
     def calm(self) -> None:
         """From now on every request is answered."""
@@ -217,6 +231,10 @@ class Link:
         kept = operation.keys[: self._rng.randint(1, len(operation.keys))]
         items = {key: item for key, item in value.items.items() if key in kept}
         return Found(items, tuple(key for key in operation.keys if key not in kept))
+
+
+def _read_by(operation: Operation[Any]) -> Sequence[Key]:
+    return operation.keys if isinstance(operation, BatchGet) else ()
 
 
 def bucket_keys(operation: Operation[Any]) -> list[Key]:

@@ -299,10 +299,10 @@ def test_a_block_lives_as_long_as_the_last_limits_allow_even_if_the_bucket_keeps
 def test_nothing_comes_back_of_a_block_that_was_taken_under_another_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "elapsed_ms", lambda: 0.0)
     hold = Hold(lambda: START)
-    plain = Limit.custom("l", 100, refill_amount=1, refill_period=3600, ahead=1.0)
     piece = f"busy: {datetime.fromtimestamp((START + 60_000) // 1000, UTC):%H:%M}-23:59 UTC 6000/min"
-    before = Config((replace(plain, schedule=[piece]),), START).at(START)
-    after = Config((plain,), START)
+    scheduled = Limit.custom("l", 100, refill_amount=1, refill_period=3600, ahead=1.0, schedule=[piece])
+    before = Config((scheduled,), START).at(START)
+    after = Config((replace(scheduled, schedule=()),), START)
     assert before.limits == after.limits
     shard = Shard(0, 1, {"l": ShardLimit(before.limits[0], START)}, {"l": 90_000})
     for config, back in ((before, {"l": 5000}), (after, {})):
