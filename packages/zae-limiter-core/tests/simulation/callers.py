@@ -218,12 +218,20 @@ class Caller:
             if not any(claim.amounts.values()):
                 continue  # what asks for 0 goes by what was read before
             place, since, now_ms = (claim.bucket.entity_id, claim.bucket.resource), self._begun_ms, self._kernel.now_ms
+            if self._is_unread(place):
+                continue
             with suppress(Unknown):
                 if self._switches.value("disabled", place, since, now_ms):
                     raise Violation(f"admitted on {place}, which was disabled before")
             with suppress(Unknown):
                 if claim.config.shadow and not self._switches.value("bypass", place, since, now_ms):
                     raise Violation(f"let through on {place}, whose bypass had ended before")
+
+    def _is_unread(self, place: tuple[str, str]) -> bool:
+        """Whether a read of its switches got no answer since this call began, and none after it did."""
+        read = keys.pk_entity("ns", place[0]), keys.pk_resource("ns", place[1]), keys.pk_system("ns")
+        unread_ms = self._process.driver.link.unread_ms
+        return any(unread_ms.get(pk, 0) >= self._begun_ms for pk in read)
 
     def _check_disabled(self, request: AcquireRequest, error: AccessDisabled) -> None:
         """Raise ``Violation`` if no bucket of the call was disabled for as long as copies may be old.
@@ -254,10 +262,8 @@ class Caller:
         Where a read of the switches got no answer, what was known last decides.
         """
         since, now_ms = self._begun_ms, self._kernel.now_ms
-        unread_ms = self._process.driver.link.unread_ms
         for place in {(each.entity_id, each.resource) for each in error.violations}:
-            read = keys.pk_entity("ns", place[0]), keys.pk_resource("ns", place[1]), keys.pk_system("ns")
-            if any(unread_ms.get(pk, 0) >= since for pk in read):
+            if self._is_unread(place):
                 continue
             with suppress(Unknown):
                 old = since - self._plan.settings.staleness_ms - SLOW_MS
