@@ -16,7 +16,7 @@ from ..values.limits import Limit
 from ..values.timetables import timetable_of
 from .balances import ShardLimit, refill_bucket
 from .rule import FOREVER_MS
-from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait, new_part
+from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait, covers, new_part
 
 MOST_PIECES: Final = 1_500  # that a wait looks ahead: two years of nights
 _SOON: Final = 16  # pieces; a wait that is longer may be one for ever
@@ -35,9 +35,8 @@ def carry(shard_limit: ShardLimit, declared: Limit, to_ms: int) -> Carried:
     Up to the anchor the balance is bounded by ``shard_limit``, the rule that the bucket has.
     """
     timetable, at_ms = timetable_of(declared), shard_limit.anchor_ms
-    minted, ceiling = 0, shard_limit.ceiling_milli
+    minted, ceiling, piece = 0, shard_limit.ceiling_milli, timetable.at(at_ms)
     while True:
-        piece = timetable.at(at_ms)
         mark = shard_limit.mark if at_ms == shard_limit.anchor_ms and piece.limit == shard_limit.limit else None
         ruled = shard_limit.moved(at_ms, piece.limit, mark)
         end_ms = min(piece.end_ms, to_ms)
@@ -45,14 +44,14 @@ def carry(shard_limit: ShardLimit, declared: Limit, to_ms: int) -> Carried:
         minted, ceiling = minted + more, min(ceiling + more, ruled.ceiling_milli)
         if end_ms == to_ms < piece.end_ms:
             return Carried(minted, ceiling)
-        at_ms = end_ms
+        at_ms, piece = end_ms, timetable.after(piece)
 
 
 def wait_through(declared: Limit | None, parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
     """Return the seconds until the shards cover a cost, as ``calculate_wait``, over the boundaries of a schedule."""
     if declared is None:
         return calculate_wait(parts, cost_milli, now_ms)
-    return _through(declared, parts, cost_milli, now_ms, lambda found: calculate_wait(found, cost_milli, now_ms))
+    return _through(declared, parts, cost_milli, now_ms)
 
 
 def next_token_through(declared: Limit | None, parts: Sequence[Part], now_ms: int) -> float:
@@ -61,17 +60,29 @@ def next_token_through(declared: Limit | None, parts: Sequence[Part], now_ms: in
         return calculate_next_token(parts, now_ms)
     balance = sum(refill_bucket(*part, now_ms) for part in parts)
     wanted = (max(0, balance // 1000) + 1) * 1000
-    return _through(declared, parts, wanted, now_ms, lambda found: calculate_next_token(found, now_ms))
+    return _through(declared, parts, wanted, now_ms, calculate_next_token)
 
 
 def _through(
-    declared: Limit, parts: Sequence[Part], cost_milli: int, now_ms: int, first: Callable[[Sequence[Part]], float]
+    declared: Limit,
+    parts: Sequence[Part],
+    cost_milli: int,
+    now_ms: int,
+    first: Callable[[Sequence[Part], int], float] | None = None,
 ) -> float:
-    """Return the seconds until the cost is covered; ``first`` answers for the piece that holds ``now_ms``."""
-    timetable, at_ms = timetable_of(declared), now_ms
+    """Return the seconds until the cost is covered; ``first`` answers for the piece that holds ``now_ms``, if another
+    question is asked of it.
+
+    A piece in which it is not is left at once: when it would be, if the piece did not end, may be far to seek.
+    """
+
+    def wait_for_cost(parts: Sequence[Part], at_ms: int) -> float:
+        return calculate_wait(parts, cost_milli, at_ms)
+
+    timetable, at_ms, answer = timetable_of(declared), now_ms, first or wait_for_cost
+    piece = timetable.at(now_ms)
     if cost_milli > max(each.ceiling_milli for each in timetable.variants):
         return NEVER
-    wait = first(parts)
     for number in range(MOST_PIECES):
         if number >= _SOON:
             from_full = partial(_wait_of_full, declared, tuple(map(_filled, parts)), cost_milli, at_ms)
@@ -79,12 +90,13 @@ def _through(
                 return (at_ms - now_ms) / 1000 + from_full()
             if number == _SOON and from_full() == NEVER:  # a bucket that is not full reaches no more
                 return NEVER
-        end_ms = timetable.at(at_ms).end_ms
-        if at_ms + wait * 1000 < end_ms or end_ms >= FOREVER_MS:
+        end_ms = piece.end_ms
+        if end_ms >= FOREVER_MS:
+            return (at_ms - now_ms) / 1000 + answer(parts, at_ms)
+        if covers(parts, cost_milli, end_ms - 1) and at_ms + (wait := answer(parts, at_ms)) * 1000 < end_ms:
             return (at_ms - now_ms) / 1000 + wait
-        parts = [_moved(part, timetable.at(end_ms).limit, end_ms) for part in parts]
-        at_ms = end_ms
-        wait = calculate_wait(parts, cost_milli, at_ms)
+        at_ms, answer, piece = end_ms, wait_for_cost, timetable.after(piece)
+        parts = [_moved(part, piece.limit, at_ms) for part in parts]
     return NEVER
 
 
@@ -116,19 +128,19 @@ class _Peak(NamedTuple):
 def _peaks_of_full(declared: Limit, parts: tuple[Part, ...], at_ms: int) -> tuple[_Peak, ...]:
     """Return the peaks from a boundary on: a bucket that is full there has the same ones for every caller and cost."""
     timetable, highest, peaks = timetable_of(declared), -1, list[_Peak]()
+    piece = timetable.at(at_ms)
     for _ in range(MOST_PIECES):
-        begin_ms, end_ms = at_ms, timetable.at(at_ms).end_ms
-        if last := end_ms >= FOREVER_MS:
+        if last := piece.end_ms >= FOREVER_MS:
             reached = sum(part.shard_limit.ceiling_milli for part in parts)
         else:
-            reached = calculate_servable(parts, end_ms - 1)  # what is there at the boundary is the next piece's
+            reached = calculate_servable(parts, piece.end_ms - 1)  # what is there at the boundary is the next piece's
         if reached > highest:
             highest = reached
-            peaks.append(_Peak(reached, begin_ms, parts))
+            peaks.append(_Peak(reached, at_ms, parts))
         if last:
             break
-        parts = tuple(_moved(part, timetable.at(end_ms).limit, end_ms) for part in parts)
-        at_ms = end_ms
+        at_ms, piece = piece.end_ms, timetable.after(piece)
+        parts = tuple(_moved(part, piece.limit, at_ms) for part in parts)
     return tuple(peaks)
 
 

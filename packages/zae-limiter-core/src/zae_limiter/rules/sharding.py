@@ -117,11 +117,11 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
 
     A cost of 0 is covered if one of the shards is not in debt.
     """
-    if _covers(parts, cost_milli, now_ms):
+    if covers(parts, cost_milli, now_ms):
         return 0.0
     if cost_milli > _ceiling(parts):
         return NEVER
-    return _seconds_until(parts, cost_milli, now_ms, lambda at_ms: _covers(parts, cost_milli, at_ms))
+    return _seconds_until(parts, cost_milli, now_ms, lambda at_ms: covers(parts, cost_milli, at_ms))
 
 
 def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
@@ -158,7 +158,8 @@ def _ceiling(parts: Sequence[Part]) -> int:
     return sum(shard_limit.ceiling_milli for shard_limit, _ in parts)
 
 
-def _covers(parts: Sequence[Part], cost_milli: int, now_ms: int) -> bool:
+def covers(parts: Sequence[Part], cost_milli: int, now_ms: int) -> bool:
+    """Return whether the shards cover the cost at ``now_ms``."""
     if cost_milli == 0:
         return any(refill_bucket(shard_limit, tokens, now_ms) >= 0 for shard_limit, tokens in parts)
     return calculate_servable(parts, now_ms) >= cost_milli

@@ -11,6 +11,7 @@ from .schedule_text import write_time_of_day
 from .schedules import NEVER_MS, SEPARATOR, ScheduleEntry
 
 _MOST_EDGES: Final = 64  # at which nothing changes, until a piece is cut there
+_MOST_KEPT: Final = 4_096  # pieces
 
 
 class Piece(NamedTuple):
@@ -37,13 +38,14 @@ class Piece(NamedTuple):
 class Timetable:
     """The pieces of a limit with a schedule. ``variants``: all the values that it ever has, as a bucket has them."""
 
-    __slots__ = ("_limits", "_schedule", "_seen", "variants")
+    __slots__ = ("_following", "_limits", "_schedule", "_seen", "variants")
 
     def __init__(self, limit: Limit) -> None:
         self._schedule = limit.schedule
         self._limits = (*(limit.during(entry).rule for entry in limit.schedule), replace(limit, schedule=()).rule)
         self.variants = frozenset(self._limits)
         self._seen = Piece(self._limits[-1], 0, 0, None)
+        self._following: dict[int, Piece] = {}
 
     def at(self, t_ms: int) -> Piece:
         """Return the piece that holds an instant."""
@@ -51,10 +53,23 @@ class Timetable:
         if piece.begin_ms <= t_ms < piece.end_ms:
             return piece
         place = self._place(t_ms)
-        entry = self._schedule[place] if place < len(self._schedule) else None
-        piece = Piece(self._limits[place], self._begin(t_ms, place), self._end(t_ms, place), entry)
-        self._seen = piece  # at once, because threads share it
+        piece = self._seen = self._piece(place, self._begin(t_ms, place), t_ms)  # at once, because threads share it
         return piece
+
+    def after(self, piece: Piece) -> Piece:
+        """Return the piece that follows; those found last are kept, because a wait looks through many."""
+        begin_ms = piece.end_ms
+        found = self._following.get(begin_ms)
+        if found is None:
+            found = self._piece(self._place(begin_ms), begin_ms, begin_ms)
+            if len(self._following) >= _MOST_KEPT:
+                self._following.clear()
+            self._following[begin_ms] = found
+        return found
+
+    def _piece(self, place: int, begin_ms: int, t_ms: int) -> Piece:
+        entry = self._schedule[place] if place < len(self._schedule) else None
+        return Piece(self._limits[place], begin_ms, self._end(t_ms, place), entry)
 
     def _begin(self, t_ms: int, place: int) -> int:
         for _ in range(_MOST_EDGES):

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from zae_limiter import Limit
 from zae_limiter.rules import schedules
 from zae_limiter.rules.balances import ShardLimit, refill_bucket
+from zae_limiter.rules.calendar import Calendar
 from zae_limiter.rules.registry import rule_of
 from zae_limiter.rules.schedules import Carried, carry, next_token_through, wait_through
 from zae_limiter.rules.sharding import NEVER, Part, new_part
-from zae_limiter.values.timetables import Timetable, timetable_of
+from zae_limiter.values.timetables import Piece, Timetable, timetable_of
 
 BEGIN_MS = 1_764_028_800_000  # a Tuesday, at midnight UTC
 HOUR_MS = 3_600_000
@@ -93,13 +94,13 @@ def test_a_wait_over_peaks_is_the_wait_over_all_pieces(declared: Limit, tokens: 
 def test_an_amount_that_no_piece_is_long_enough_for_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = Limit.custom("rpm", 3, schedule=["a: 12:00-12:01 5/min burst 100"])
     looks: list[int] = []
-    found = Timetable.at
+    found = Timetable.after
 
-    def counted(self: Timetable, t_ms: int) -> Any:
-        looks.append(t_ms)
-        return found(self, t_ms)
+    def counted(self: Timetable, piece: Piece) -> Any:
+        looks.append(piece.end_ms)
+        return found(self, piece)
 
-    monkeypatch.setattr(Timetable, "at", counted)
+    monkeypatch.setattr(Timetable, "after", counted)
     counts = []
     for at_ms, cost in enumerate((50_000, 60_000, 51_000), BEGIN_MS):
         looks.clear()
@@ -110,6 +111,23 @@ def test_an_amount_that_no_piece_is_long_enough_for_is_looked_for_once(monkeypat
     assert max(counts[1:]) < 60
     parts = [Part(ShardLimit(timetable_of(limit).at(BEGIN_MS).limit, BEGIN_MS), 0)]
     assert wait_through(limit, parts, 7_000, BEGIN_MS) == pytest.approx(12 * 3_600 + 48)
+
+
+def test_a_wait_that_a_boundary_ends_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that seeks leap years would take seconds for each of a thousand pieces."""
+    schedule = [f"part-{hour}: 0{hour}:00-0{hour}:01 capacity 99" for hour in range(4)]
+    limit = Limit.custom("q", 2, burst=100, kind="calendar", window="0 0 29 2 *", schedule=schedule)
+    sought: list[int] = []
+    real = Calendar.reached
+
+    def counted(self: Calendar, minted_milli: int) -> int:
+        sought.append(minted_milli)
+        assert len(sought) < 9
+        return real(self, minted_milli)
+
+    monkeypatch.setattr(Calendar, "reached", counted)
+    parts = [Part(ShardLimit(timetable_of(limit).at(BEGIN_MS).limit, BEGIN_MS), 1_000)]
+    assert wait_through(limit, parts, 100_000, BEGIN_MS) == NEVER
 
 
 def test_a_limit_without_a_schedule_waits_as_always() -> None:
@@ -198,13 +216,13 @@ def test_a_wait_that_never_ends_looks_far_ahead_once_a_day(monkeypatch: pytest.M
     """Two entries hold always between them, so the ten tokens of the limit are never there."""
     limit = Limit.custom("rpm", 10, schedule=["a: 22:00-06:00 capacity 3", "b: 06:00-22:00 capacity 3"])
     looks: list[int] = []
-    found = Timetable.at
+    found = Timetable.after
 
-    def counted(self: Timetable, t_ms: int) -> Any:
-        looks.append(t_ms)
-        return found(self, t_ms)
+    def counted(self: Timetable, piece: Piece) -> Any:
+        looks.append(piece.end_ms)
+        return found(self, piece)
 
-    monkeypatch.setattr(Timetable, "at", counted)
+    monkeypatch.setattr(Timetable, "after", counted)
     now, counts = 1_795_600_000_000, []
     for at_ms in (now, now + 1, now + 90_000_000):
         parts = [new_part(timetable_of(limit).at(at_ms).limit, at_ms)]

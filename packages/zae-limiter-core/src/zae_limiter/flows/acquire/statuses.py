@@ -5,8 +5,8 @@ refuse.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...operations.values import NOTHING
 from ...rules.balances import force_consume, refill_bucket
@@ -75,7 +75,8 @@ def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim,
     return [status for claim, owed in owing for status in _after(namespace_state, claim, owed)]
 
 
-class _Stood(NamedTuple):
+@dataclass(frozen=True)
+class _Stood:
     """How one limit stood for a request at an instant: ``parts`` have what all before the request left to it."""
 
     claim: Claim
@@ -84,9 +85,9 @@ class _Stood(NamedTuple):
     parts: Sequence[Part]
     at_ms: int
 
-    @property
+    @cached_property
     def wait_seconds(self) -> float:
-        """Seconds until the amount is there; 0 if it is."""
+        """Seconds until the amount is there; 0 if it is. To look for it through a schedule takes time."""
         return wait_through(self.claim.config.scheduled.get(self.name), self.parts, self.amount, self.at_ms)
 
     @property
