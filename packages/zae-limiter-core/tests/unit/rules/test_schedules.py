@@ -126,8 +126,9 @@ def test_a_wait_that_a_boundary_ends_is_not_looked_for(monkeypatch: pytest.Monke
         return real(self, minted_milli)
 
     monkeypatch.setattr(Calendar, "reached", counted)
-    parts = [Part(ShardLimit(timetable_of(limit).at(BEGIN_MS).limit, BEGIN_MS), 1_000)]
-    assert wait_through(limit, parts, 100_000, BEGIN_MS) == NEVER
+    at_ms = BEGIN_MS + 600_000
+    parts = [Part(ShardLimit(timetable_of(limit).at(at_ms).limit, at_ms), 1_000)]
+    assert wait_through(limit, parts, 100_000, at_ms) == NEVER
 
 
 def test_a_limit_without_a_schedule_waits_as_always() -> None:
