@@ -174,6 +174,23 @@ async def test_the_audit_events_tell_who_gave_what(world: World) -> None:
     assert told.after == {"available": {"rpm": 60, "tpm": 9_000}}
 
 
+async def test_the_audit_event_of_a_reset_has_what_the_bucket_has_then(world: World) -> None:
+    limits = [
+        Limit.per_month("usd", 250, carry_over=50),
+        Limit.total("credits", 5, burst=100),
+        Limit.concurrent("p", 2),
+    ]
+    limiter, _ = await world.process(default_limits=limits)
+    async with limiter.acquire("e", "r", {"usd": 3, "credits": 1, "p": 1}):
+        await limiter.repository.reset_bucket("e", "r")
+        told = await newest_event(limiter)
+        assert told.before == {"available": {"credits": 4, "p": 1, "usd": 247}}
+        assert told.after == {"available": {"credits": 5, "p": 1, "usd": 250}}
+        bucket = await limiter.repository.get_bucket("e", "r")
+        assert bucket is not None
+        assert bucket.available == told.after["available"]
+
+
 async def test_every_shard_is_filled_to_its_share_in_one_transaction(world: World) -> None:
     limiter, wire = await world.process(default_limits=[RPM, TPM])
     await take(limiter, "e", "r", rpm=60, tpm=9_000)

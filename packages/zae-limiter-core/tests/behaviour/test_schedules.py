@@ -210,6 +210,27 @@ async def test_a_caller_who_waits_is_served_after_the_boundary(world: World) -> 
     assert 2_900 <= world.clock.now_ms() - before <= 4_000
 
 
+@pytest.mark.parametrize("values", ["capacity 0", "capacity 1"])
+async def test_a_first_call_that_an_entry_refuses_begins_the_bucket_from_which_tokens_are_carried_over(
+    world: World, values: str
+) -> None:
+    hourly = Limit.custom("rpm", 3, burst=6, kind="calendar", window="hour", schedule=[f"n: 06:00-07:00 {values}"])
+    other = Limit.per_minute("tpm", 10)
+    limiter, _ = await world.process(default_limits=[hourly, other])
+    go_to(world, 2026, 5, 5, 6, 30, timezone="UTC")
+    refused = await refusal(limiter, rpm=4, tpm=1)
+    world.clock.advance(seconds=refused.retry_after_seconds)
+    assert await passes(limiter, "e", "r", rpm=4, tpm=1)
+
+
+async def test_a_first_call_that_no_entry_lets_pass_begins_no_bucket(world: World) -> None:
+    hourly = Limit.custom("rpm", 3, burst=6, kind="calendar", window="hour", schedule=["n: 06:00-07:00 capacity 1"])
+    limiter, _ = await world.process(default_limits=[hourly])
+    go_to(world, 2026, 5, 5, 6, 30, timezone="UTC")
+    assert (await refusal(limiter, rpm=7)).retry_after_seconds == math.inf
+    assert world.bucket_of(limiter, "e", "r") is None
+
+
 async def test_of_two_entries_the_first_wins(world: World) -> None:
     schedule = ["sale: 2026-11-27 Europe/Berlin 1k/min", "friday: fri Europe/Berlin 5/min", NIGHT]
     limiter, _ = await world.process(default_limits=[Limit.custom("rpm", 600, schedule=schedule)])

@@ -224,6 +224,18 @@ async def test_a_total_becomes_slots_and_slots_become_a_rate(world: World) -> No
     assert world.table.execute(Get(Key(pk, keys.sk_state()))) is not None
 
 
+async def test_a_total_that_becomes_slots_is_shown_as_its_next_write_has_it(world: World) -> None:
+    limiter = await opened(world)
+    await limiter.set_limits("e", [Limit.total("parallel", 4)], "r")
+    await take(limiter, "e", "r", parallel=4)
+    await limiter.set_limits("e", [Limit.concurrent("parallel", 3)], "r")
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert bucket.available == await limiter.available("e", "r") == {"parallel": 3}
+    assert (await limiter.check("e", "r", {"parallel": 3})).passes
+    await take(limiter, "e", "r", parallel=3)
+
+
 async def test_a_reset_leaves_slots_with_their_holders(world: World) -> None:
     limiter = await opened(world)
     async with limiter.acquire("e", "r", ONE):

@@ -58,7 +58,9 @@ class SyncBucketMethods(SyncFlowRunner):
     def reset_bucket(
         self, entity_id: str, resource: str, *, principal: str | None = None, idempotency_key: str | None = None
     ) -> bool:
-        """Fill all limits of a bucket, and forget its debt; return whether there was one. The parent's is left alone.
+        """Give all limits of a bucket what a new one begins with, and forget its debt; return whether there was one.
+
+        Slots stay with their holders, and the parent's bucket is left alone.
 
         The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
         their last seen state for up to their ``rejection_staleness``. ``idempotency_key``: as in ``credit_bucket``.

@@ -83,7 +83,8 @@ def reset(
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Fill a bucket of ENTITY_ID: all its limits, whether in debt or not. Asks first, unless --yes is given.
+    """Fill a bucket of ENTITY_ID: its limits get what a new one begins with, in debt or not. Asks first, unless --yes
+    is given.
 
     The parent's bucket does not change: if that one is short, reset it, too. A process that refused a call within the
     last second may refuse for one second more.

@@ -20,7 +20,7 @@ from .contest import is_newer, may_reshape
 from .drawing import draw_ahead, drawn, headroom_and_held, put_back
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
-from .shifting import goes_blind, in_force, shape_of
+from .shifting import begins_for, goes_blind, in_force, shape_of
 from .slots import settle_holds
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, Decision, ReshapeWrite, WindowWrite, WritePlan, begins_window
@@ -320,7 +320,7 @@ class CommitRun:
                 outdated.append(request)
                 continue
             for name, amount in request.checked.items():
-                if amount > ceilings[name] and not plan.reshapes:
+                if amount > ceilings[name] and not plan.reshapes and not begins_for(self.config, plan.state, request):
                     hopeless.append(request)
                     break
             if not request.is_acquire:

@@ -141,8 +141,10 @@ def parts_of(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[P
 
 def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
     part = state.part(limit, now_ms)
+    if limit.has_slots and not part.shard_limit.limit.has_slots:  # of another kind: they begin as new
+        return new_part(limit, now_ms, part.shard_limit.shard, part.shard_limit.shards)
     ruled, balance = part.shard_limit.moved(now_ms, limit), refill_bucket(*part, now_ms)
-    if limit.has_slots and part.shard_limit.limit.has_slots:  # holders keep theirs, so the change is free or lacking
+    if limit.has_slots:  # holders keep theirs, so the change is free or lacking
         balance += ruled.ceiling_milli - part.shard_limit.ceiling_milli
     return Part(ruled, min(ruled.ceiling_milli, balance))
 

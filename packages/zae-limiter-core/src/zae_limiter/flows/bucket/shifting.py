@@ -9,6 +9,7 @@ from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket
 from ...schema.writing import rule_attributes
 from ...values.resolution import Config
+from ...values.timetables import timetable_of
 from ..bucket_queue import BucketRequest
 from .batch import UpdateDraft
 from .contest import is_newer
@@ -23,6 +24,18 @@ def in_force(config: Config | None, state: BucketState | None, now_ms: int) -> C
     if config is None or config.since_ms < 0:
         return config
     return config.at(now_ms if state is None else max(now_ms, state.anchor_ms))
+
+
+def begins_for(config: Config | None, state: BucketState | None, request: BucketRequest) -> bool:
+    """Return whether a bucket that is not there begins although it refuses: a schedule lets so much pass later, and
+    from the begin on tokens are carried over to then.
+    """
+    if state is not None or config is None or config.since_ms < 0:
+        return False
+    variants = {name: timetable_of(limit).variants for name, limit in config.scheduled.items()}
+    of = {name: variants.get(name, (config.by_name[name],)) for name in request.checked}
+    later = all(max(each.ceiling_milli for each in of[name]) >= amount for name, amount in request.checked.items())
+    return later and any(each.ceiling_milli > each.initial_milli for every in of.values() for each in every)
 
 
 def shape_of(config: Config, state: BucketState) -> Config | None:

@@ -39,7 +39,8 @@ def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
 def reset_bucket(
     namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause, *, idempotency_key: str | None = None
 ) -> Flow[bool]:
-    """Make every limit of a bucket full as of now, with or without debt; return ``False`` if there is no bucket.
+    """Give every limit of a bucket what a new one begins with, with or without debt; return ``False`` if there is no
+    bucket. Slots stay with their holders.
 
     The bucket gets a new anchor. So a write that was decided by the former balances fails, and is decided again.
     """
@@ -48,8 +49,9 @@ def reset_bucket(
 
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
-        full = {name: limit.burst for name, limit in _limits_of(states).items() if not limit.has_slots}
-        audit_put = _event(namespace_state, cause, "bucket_reset", states, {"available": full, **_named(change)})
+        new = {name: each.initial_milli // MILLI for name, each in _limits_of(states).items() if not each.has_slots}
+        after = {"available": bucket_of(states, now).available | new, **_named(change)}
+        audit_put = _event(namespace_state, cause, "bucket_reset", states, after)
         return [_filled(state, now) for state in states], audit_put
 
     return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
