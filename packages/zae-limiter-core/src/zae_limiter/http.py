@@ -136,7 +136,8 @@ def _sentence(name: str, status: LimitStatus) -> str:
         if status.limit.blocks:
             return f"{asked}, which is blocked"
         if status.requested <= status.limit.usable_burst:
-            return f"{asked}, {max(0, status.available)} available, and no more come by themselves"
+            more = "no more" if status.limit.kind == "total" else "never so many"
+            return f"{asked}, {max(0, status.available)} available, and {more} come by themselves"
         return f"{asked}, which can never pass: at most {status.limit.burst}"
     return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
 

@@ -223,6 +223,16 @@ async def test_a_first_call_that_an_entry_refuses_begins_the_bucket_from_which_t
     assert await passes(limiter, "e", "r", rpm=4, tpm=1)
 
 
+async def test_a_refusal_says_that_the_schedule_never_lets_so_many_come(world: World) -> None:
+    limit = Limit.custom("rpm", 3, burst=6, kind="calendar", window="day", schedule=["n: 06:00-07:00 capacity 0"])
+    limiter, _ = await world.process(default_limits=[limit])
+    go_to(world, 2026, 5, 5, 0, 10, timezone="UTC")
+    refused = await refusal(limiter, rpm=5)
+    assert refused.retry_after_seconds == math.inf
+    assert "3 available; never so many come by themselves" in str(refused)
+    assert "never so many come by themselves" in http.problem(refused)["detail"]
+
+
 async def test_a_first_call_that_no_entry_lets_pass_begins_no_bucket(world: World) -> None:
     hourly = Limit.custom("rpm", 3, burst=6, kind="calendar", window="hour", schedule=["n: 06:00-07:00 capacity 1"])
     limiter, _ = await world.process(default_limits=[hourly])

@@ -95,7 +95,7 @@ class Limit(NamedLimits):
             raise ValidationError(f"kind of limit {self.name!r}", self.kind, f"must be one of {', '.join(KINDS)}")
         if self.burst < self.capacity:
             problem = f"must be at least the capacity, {self.capacity}"
-            if self.burst:
+            if self.burst and self.kind == "token_bucket":
                 rate = f"capacity={self.burst}, refill_amount={self.refill_amount}, refill_period={self.refill_period}"
                 problem += f"; for at most {self.burst} at once at this rate: Limit.custom({self.name!r}, {rate})"
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)

@@ -148,7 +148,8 @@ def _told(worst: LimitStatus, path: Sequence[str]) -> str:
         if worst.limit.blocks:
             return f"{asked}, which is blocked: the limit has a capacity of 0"
         if worst.requested <= worst.limit.usable_burst:
-            return f"{asked}, {worst.available} available; no more come by themselves: credit the bucket"
+            more = "no more" if worst.limit.kind == "total" else "never so many"  # as its schedule has it
+            return f"{asked}, {worst.available} available; {more} come by themselves: credit the bucket"
         most = f"the limit holds at most {worst.limit.burst}"
         bound = "capacity" if worst.limit.kind in ("concurrent", "first_use") else "burst"  # these have no burst
         return f"{asked}, which can never pass: {most}; ask for less, or raise its {bound}"

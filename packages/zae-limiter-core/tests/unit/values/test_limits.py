@@ -314,3 +314,8 @@ def test_every_way_to_make_a_limit_takes_ahead() -> None:
 def test_a_limit_of_each_kind_comes_back_from_its_fields(limit: Limit) -> None:
     assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit
     assert pickle.loads(pickle.dumps(limit)) == limit
+
+
+def test_a_burst_below_the_capacity_of_a_total_hints_at_no_rate() -> None:
+    with pytest.raises(ValidationError, match=r"must be at least the capacity, 5$"):
+        Limit.total("credits", 5, burst=3)
