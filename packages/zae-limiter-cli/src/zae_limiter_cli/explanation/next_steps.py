@@ -41,8 +41,23 @@ class _Step(NamedTuple):
 def next_steps(report: Report, options: Sequence[str]) -> list[NextStep]:
     """Return the steps that may help, the strongest first; ``options`` name the place where the command looked."""
     shut, suspect = report.explanation.disabled, report.suspect
-    steps = _enabling(shut) if shut is not None else () if suspect is None else _remedies(*suspect)
+    steps = _enabling(shut) if shut is not None else () if suspect is None else _remedies_of_all(report, *suspect)
     return [NextStep(step.does, step.command(options)) for step in (*steps, *_views(report))]
+
+
+def _remedies_of_all(report: Report, bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:
+    """Yield the remedies of the limit that decides; behind its first one the first of each other bucket that refuses,
+    for one alone lets nothing pass.
+    """
+    steps = list(_remedies(bucket, limit))
+    yield from steps[:1]
+    for other in report.explanation.buckets:
+        refusing = [each for each in other.limits if each.refuses]
+        if other is not bucket and refusing:
+            step = next(_remedies(other, max(refusing, key=lambda each: each.wait_seconds)), None)
+            if step is not None:
+                yield step._replace(does=f"{step.does.removesuffix('.')}: it refuses, too.")
+    yield from steps[1:]
 
 
 def _remedies(bucket: "BucketExplanation", limit: "LimitExplanation") -> Iterator[_Step]:

@@ -169,6 +169,23 @@ def test_a_limit_whose_tokens_come_at_once_gets_a_credit_and_no_lift(table: Tabl
     assert "--by 2" in lift
 
 
+def test_every_bucket_that_refuses_has_a_remedy_and_all_of_them_let_the_call_pass(table: Table) -> None:
+    limit = Limit.total("usd", 30)
+    table.repository.create_entity("acme-corp")
+    table.repository.create_entity("key-1", parent_id="acme-corp", cascade=True)
+    table.repository.set_resource_defaults("gpt-4", [limit])
+    assert passes(table, usd=28)
+    asked = ("key-1", "-r", "gpt-4", "-c", "usd:10")
+    told = document("why", *asked)["next"]
+    assert [step["does"] for step in told[:2]] == [
+        "Give key-1 8 usd now.",
+        "Give acme-corp 8 usd now: it refuses, too.",
+    ]
+    for step in told[:2]:
+        paste(step["command"])
+    assert document("why", *asked)["passes"]
+
+
 def test_a_parent_that_is_not_asked_is_named_unless_the_call_cascades(table: Table) -> None:
     table.repository.create_entity("acme-corp")
     table.repository.create_entity("key-1", parent_id="acme-corp")
