@@ -89,6 +89,13 @@ def test_the_schema_has_them() -> None:
         ('{capacity: 5, schedule: ["night: 1/min"]}', "it has no time"),
         ('{capacity: 5, schedule: ["n: 06:00-06:00 1/min"]}', "is empty"),
         ('{capacity: 5, schedule: ["n: sat 2026-11-27 1/min"]}', "it never holds"),
+        ('{capacity: 5, schedule: ["n: mon 5/min alert 80"]}', "`alert` is of the whole limit: no entry changes it"),
+        (
+            '{capacity: 5, schedule: ["n: mon 5/month"]}',
+            "`5/month` is of a limit of the calendar, whose window no entry",
+        ),
+        ('{capacity: 5, window: day, schedule: ["n: mon 5/day UTC"]}', "or `capacity 50`, after the zone"),
+        ("{capacity: 5, schedule: [{name: n, capacity: 5}]}", "must be a string, not a map"),
         ('{capacity: 5, schedule: ["n: mon Europe/Nowhere 1/min"]}', "its zone must be a time zone"),
         ('{capacity: 5, schedule: ["n: mon 5/min capacity 9 burst 8"]}', "its burst must be at least its capacity"),
         ('{capacity: 5, schedule: ["n: mon 5/min", "n: tue 5/min"]}', 'has two entries named "n"'),

@@ -210,14 +210,17 @@ def _read_values(words: Sequence[str]) -> dict[str, Any]:
     if not words or words[0] == "burst":
         raise ValueError("it has no values: give a rate such as 100/min, or a capacity")
     for word in words:
-        if word in ("ahead", "shadow"):
+        if word in ("ahead", "alert", "shadow"):
             raise ValueError(f"`{word}` is of the whole limit: no entry changes it")
-    if words[0] != "capacity":
-        found = read_limit(" ".join(words))
-        return {"burst": found["capacity"], **found}
-    if len(words) < 2:
+    has_rate = words[0] != "capacity"
+    if not has_rate and len(words) < 2:
         raise ValueError("`capacity` needs a value, such as capacity 1k")
-    found = read_limit(" ".join([f"{words[1]}/min", *words[2:]]))
+    found = read_limit(" ".join(words if has_rate else [f"{words[1]}/min", *words[2:]]))
+    if "kind" in found:
+        way_out = "write a rate such as 50/hour, or `capacity 50`, after the zone"
+        raise ValueError(f"`{' '.join(words)}` is of a limit of the calendar, whose window no entry changes: {way_out}")
+    if has_rate:
+        return {"burst": found["capacity"], **found}
     if found["capacity"] != found["refill_amount"] and found["capacity"]:
         raise ValueError("it has `capacity` twice")
     return {"burst": found["capacity"], **found, "refill_period": None}
