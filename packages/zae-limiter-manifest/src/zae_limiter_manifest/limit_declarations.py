@@ -34,7 +34,7 @@ from .shapes import (
 )
 from .value_checks import ALREADY_CHECKED
 from .weights import WEIGHTS_OF_KINDS, WeightsDecl, as_weights
-from .windows import KINDS, LAST_START, UTC, find_conflicts
+from .windows import KINDS, LAST_START, UTC, as_window, find_conflicts
 
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
@@ -106,6 +106,7 @@ class LimitDecl:
     window: str = field(
         kw_only=True,
         default="",
+        converter=as_window,
         metadata=about(
             Window(),
             "the calendar window at whose begin all tokens come: `minute`, `hour`, `day`, `week`, `month`, or a cron "

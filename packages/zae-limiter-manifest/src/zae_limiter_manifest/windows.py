@@ -16,8 +16,15 @@ LAST_START: Final = {"week": 7, "month": 31}
 
 _ELAPSED: Final = ("minute", "hour")
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
+_FIELDS_OF_CRON: Final = 5
 _LONGEST_CRON: Final = 100
 _MAY_BE_FAR: Final = datetime(2000, 1, 1)  # noqa: DTZ001  of a wall clock
+
+
+def as_window(given: Any) -> Any:
+    """Return a cron expression with one space between its fields; leave anything else to the checks."""
+    parts = given.split() if isinstance(given, str) else []
+    return " ".join(parts) if len(parts) == _FIELDS_OF_CRON else given
 
 
 @cache
@@ -26,7 +33,7 @@ def find_window_problem(text: str) -> str | None:
     if text in WINDOWS:
         return None
     names = ", ".join(f"`{name}`" for name in WINDOWS)
-    if len(text.split()) != 5 or len(text) > _LONGEST_CRON:
+    if len(text.split()) != _FIELDS_OF_CRON or len(text) > _LONGEST_CRON:
         return f"must be {names}, or a cron expression of five fields like `0 6 * * MON`, not {show(text)}"
     from cronsim import CronSim, CronSimError  # most manifests have none
 

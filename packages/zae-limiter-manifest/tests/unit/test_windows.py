@@ -51,6 +51,16 @@ def test_windows_are_read_and_written() -> None:
     assert LimitsManifest.from_dict(manifest.to_dict()) == manifest
 
 
+@pytest.mark.parametrize("window", ["0  6 * * MON", " 0\t6 * * MON "])
+def test_a_cron_expression_has_one_space_between_its_fields(window: str) -> None:
+    limit = LimitDecl(3, window=window)
+    assert (limit, limit.text) == (LimitDecl(3, window="0 6 * * MON"), "3 cron 0 6 * * MON UTC")
+    limits = f"{{seats: {{capacity: 3, window: {json.dumps(window)}}}}}"
+    manifest = load(f"namespace: a\nresources: {{gpt-4: {{limits: {limits}}}}}\n")
+    assert manifest.resources["gpt-4"].limits == {"seats": limit}
+    assert load(dump(manifest)) == manifest
+
+
 def test_a_stack_passes_them_as_text() -> None:
     manifest = load(TEXT, "limits.yaml")
     properties = StackProperties(manifest).to_dict()

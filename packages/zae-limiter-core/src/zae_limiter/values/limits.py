@@ -111,7 +111,8 @@ class Limit(NamedLimits):
 
     def _check_kind(self) -> None:
         if self.kind == "calendar":
-            check_window(self.name, self.window, self.timezone, self.starts_on)
+            window = check_window(self.name, self.window, self.timezone, self.starts_on)
+            object.__setattr__(self, "window", window)
         else:
             for each, default in (("window", ""), ("timezone", UTC), ("starts_on", 1)):
                 if getattr(self, each) != default:

@@ -23,8 +23,11 @@ _LONGEST_CRON: Final = 100
 _CYCLE: Final = (1970, 2030)  # between 1901 and 2099 the days of the weeks repeat every 28 years
 
 
-def check_window(limit: str, window: str, timezone: str, starts_on: int) -> None:
-    """Check the window of a limit. Raises ``ValidationError``, which names the field."""
+def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
+    """Return the window of a limit, with one space between the fields of a cron expression.
+
+    Raises ``ValidationError``, which names the field.
+    """
     if not isinstance(window, str) or (window not in SECONDS and len(window.split()) != _FIELDS_OF_CRON):
         names = ", ".join(SECONDS)
         problem = f"must be one of {names}, or a cron expression of five fields, like '0 6 * * MON'"
@@ -36,6 +39,7 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> None
         raise ValidationError(f"starts_on of limit {limit!r}", starts_on, problem)
     if window not in SECONDS:
         cron_of(window, f"window of limit {limit!r}")
+    return " ".join(window.split())
 
 
 def _check_zone(limit: str, window: str, timezone: str) -> None:

@@ -34,6 +34,7 @@ WINDOWS += [
     ("month", "Europe/Berlin", 1),
     ("month", "UTC", 31),
     ("0 6 * * MON", "UTC", 1),
+    (" 0  6\t* * MON", "UTC", 1),
     ("*/5 1-2 1,2 JAN *", "NZ", 1),
 ]
 
