@@ -268,6 +268,9 @@ async def test_an_override_and_a_shadow_limit_may_have_windows(world: World) -> 
         (lambda: Limit.per_month("m", 5, timezone="Europe/Berlln"), "timezone", "no time zone of this machine"),
         (lambda: Limit.per_month("m", 5, timezone="../etc/passwd"), "timezone", "no time zone"),
         (lambda: Limit.per_month("m", 5, timezone="Europe"), "timezone", "no time zone"),
+        (lambda: Limit.per_month("m", 5, timezone="localtime"), "timezone", "no time zone of this machine"),
+        (lambda: Limit.per_month("m", 5, timezone="posixrules"), "timezone", "no time zone of this machine"),
+        (lambda: Limit.per_month("m", 5, timezone="right/UTC"), "timezone", "no time zone of this machine"),
         (lambda: Limit.per_month("m", 5, timezone=""), "timezone", "no time zone"),
         (lambda: Limit.per_month("m", 5, timezone=None), "timezone", "no time zone"),  # type: ignore[arg-type]
         (lambda: Limit.per_month("m", 5, starts_on=32), "starts_on", "from 1 to 31"),

@@ -15,7 +15,7 @@ WINDOWS: Final = ("minute", "hour", "day", "week", "month")
 LAST_START: Final = {"week": 7, "month": 31}
 
 _ELAPSED: Final = ("minute", "hour")
-_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
+_ZONE: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,3}")  # not localtime
 _FIELDS_OF_CRON: Final = 5
 _LONGEST_CRON: Final = 100
 _MAY_BE_FAR: Final = datetime(2000, 1, 1)  # noqa: DTZ001  of a wall clock

@@ -97,6 +97,7 @@ def test_the_schema_has_them() -> None:
         ('{capacity: 5, window: day, schedule: ["n: mon 5/day UTC"]}', "or `capacity 50`, after the zone"),
         ("{capacity: 5, schedule: [{name: n, capacity: 5}]}", "must be a string, not a map"),
         ('{capacity: 5, schedule: ["n: mon Europe/Nowhere 1/min"]}', "its zone must be a time zone"),
+        ('{capacity: 5, schedule: ["n: mon localtime 1/min"]}', "its zone must be a time zone"),
         ('{capacity: 5, schedule: ["n: mon 5/min capacity 9 burst 8"]}', "its burst must be at least its capacity"),
         ('{capacity: 5, schedule: ["n: mon 5/min", "n: tue 5/min"]}', 'has two entries named "n"'),
         (

@@ -126,6 +126,8 @@ def test_the_schema_has_their_keys() -> None:
         ("{capacity: 5, window: '0 6 30 2 *'}", "is no cron expression that fires"),
         ("{capacity: 5, window: month, timezone: Europe/Berlln}", "must be a time zone like `Europe/Berlin`"),
         ("{capacity: 5, window: month, timezone: ../../etc}", "must be a time zone"),
+        ("{capacity: 5, window: month, timezone: localtime}", "must be a time zone like `Europe/Berlin`"),
+        ("{capacity: 5, window: month, timezone: posixrules}", "must be a time zone like `Europe/Berlin`"),
         ("{capacity: 5, window: month, starts_on: 32}", "must be at most 31"),
         ("{capacity: 5, window: week, starts_on: 8}", "must be at most 7 with `window: week`"),
         ("{capacity: 5, window: day, starts_on: 2}", "must be at most 1 with `window: day`"),

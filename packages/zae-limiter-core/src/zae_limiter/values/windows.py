@@ -17,7 +17,7 @@ SECONDS: Final[Mapping[str, int]] = {"minute": 60, "hour": 3600, "day": 86400, "
 ELAPSED: Final = frozenset(("minute", "hour"))  # counted in elapsed time, so a zone means nothing
 
 _LAST_START: Final[Mapping[str, int]] = {"week": 7, "month": 31}
-_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,3}")
+_ZONE: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,3}")  # not localtime
 _FIELDS_OF_CRON: Final = 5
 _LONGEST_CRON: Final = 100
 _CYCLE: Final = (1970, 2030)  # between 1901 and 2099 the days of the weeks repeat every 28 years
