@@ -6,12 +6,12 @@ not. ``_SHAPES`` says it for each of them, and nothing else here knows a provide
 its counts, so an answer may be an object of the provider's library, a mapping, JSON, or an event of a stream.
 
 An answer without usage is ``None``, or ``UsageMissing`` for a caller that cannot do without. So is an answer with half
-of it, or with a count that is no number: nothing is guessed. A total alone is input, because those who give no other
-count have no output (embeddings, rerankers).
+of it, or with a count that is no whole number: nothing is guessed. A total alone is input, because those who give no
+other count have no output (embeddings, rerankers).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ _HOLDERS: Final = ("usage", "usage_metadata", "usageMetadata", "amazon-bedrock-i
 _BEGINNING: Final = "message"  # Anthropic's first event: its output is still to come
 _AROUND: Final = ("response", "metadata")  # of OpenAI's and Bedrock's last event
 _FIELD: Final = "x-amzn-"  # header fields are text
+_ENDS: Final = ("finishReason", "finish_reason")  # of each answer, at its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,11 @@ class _Shape:
     reasoning_inside: tuple[str, ...] = ()
     reasoning_beside: tuple[str, ...] = ()
     prompt_beside: tuple[str, ...] = ()
-    answerless: bool = True  # the answer's count may be missing: embeddings, a prompt that was blocked
+    whole_by: tuple[str, ...] = ()  # one must be there where the answer's is not: embeddings, a prompt that was blocked
 
     @property
     def names(self) -> Iterator[str]:
-        return (name for each in self.__slots__ if each != "answerless" for name in getattr(self, each))
+        return (name for each in self.__slots__ for name in getattr(self, each))
 
 
 _SHAPES: Final = (
@@ -68,6 +69,7 @@ _SHAPES: Final = (
             "cache_creation_input_tokens",
         ),
         reasoning_inside=("completion_tokens_details.reasoning_tokens",),
+        whole_by=("total_tokens",),
     ),
     _Shape(  # OpenAI's responses and LangChain contain what Anthropic has beside
         prompt=("input_tokens",),
@@ -81,14 +83,12 @@ _SHAPES: Final = (
             "output_tokens_details.thinking_tokens",
             "output_token_details.reasoning",
         ),
-        answerless=False,
     ),
     _Shape(  # Bedrock: Converse
         prompt=("inputTokens",),
         answer=("outputTokens",),
         cached_beside=("cacheReadInputTokens",),
         written_beside=("cacheWriteInputTokens",),
-        answerless=False,
     ),
     _Shape(  # Bedrock: the last event of InvokeModelWithResponseStream
         prompt=("inputTokenCount",),
@@ -101,6 +101,7 @@ _SHAPES: Final = (
         answer=("x-amzn-bedrock-output-token-count",),
         cached_beside=("x-amzn-bedrock-cache-read-input-token-count",),
         written_beside=("x-amzn-bedrock-cache-write-input-token-count",),
+        whole_by=("x-amzn-bedrock-input-token-count",),  # embeddings have no other
     ),
     _Shape(  # Gemini, in the spelling of its JSON and of its libraries
         prompt=("promptTokenCount", "prompt_token_count"),
@@ -108,8 +109,9 @@ _SHAPES: Final = (
         cached_inside=("cachedContentTokenCount", "cached_content_token_count"),
         reasoning_beside=("thoughtsTokenCount", "thoughts_token_count"),
         prompt_beside=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+        whole_by=("totalTokenCount", "total_token_count"),
     ),
-    _Shape(prompt=("total_tokens",), answer=()),  # Voyage, Jina
+    _Shape(prompt=("total_tokens",), answer=(), whole_by=("total_tokens",)),  # Voyage, Jina
 )
 _NAMES: Final = tuple(dict.fromkeys(name for shape in _SHAPES for name in shape.names))
 
@@ -152,8 +154,8 @@ class UsageReader:
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
-        self._unreadable = False
-        self.whole = False  # an event of Anthropic that has only the beginning of a message does not count
+        self._unreadable = self._ended = False
+        self.whole = False  # an event that has only the beginning of an answer does not count
 
     def add(self, answer: object) -> None:
         """Take what an answer or an event says; most events say nothing."""
@@ -174,10 +176,12 @@ class UsageReader:
         return usage if usage is not None and usage.total else None  # some servers say 0 and mean nothing
 
     def _add(self, document: object) -> None:
-        for usage in _usages(document):
-            self.whole = self._take(usage) or self.whole
-        for name in _AROUND:
-            self.whole = self._take(_get(_get(document, name), "usage")) or self.whole
+        answers = _answers(document)
+        self._ended = self._ended or any(_get(answer, name) for answer in answers for name in _ENDS)
+        around = (_get(_get(document, name), "usage") for name in _AROUND)
+        taken = [self._take(usage) for usage in (*_usages(document), *around)]
+        if any(taken):
+            self.whole = self.whole or self._ended or not answers
         self._take(_get(_get(document, _BEGINNING), "usage"))
 
     def _take(self, usage: object) -> bool:
@@ -189,7 +193,7 @@ class UsageReader:
 
     def _count(self, name: str, value: Any) -> None:
         number = number_of(int(value) if _is_text_of_field(name, value) else value)
-        if number is None:
+        if number is None or (isinstance(value, float) and not value.is_integer()):
             self._unreadable = True
         else:
             self._counts[name] = max(self._counts.get(name, 0), number)
@@ -197,7 +201,7 @@ class UsageReader:
 
 def _tokens(shape: _Shape, counts: Mapping[str, int]) -> TokenUsage | None:
     """Return the counts without what is in two of them."""
-    if not (shape.answerless or _has(counts, shape.answer)):
+    if not _has(counts, shape.answer + shape.whole_by):
         return None
     prompt, total = _first(counts, shape.prompt), _first(counts, shape.total)
     answer = _first(counts, shape.answer) if _has(counts, shape.answer) else max(0, total - prompt)
@@ -236,6 +240,13 @@ def _usages(holder: object) -> Iterator[object]:
     headers = _get(_get(holder, "ResponseMetadata"), "HTTPHeaders")
     if headers is not None:
         yield headers
+
+
+def _answers(document: object) -> list[object]:
+    """Return the answers that say when they end: those of Gemini, and their parts in a stream of OpenAI's API."""
+    found = [_get(document, "candidates"), _get(document, "choices")]
+    candidates, choices = (each if isinstance(each, Sequence) else () for each in found)
+    return [*candidates, *(choice for choice in choices if _get(choice, "delta") is not None)]
 
 
 def _at(holder: object, path: str) -> object:

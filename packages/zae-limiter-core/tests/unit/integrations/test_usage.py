@@ -82,7 +82,7 @@ INVOKE = {
     }
 }
 GEMINI = {
-    "candidates": [{"content": {"parts": [{"text": "Hi"}]}}],
+    "candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}],
     "usageMetadata": {
         "promptTokenCount": 1000,
         "cachedContentTokenCount": 800,
@@ -125,7 +125,7 @@ LANGCHAIN = SimpleNamespace(
 )
 
 
-LIES: list[Any] = [-1, True, "10", float("nan"), [1], {}]
+LIES: list[Any] = [-1, True, "10", 5.5, float("nan"), float("inf"), [1], {}]
 
 
 def as_objects(value: Any) -> Any:
@@ -169,6 +169,10 @@ def test_the_kinds_add_up_to_the_total_of_the_provider(answer: Any) -> None:
         (OPENAI_CHAT["usage"], TokenUsage(input=86, cached=1920, output=108, reasoning=192)),
         ({"usage": {"prompt_tokens": 8, "total_tokens": 8}}, TokenUsage(input=8)),  # embeddings
         ({"usage": {"total_tokens": 8}}, TokenUsage(input=8)),  # Voyage's
+        (
+            {"ResponseMetadata": {"HTTPHeaders": {"x-amzn-bedrock-input-token-count": "8"}}},  # embeddings of Bedrock
+            TokenUsage(input=8),
+        ),
         ({"usageMetadata": {"promptTokenCount": 9, "totalTokenCount": 9}}, TokenUsage(input=9)),  # a blocked prompt
         (  # xAI leaves the reasoning out of the completion
             {
@@ -236,6 +240,9 @@ def test_a_part_is_never_more_than_its_whole(usage: Any) -> None:
         {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}},
         {"usage": {"input_tokens": 5}},  # half of it
         {"usage": {"inputTokens": 5}},
+        {"usage": {"prompt_tokens": 5}},
+        {"usageMetadata": {"promptTokenCount": 5}},
+        {"amazon-bedrock-invocationMetrics": {"inputTokenCount": 5}},
         {"usage": {"output_tokens": 5}},
         *({"usage": {"prompt_tokens": lie, "completion_tokens": 3}} for lie in LIES),
         {"metadata": {"prompt_tokens": 5, "completion_tokens": 5}},
@@ -316,3 +323,42 @@ def test_a_stream_that_breaks_off_has_no_usage_but_what_it_has_told() -> None:
     for event in ANTHROPIC_STREAM[:3]:
         reader.add(event)
     assert (reader.usage, reader.so_far, reader.whole) == (None, TokenUsage(input=472, cached=50, output=2), False)
+
+
+GEMINI_STREAM: list[Any] = [
+    {
+        "candidates": [{"content": {"parts": [{"text": "H"}]}}],
+        "usageMetadata": {"promptTokenCount": 9, "totalTokenCount": 9},
+    },
+    {
+        "candidates": [{"content": {"parts": [{"text": "i"}]}}],
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 3, "totalTokenCount": 12},
+    },
+    {
+        "candidates": [{"content": {"parts": [{"text": "!"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16},
+    },
+]
+OPENAI_STREAM: list[Any] = [  # of a server that tells the usage until now with each part
+    {
+        "choices": [{"delta": {"content": "Hi"}, "finish_reason": None}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+    },
+    {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    {
+        "choices": [{"delta": {"content": ""}, "finish_reason": None}],  # as some servers have it after the end
+        "usage": {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16},
+    },
+]
+
+
+@pytest.mark.parametrize("form", [lambda event: event, as_objects, json.dumps])
+@pytest.mark.parametrize("events", [GEMINI_STREAM, OPENAI_STREAM], ids=["gemini", "openai"])
+def test_usage_until_now_is_not_whole_before_the_answer_ends(form: Any, events: list[Any]) -> None:
+    reader = UsageReader()
+    for event in events[:-1]:
+        reader.add(form(event))
+        assert (reader.usage, reader.whole) == (None, False)
+    assert reader.so_far == TokenUsage(input=9, output=3)
+    reader.add(form(events[-1]))
+    assert (reader.usage, reader.whole) == (TokenUsage(input=9, output=7), True)
