@@ -79,8 +79,10 @@ class Prices:
         """Return what a usage costs, in micro-dollars, by the price in force ``at`` an instant (now).
 
         ``cached`` costs as ``input``, and ``reasoning`` as ``output``, if they have no price of their own. Raises
-        ``PriceMissing`` if any other kind that was used has none, or if the model has none then.
+        ``PriceMissing`` if any other kind that was used has none, or if the model has none then, ``ValidationError``
+        for anything but a ``TokenUsage``, also for the ``None`` of an answer without usage.
         """
+        _check_usage(usage)
         price = self._price(model, at).per_million
         for kind, amount in usage.by_kind():
             if amount and kind not in price and (kind == _NEVER_AS or LIKE.get(kind) not in price):
@@ -131,6 +133,16 @@ def micro_usd(dollars: str | int | Decimal) -> int:
 def dollars(micro: int) -> Decimal:
     """Return micro-dollars as dollars, with six decimals."""
     return Decimal(micro).scaleb(-6)
+
+
+def _check_usage(usage: object) -> None:
+    if usage is None:
+        raise ValidationError(
+            "usage", usage, "has no price: the provider told none, so leave the estimate of the lease"
+        )
+    if not isinstance(usage, TokenUsage):
+        problem = "must be a TokenUsage: zae_limiter.integrations.usage.read_usage makes one of a provider's answer"
+        raise ValidationError("usage", usage, problem)
 
 
 def _prices(model: str, given: object) -> list[Price]:

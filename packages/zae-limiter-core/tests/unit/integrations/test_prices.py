@@ -75,6 +75,20 @@ def test_what_has_no_price_is_an_error(model: str, usage: TokenUsage, at: Any, p
     assert problem in str(missing.value)
 
 
+@pytest.mark.parametrize(
+    ("usage", "problem"),
+    [
+        (None, "usage None: has no price: the provider told none, so leave the estimate of the lease"),
+        ({"prompt_tokens": 5}, "must be a TokenUsage: zae_limiter.integrations.usage.read_usage makes one"),
+        (5, "must be a TokenUsage"),
+    ],
+)
+def test_what_is_no_usage_has_no_price(usage: Any, problem: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        PRICES.micro_usd("gpt-5", usage)
+    assert problem in str(caught.value)
+
+
 def test_an_instant_needs_a_zone() -> None:
     with pytest.raises(ValidationError, match="must be a datetime with a zone"):
         PRICES.micro_usd("gpt-5", TokenUsage(), at=datetime(2026, 1, 1))  # noqa: DTZ001
