@@ -26,9 +26,9 @@ PLACE: Any = {"entity_id": "ann", "resource": "model"}
 PROMPT = "x" * 40
 ESTIMATE = 110
 MOST = 10**15
-LIES: list[Any] = [-5, 0, None, "30", "x", True, math.nan, [1], {}, -(10**40)]
+LIES: list[Any] = [-5, 0, None, "30", "x", True, math.nan, [1], {}, -(10**40), math.inf]
 NO_USAGES: list[Any] = [{}, "30", 30, [30]]
-HUGE: list[Any] = [10**40, 2**63, math.inf]
+HUGE: list[Any] = [10**40, 2**63]
 V3 = hasattr(BaseCallbackHandler, "on_stream_event")  # streams of events, in newer releases
 
 
