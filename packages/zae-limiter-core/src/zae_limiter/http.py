@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from .rules.registry import window_seconds
 from .values.limit_status import LimitStatus
-from .values.refusal import AccessDisabled, RateLimitExceeded
+from .values.refusal import AccessDisabled, RateLimitExceeded, never_come
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
@@ -136,8 +136,7 @@ def _sentence(name: str, status: LimitStatus) -> str:
         if status.limit.blocks:
             return f"{asked}, which is blocked"
         if status.requested <= status.limit.usable_burst:
-            more = "no more" if status.limit.kind == "total" else "never so many"
-            return f"{asked}, {max(0, status.available)} available, and {more} come by themselves"
+            return f"{asked}, {max(0, status.available)} available, and {never_come(status.limit)}"
         return f"{asked}, which can never pass: at most {status.limit.burst}"
     return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
 

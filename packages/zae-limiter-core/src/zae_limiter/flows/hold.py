@@ -133,8 +133,8 @@ class Hold:
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
             back = come_back(ended, shard.limits, now_ms, config.scheduled)
-            payments = pay(self._blocks, to_pay(shard.left, used, self._left))
-            self._look(now_ms)
+            if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
+                self._look(now_ms)
             spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
             if not (wanted or back or spent or payments or self._events):
                 return None

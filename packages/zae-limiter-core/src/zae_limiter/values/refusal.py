@@ -6,6 +6,7 @@ from typing import Any
 
 from ..exceptions import RateLimitError
 from .limit_status import LimitStatus
+from .limits import Limit
 from .switches import SetSwitch
 
 
@@ -148,12 +149,16 @@ def _told(worst: LimitStatus, path: Sequence[str]) -> str:
         if worst.limit.blocks:
             return f"{asked}, which is blocked: the limit has a capacity of 0"
         if worst.requested <= worst.limit.usable_burst:
-            more = "no more" if worst.limit.kind == "total" else "never so many"  # as its schedule has it
-            return f"{asked}, {worst.available} available; {more} come by themselves: credit the bucket"
+            return f"{asked}, {worst.available} available; {never_come(worst.limit)}: credit the bucket"
         most = f"the limit holds at most {worst.limit.burst}"
         bound = "capacity" if worst.limit.kind in ("concurrent", "first_use") else "burst"  # these have no burst
         return f"{asked}, which can never pass: {most}; ask for less, or raise its {bound}"
     return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+
+
+def never_come(limit: Limit) -> str:
+    """Return the words for tokens that a limit could hold, and that a total, or a schedule, never brings."""
+    return f"{'no more' if limit.kind == 'total' else 'never so many'} come by themselves"
 
 
 def _plain(status: LimitStatus) -> dict[str, Any]:

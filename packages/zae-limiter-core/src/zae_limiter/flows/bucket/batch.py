@@ -95,14 +95,14 @@ class Batch:
         Of a limit that a block takes nothing of, nothing is asked: it may be in debt, and then no write would pass.
         """
         taken = {} if draw.block is None else {name: amount for name, amount in draw.block.taken.items() if amount}
-        self.draw = draw
+        self.draw, paid = draw, draw.paid
         self.checked, self.given = dict(self.checked), dict(self.given)
         _add(self.checked, taken)
         _add(self.given, draw.back)
-        _add(self.given, draw.paid)
+        _add(self.given, paid)
         _add(self.count_only, {name: -amount for name, amount in taken.items()})
         _add(self.count_only, draw.back)
-        _add(self.count_only, draw.paid)
+        _add(self.count_only, paid)
         _add(self.count_only, draw.spent)
         self.events += draw.events
 

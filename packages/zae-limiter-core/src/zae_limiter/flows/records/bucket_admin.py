@@ -10,6 +10,7 @@ from ...schema.idempotency import Done
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.amounts import check_amounts
 from ...values.audit import AuditAction, Cause
+from ...values.buckets import Bucket
 from ...values.limits import MILLI, Limit
 from ...values.naming import check_limit_name
 from ..bucket.anchor_repair import repair
@@ -49,9 +50,10 @@ def reset_bucket(
 
     def writes(states: Sequence[BucketState]) -> tuple[Sequence[Write], Put]:
         now = namespace_state.now()
-        new = {name: each.initial_milli // MILLI for name, each in _limits_of(states).items() if not each.has_slots}
-        after = {"available": bucket_of(states, now).available | new, **_named(change)}
-        audit_put = _event(namespace_state, cause, "bucket_reset", states, after)
+        found = bucket_of(states, now)
+        new = {each.limit.name: each.limit.initial_milli // MILLI for each in found.limits if not each.limit.has_slots}
+        after = {"available": found.available | new, **_named(change)}
+        audit_put = _event(namespace_state, cause, "bucket_reset", found, after)
         return [_filled(state, now) for state in states], audit_put
 
     return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
@@ -89,7 +91,8 @@ def credit_bucket(
                     "has a capacity of 0 and holds no tokens: raise it, which the next acquire brings to the bucket"
                 )
                 raise ValidationError("tokens", name, problem)
-        audit_put = _event(namespace_state, cause, "bucket_credited", states, {"credited": given, **_named(change)})
+        found = bucket_of(states, namespace_state.now())
+        audit_put = _event(namespace_state, cause, "bucket_credited", found, {"credited": given, **_named(change)})
         return [_credited(state, credit) for state in states], audit_put
 
     return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
@@ -165,10 +168,7 @@ def _credited(state: BucketState, credit: Mapping[str, int]) -> Update:
     return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, when=same)
 
 
-def _event(
-    namespace_state: NamespaceState, cause: Cause, action: AuditAction, states: Sequence[BucketState], after: Plain
-) -> Put:
-    bucket = bucket_of(states, namespace_state.now())
+def _event(namespace_state: NamespaceState, cause: Cause, action: AuditAction, bucket: Bucket, after: Plain) -> Put:
     before = {"available": bucket.available}
     return event(namespace_state, cause, action, bucket.entity_id, before=before, after=after, resource=bucket.resource)
 
