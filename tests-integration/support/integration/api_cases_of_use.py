@@ -244,7 +244,7 @@ async def credits_behind_a_quota(api_case: ApiCase) -> None:
     with pytest.raises(RateLimitExceeded, match="; overflow e/credits: 1 calls requested, 0 available"):
         async with limiter.acquire("e", "quota", {"calls": 1}):
             pass
-    with pytest.raises(ValidationError, match="name another resource"):
+    with pytest.raises(ValidationError, match="is the resource that has refused: name another one"):
         limiter.acquire("e", "quota", {"calls": 1}, on_refused=OnRefused(overflow="quota"))
 
 

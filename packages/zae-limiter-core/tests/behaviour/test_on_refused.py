@@ -302,8 +302,9 @@ async def test_an_overflow_has_no_overflow(world: World) -> None:
     await limiter.set_system_defaults(None, on_refused=OVERFLOW)
     await take(limiter, "acme", "gpt-4", credits=10)
     assert [each.resource for each in (await refused(limiter)).overflow] == ["credits"]
-    await limiter.set_resource_defaults("credits", [Limit.total("credits", 1)], on_refused=OVERFLOW)
-    with pytest.raises(RateLimitExceeded):  # its policy names itself: there is nothing to fall through to
+    await limiter.delete_resource_defaults("credits")
+    await limiter.set_resource_defaults("credits", [Limit.total("credits", 1)])
+    with pytest.raises(RateLimitExceeded):  # the system's policy names itself: there is nothing to fall through to
         await take(limiter, "acme", "credits", credits=4)
 
 
@@ -520,6 +521,21 @@ async def test_a_bad_policy_is_refused_before_any_request(world: World, policy: 
         await limiter.acquire("acme", "gpt-4", {"credits": 1}, on_refused=policy).__aenter__()
     assert caught.value.field == field
     assert wire.sent() == []
+
+
+async def test_no_level_overflows_to_its_own_resource(world: World) -> None:
+    limiter, wire = await opened(world)
+    own = OnRefused(overflow="gpt-4")
+    for write in (
+        limiter.set_limits("acme", [MONTH], "gpt-4", on_refused=own),
+        limiter.set_resource_defaults("gpt-4", [MONTH], on_refused=own),
+        limiter.set_plan_limits("gold", [MONTH], "gpt-4", on_refused=own),
+        limiter.repository.put_configs({("acme", "gpt-4"): StoredConfig((MONTH,), on_refused=own)}),
+    ):
+        with pytest.raises(ValidationError, match="'gpt-4': is the resource that has refused: name another one"):
+            await write
+    assert wire.sent() == []
+    await limiter.set_limits("acme", [MONTH], on_refused=own)  # of all resources, this one among them
 
 
 async def test_two_waits_are_one_too_many(world: World) -> None:

@@ -12,8 +12,8 @@ from attrs import astuple, evolve, field, frozen
 from attrs.validators import instance_of
 
 from .checks import enforce
+from .cross_problems import find_cross_problems
 from .delegation import alias_of
-from .entity_problems import find_entity_problems
 from .manifest import MANIFEST, LimitsManifest
 from .metadata import Metadata
 from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
@@ -46,7 +46,7 @@ class StackProperties:
         enforce(_PROPERTIES, raw, name)
         known = {key: value for key, value in raw.items() if key in _MANIFEST.members}
         plain = _translate(_MANIFEST, known, _snake)
-        enforce(_PROPERTIES, raw, name, map(_in_properties, find_entity_problems(plain)))
+        enforce(_PROPERTIES, raw, name, map(_in_properties, find_cross_problems(plain)))
         manifest = LimitsManifest.from_dict(plain, name)
         ignored = tuple(name for name in _IGNORED if name in raw)
         return cls(manifest, take_over=read_flag(_FLAG, raw.get(_TAKE_OVER)) or False, ignored=ignored)
@@ -94,12 +94,9 @@ _Dumper.add_representer(_ImportValue, lambda dumper, value: dumper.represent_sca
 
 
 def _in_properties(found: Finding) -> Finding:
-    """Return a problem of an entity with the path of its property."""
-    section, entity, *rest = found.path
-    return evolve(
-        found,
-        path=(_pascal(str(section)), entity, *(_pascal(each) if isinstance(each, str) else each for each in rest)),
-    )
+    """Return a problem with the path of its property: the names of sections and of their levels keep their spelling."""
+    path = (each if at in (1, 3) or not isinstance(each, str) else _pascal(each) for at, each in enumerate(found.path))
+    return evolve(found, path=tuple(path))
 
 
 def _as_text(metadata: Mapping[str, Any]) -> Mapping[str, Any] | str:

@@ -11,6 +11,7 @@ from .addresses import Address, ManagedSet
 from .canonical import canonical
 from .checks import enforce, find_problems, keys_only
 from .converter import CONVERTER
+from .cross_problems import find_cross_problems
 from .declarations import (
     ENTITY,
     PLAN,
@@ -23,7 +24,6 @@ from .declarations import (
     ResourceDecl,
     SystemDecl,
 )
-from .entity_problems import find_entity_problems
 from .merging import has_plans_alone, merge, without_shared_parts
 from .naming import NameKind
 from .shapes import Name, NamedMap, about, record_of
@@ -89,8 +89,15 @@ class LimitsManifest:
             "plans": keys_only(self.plans),
             "entities": keys_only(self.entities),
         }
-        tree = {entity: decl.record.to_plain() for entity, decl in self.entities.items()}
-        found = find_entity_problems({"plans": self.plans, "entities": tree})
+        plain = {
+            "resources": _overflows(self.resources),
+            "plans": {plan: {"resources": _overflows(decl.resources)} for plan, decl in self.plans.items()},
+            "entities": {
+                entity: {**decl.record.to_plain(), "resources": _overflows(decl.resources)}
+                for entity, decl in self.entities.items()
+            },
+        }
+        found = find_cross_problems(plain)
         enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest", found)
 
     @classmethod
@@ -102,7 +109,7 @@ class LimitsManifest:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
         """Return the manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
-        enforce(MANIFEST, raw, name, find_entity_problems(raw))
+        enforce(MANIFEST, raw, name, find_cross_problems(raw))
         return CONVERTER.structure(raw, cls)
 
     @classmethod
@@ -175,6 +182,12 @@ class LimitsManifest:
         return f"sha256:{digest.hexdigest()}"
 
 
+def _overflows(levels: Mapping[str, ResourceDecl]) -> dict[str, dict[str, object]]:
+    """Return the overflow of each level that says what follows a refusal, as plain values."""
+    policies = {resource: decl.on_refused for resource, decl in levels.items()}
+    return {resource: {"on_refused": {"overflow": each.overflow}} for resource, each in policies.items() if each}
+
+
 MANIFEST: Final = record_of(LimitsManifest)
 
 
@@ -206,7 +219,7 @@ def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Mapping[str, A
         read.append(source)
     documents = merge(read)
     for document in documents:
-        for finding in find_entity_problems(document.value):
+        for finding in find_cross_problems(document.value):
             document.note(finding)
     reading.problems.refuse()
     return [document.value for document in documents]

@@ -7,6 +7,7 @@ import pytest
 
 from zae_limiter_manifest import (
     Change,
+    EntityDecl,
     LimitDecl,
     LimitsManifest,
     ManifestError,
@@ -19,6 +20,7 @@ from zae_limiter_manifest import (
 )
 from zae_limiter_manifest.addresses import Address
 from zae_limiter_manifest.cloudformation import StackProperties
+from zae_limiter_manifest.declarations import PlanDecl
 from zae_limiter_manifest.json_schema import json_schema
 from zae_limiter_manifest.render.words import live_and_declared, parts
 
@@ -122,6 +124,40 @@ def test_only_a_policy_changes_the_fingerprint() -> None:
 )
 def test_a_mistake_is_named_with_its_place(on_refused: str, problem: str) -> None:
     assert problem in problems(on_refused)
+
+
+LEVEL = "{limits: {rpm: 1/min}, on_refused: {overflow: gpt-4}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (f"resources: {{gpt-4: {LEVEL}}}", "resources.gpt-4"),
+        (f"plans: {{gold: {{resources: {{gpt-4: {LEVEL}}}}}}}", "plans.gold.resources.gpt-4"),
+        (f"entities: {{acme: {{resources: {{_default_: {LEVEL}, gpt-4: {LEVEL}}}}}}}", "entities.acme.resources.gpt-4"),
+    ],
+)
+def test_no_level_overflows_to_its_own_resource(text: str, path: str) -> None:
+    with pytest.raises(ManifestError) as error:
+        load(f"namespace: a\n{text}\n", "limits.yaml")
+    (problem,) = error.value.problems
+    assert problem.path == f"{path}.on_refused.overflow"
+    assert problem.message == '"gpt-4" is the resource of this level, which has refused: name another one'
+
+
+def test_neither_does_a_level_that_is_made_of_values() -> None:
+    own = {"gpt-4": WITH, "credits": WITH}
+    for sections in ({"resources": own}, {"entities": {"acme": EntityDecl(own)}}, {"plans": {"gold": PlanDecl(own)}}):
+        with pytest.raises(ManifestError, match=r"credits\.on_refused\.overflow"):
+            LimitsManifest("a", **sections)
+
+
+def test_a_property_of_cloudformation_overflows_to_another_resource_and_is_told_by_its_path() -> None:
+    level = {"Limits": {"rpm": {"Capacity": "1"}}, "OnRefused": {"Overflow": "my_model"}}
+    with pytest.raises(ManifestError) as error:
+        StackProperties.from_dict({"Namespace": "a", "Entities": {"acme": {"Resources": {"my_model": level}}}})
+    (problem,) = error.value.problems
+    assert problem.path == "Entities.acme.Resources.my_model.OnRefused.Overflow"
 
 
 def test_the_schema_describes_it() -> None:

@@ -33,11 +33,16 @@ class OnRefused:
             object.__setattr__(self, "overflow", check_resource("on_refused.overflow", self.overflow))
 
     @classmethod
-    def check(cls, field: str, value: object) -> "OnRefused":
-        """Return ``value`` if it is such a policy. Raises ``ValidationError``."""
-        if isinstance(value, OnRefused):
-            return value
-        raise ValidationError(field, value, "must be an OnRefused, like OnRefused(wait=2, overflow='credits')")
+    def check(cls, field: str, value: object, resource: str | None = None) -> "OnRefused":
+        """Return ``value`` if it is such a policy, and can follow the refusals of ``resource``. Raises
+        ``ValidationError``.
+        """
+        if not isinstance(value, OnRefused):
+            raise ValidationError(field, value, "must be an OnRefused, like OnRefused(wait=2, overflow='credits')")
+        if value.overflow is not None and value.overflow == resource:
+            problem = "is the resource that has refused: name another one"
+            raise ValidationError(f"{field}.overflow", value.overflow, problem)
+        return value
 
     @classmethod
     def parse(cls, field: str, text: str) -> Self:

@@ -23,6 +23,7 @@ from zae_limiter_manifest import (
 )
 from zae_limiter_manifest.declarations import PlanDecl
 from zae_limiter_manifest.metadata import Metadata
+from zae_limiter_manifest.naming import in_nfc
 
 DESIGN = (Path(__file__).parents[5] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 
@@ -102,6 +103,20 @@ resources = (
     )
     | st.sampled_from(SWITCHES).map(lambda switches: ResourceDecl(**switches))
 )
+
+
+def levels(
+    resources: st.SearchStrategy[ResourceDecl], *names: str, least: int = 1, most: int = 2
+) -> st.SearchStrategy[dict[str, ResourceDecl]]:
+    """Levels by resource, one of `names` or another, of which none overflows to its own."""
+    found = st.dictionaries(st.sampled_from([*names, *RESOURCES]), resources, min_size=least, max_size=most)
+    return found.filter(lambda levels: not any(map(_overflows_to, levels.values(), levels)))
+
+
+def _overflows_to(decl: ResourceDecl, resource: str) -> bool:
+    return decl.on_refused is not None and decl.on_refused.overflow == in_nfc(resource)
+
+
 systems = st.builds(
     lambda policy, limits, refused, switches: SystemDecl(policy, limits, refused, **switches),
     st.sampled_from([None, "allow", "block", "share"]),
@@ -109,9 +124,7 @@ systems = st.builds(
     policies,
     st.sampled_from([{}, *SWITCHES]),
 ).filter(lambda system: system != SystemDecl())
-entities = st.builds(
-    EntityDecl, st.dictionaries(st.sampled_from(["_default_", *RESOURCES]), resources, min_size=1, max_size=2)
-)
+entities = st.builds(EntityDecl, levels(resources, "_default_"))
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 json_values = st.recursive(
     st.none()
@@ -129,15 +142,7 @@ metadata = st.builds(
 
 plans = st.just(dict[str, PlanDecl]()) | st.dictionaries(
     st.sampled_from(["free", "gold", "on", "a.b-C_1"]),
-    st.builds(
-        PlanDecl,
-        st.dictionaries(
-            st.sampled_from(["_default_", *RESOURCES]),
-            st.builds(ResourceDecl, limit_maps, policies),
-            min_size=1,
-            max_size=2,
-        ),
-    ),
+    st.builds(PlanDecl, levels(st.builds(ResourceDecl, limit_maps, policies), "_default_")),
     max_size=2,
 )
 
@@ -171,7 +176,7 @@ manifests = plans.flatmap(
         LimitsManifest,
         namespaces,
         system=st.none() | systems,
-        resources=st.dictionaries(st.sampled_from(RESOURCES), resources, max_size=3),
+        resources=levels(resources, least=0, most=3),
         plans=st.just(plans),
         entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3) | trees(tuple(plans)),
     )

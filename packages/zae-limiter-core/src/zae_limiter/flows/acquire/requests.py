@@ -137,7 +137,7 @@ def validate_request(
     if also != ():
         request.also = _draws(request, also)
     if on_refused is not None:
-        _follow(request, OnRefused.check("on_refused", on_refused))
+        _follow(request, OnRefused.check("on_refused", on_refused, request.resource))
     return request
 
 
@@ -146,10 +146,6 @@ def _follow(request: AcquireRequest, on_refused: OnRefused) -> None:
     if request.max_wait and on_refused.wait:
         raise ValidationError(
             "max_wait", request.max_wait, f"on_refused waits {on_refused.wait} s: leave one of them out"
-        )
-    if on_refused.overflow == request.resource:
-        raise ValidationError(
-            "on_refused.overflow", on_refused.overflow, "is what the call asks for: name another resource"
         )
     request.on_refused = on_refused
     request.max_wait = request.max_wait or on_refused.wait

@@ -149,9 +149,8 @@ def set_resource(
 ) -> Flow[None]:
     """Replace the limits of a resource; its ``on_refused`` stays as it is if that is ``None``."""
     place = resource_place(namespace_state, check_resource("resource", resource))
-    yield from change(
-        namespace_state, Change(place, check_limits("limits", limits), refused_attributes(on_refused)), cause
-    )
+    wanted = Change(place, check_limits("limits", limits), refused_attributes(on_refused, place.resource))
+    yield from change(namespace_state, wanted, cause)
 
 
 def delete_resource(namespace_state: NamespaceState, resource: str, cause: Cause) -> Flow[None]:
@@ -178,7 +177,7 @@ def set_own(
     it is if that is ``None``.
     """
     place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
-    wanted = Change(place, check_limits("limits", limits), refused_attributes(on_refused))
+    wanted = Change(place, check_limits("limits", limits), refused_attributes(on_refused, place.resource))
     return (yield from _change_own(namespace_state, wanted, cause))
 
 

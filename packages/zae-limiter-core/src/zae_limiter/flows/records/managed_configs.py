@@ -10,6 +10,7 @@ from ...schema.plan_keys import audit_plan, plan_of_subject
 from ...values.audit import Cause
 from ...values.bulk import BulkResult
 from ...values.naming import check_resource
+from ...values.on_refused import OnRefused
 from ...values.provisioner import ConfigPlace, StoredConfig
 from ...values.switches import NO_SWITCHES
 from ..bucket.telling import tell_many
@@ -45,6 +46,8 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
         if config is not None and config.on_refused is not None and not config.limits and place != (None, None):
             raise ValidationError("on_refused", str(config.on_refused), "without limits is for the system alone")
+        if config is not None and config.on_refused is not None:
+            OnRefused.check("on_refused", config.on_refused, place[1])
         if config is not None and config.switches and plan_of_subject(place[0]) is not None:
             raise ValidationError("switches", place[0], "are for the other levels: a plan has limits alone")
         if config is not None and config.override is not None:

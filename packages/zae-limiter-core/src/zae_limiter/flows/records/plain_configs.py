@@ -52,6 +52,6 @@ def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, Any]]:
     return {limit.name: plain_fields(limit) for limit in limits}
 
 
-def refused_attributes(on_refused: OnRefused | None) -> dict[str, str]:
-    """Return the attribute of a policy for refusals. Raises ``ValidationError``."""
-    return {} if on_refused is None else {ON_REFUSED: str(OnRefused.check("on_refused", on_refused))}
+def refused_attributes(on_refused: OnRefused | None, resource: str | None = None) -> dict[str, str]:
+    """Return the attribute of a policy for the refusals of ``resource``, or of all. Raises ``ValidationError``."""
+    return {} if on_refused is None else {ON_REFUSED: str(OnRefused.check("on_refused", on_refused, resource))}

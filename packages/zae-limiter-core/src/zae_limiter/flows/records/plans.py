@@ -47,7 +47,7 @@ def set_plan(
 ) -> Flow[None]:
     """Replace a plan's limits at a place; its ``on_refused`` stays as it is if that is ``None``."""
     place = plan_place(namespace_state, *_checked(plan, resource))
-    wanted = Change(place, check_limits("limits", limits), refused_attributes(on_refused))
+    wanted = Change(place, check_limits("limits", limits), refused_attributes(on_refused, place.resource))
     yield from change(namespace_state, wanted, cause)
 
 
