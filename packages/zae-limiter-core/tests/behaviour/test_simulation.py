@@ -439,6 +439,17 @@ def test_the_ledger_allows_what_clocks_differ_by_once() -> None:
         ledger.enter(0, RULE, net=1, wanted=1, new=False)
 
 
+def test_a_write_that_moves_the_anchor_counts_all_time_since_then_by_its_rule() -> None:
+    slow = Rule(ceiling=10_000, refill=1_000, period=60_000)
+    ledger = Ledger(0)
+    ledger.enter(0, RULE, net=10_000, wanted=10_000, new=True, anchor_ms=0)
+    ledger.enter(6_000, RULE, net=0, wanted=None, new=False, ruled=slow, anchor_ms=0)
+    ledger.enter(8_000, RULE, net=0, wanted=None, new=False, ruled=RULE, anchor_ms=8_000)
+    ledger.enter(8_000, RULE, net=8_000, wanted=8_000, new=False, anchor_ms=8_000)
+    with pytest.raises(Violation, match="1001 millitokens more"):
+        ledger.enter(8_000, RULE, net=1_002, wanted=1_002, new=False, anchor_ms=8_000)
+
+
 def held(*, at_ms: int, tokens: int, instant: int = 1) -> Served:
     """Tokens that were served, or came back, without a write."""
     return Served("b", instant, at_ms, {"rpm": 1_000 * tokens}, 1, None, None)

@@ -324,6 +324,7 @@ class Driver:
             return
         if request.outcome.verdict == "outdated" and request.defers and request.outcome.state is not None:
             account.uncertain |= bool(self._due[request])  # the lease sends it again, unless its time is over
+            account.took(pk_of(request), request.given)
             return
         carried = None
         if request.admitted and sending is not None:

@@ -6,7 +6,7 @@ Lives here: net admitted <= ceiling + minted, kept as one sweep. Never: how a wr
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from .application import Application
 from .bucket_items import Rule
@@ -29,6 +29,7 @@ class Ledger:
         self._allowance_ms = allowance_ms
         self._rule: Rule | None = None
         self._anchor_ms: int | None = None
+        self._moved_ms, self._since_moved = 0, Fraction(0)
         self._rules: set[Rule] = set()
         self._at_ms = 0
         self._taken = 0
@@ -58,8 +59,9 @@ class Ledger:
         ``ruled``: by which rule the time before counted, if it was not that of the write before. ``anchor_ms``: of the
         bucket that it left, whose values hold before that, too, whatever the schedule says.
         """
-        self._mint(at_ms, rule, ruled, new=new)
-        self._anchor_ms = anchor_ms
+        self._mint(at_ms, rule, ruled, new=new, moves=anchor_ms != self._anchor_ms)
+        if anchor_ms != self._anchor_ms:
+            self._anchor_ms, self._moved_ms, self._since_moved = anchor_ms, self._at_ms, Fraction(0)
         bound = self._taken - owed - self._minted
         if net > 0:
             most = bound + rule.ceiling
@@ -76,8 +78,9 @@ class Ledger:
         """A write that only gave back: it counts at no time, and what is minted until then the next one says."""
         self._taken -= amount
 
-    def _mint(self, at_ms: int, rule: Rule, ruled: Rule | None, *, new: bool) -> None:
+    def _mint(self, at_ms: int, rule: Rule, ruled: Rule | None, *, new: bool, moves: bool) -> None:
         """Up to here the rule before was in force; the floors of a change of rule, or a start, are worth a millitoken.
+        A write that moves the anchor counts all time since the anchor, whatever others counted in it that left it.
 
         A bucket that expired, or a limit that left it, full, under a lower ceiling starts full under the higher one: no
         promise forbids it. Where an anchor far ahead is brought back, the time until it was never there.
@@ -88,7 +91,11 @@ class Ledger:
         goes_back = self._rule is not None and at_ms < self._at_ms  # of a write on its way, decided before the others
         before = (None if goes_back else ruled) or self._rule or rule
         self._rules.add(rule)
-        self._minted += self._between(before, self._at_ms, at_ms) if self._rule else 0
+        passed = self._between(before, self._at_ms, at_ms) if self._rule else Fraction(0)
+        if self._rule and moves and not goes_back:
+            passed += max(Fraction(0), self._between(before, self._moved_ms, self._at_ms) - self._since_moved)
+        self._since_moved += passed
+        self._minted += passed
         self._minted += 1 if new or before != rule else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule
@@ -113,11 +120,11 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most
 
     ``most``: of a schedule counts the most that it ever has, not what it has between the two.
     """
-    held: dict[str, Rule] = {}
+    held: dict[str, tuple[Rule, ...]] = {}
     held_from: list[tuple[Rule, ...]] = []
     for write, counted in zip(writes, _counted(writes, name), strict=True):
         held[write.pk] = counted
-        held_from.append(tuple({*held.values()}))
+        held_from.append(tuple({*chain.from_iterable(held.values())}))
     at = [write.applied_ms for write in writes]
     own = [write.changes[name].state.rule for write in writes]
     kinds = {rule.window_ms for rules in held_from for rule in rules}  # a rate is for the window
@@ -126,15 +133,22 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int, *, most
     return _fastest_ever(held_from, own, at, allowance_ms)
 
 
-def _counted(writes: Sequence[Application], name: str) -> list[Rule]:
-    """The rule by which the time behind each write counts: the next write of its shard tells."""
-    found, following = [], dict[str, Rule]()
+def _counted(writes: Sequence[Application], name: str) -> list[tuple[Rule, ...]]:
+    """The rules by which the time behind each write counts: the next write of its shard tells, and the next one that
+    moves the anchor, which counts it anew.
+    """
+    found: list[tuple[Rule, ...]] = []
+    following, moving = dict[str, Rule](), dict[str, Rule]()
     for write in reversed(writes):
-        change = write.changes[name]
-        found.append(following.get(write.pk, change.state.rule))
-        following.pop(write.pk, None)
+        change, pk = write.changes[name], write.pk
+        counted = following.pop(pk, change.state.rule)
+        found.append((counted, moving.get(pk, counted)))
+        if write.moved:
+            moving.pop(pk, None)
         if change.ruled is not None:
-            following[write.pk] = change.ruled.rule
+            following[pk] = change.ruled.rule
+            if write.moved:
+                moving[pk] = change.ruled.rule
     return found[::-1]
 
 
