@@ -411,3 +411,26 @@ async def test_who_stays_blocked_without_a_bucket_costs_a_read_a_second(world: W
         for _ in range(3):
             assert not await passes(user.limiter, "e", "r", rpm=1)
     assert user.wire.sent() == ["BatchGet"] * 3
+
+
+@pytest.mark.parametrize("of", ["entity", "resource", "parent"])
+async def test_a_call_that_names_a_new_limit_reads_the_limits_again(world: World, of: str) -> None:
+    admin, user = await two(world)
+    await admin.limiter.create_entity("p")
+    await admin.limiter.create_entity("e", parent_id="p", cascade=True)
+    await take(user.limiter, "e", "r", rpm=1)
+    world.clock.advance(seconds=1)
+    if of == "resource":
+        await admin.limiter.set_resource_defaults("r", [OLD, TPM])
+    else:
+        await admin.limiter.set_limits("e" if of == "entity" else "p", [OLD, TPM], "r")
+    await take(user.limiter, "e", "r", tpm=1)
+    user.wire.sent()
+    with pytest.raises(ValidationError, match="no such limit"):
+        await take(user.limiter, "e", "r", other=1)
+    assert user.wire.sent() == []  # it has just read them
+    world.clock.advance(seconds=1)
+    for _ in range(3):
+        with pytest.raises(ValidationError, match="no such limit"):
+            await take(user.limiter, "e", "r", other=1)
+    assert len(user.wire.sent()) in (1, 2)  # of the whole path, once

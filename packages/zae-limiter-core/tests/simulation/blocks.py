@@ -103,7 +103,7 @@ class Blocks:
         self._blocks: dict[object, list[Block]] = {}
         self._paying: dict[int, tuple[object, list[Payment]]] = {}
         self._sent_us: dict[Application, int] = {}
-        self._ended: dict[tuple[object, str, str], list[Ended]] = {}  # by holder, shard and limit
+        self._ended: dict[tuple[object, str, str, int], list[Ended]] = {}  # by holder, shard, limit and anchor
 
     def pays(self, operation: object, drawn: Drawn, bucket: str, now_ms: int) -> None:
         """A write is sent, some of whose callers are paid by what is held."""
@@ -124,6 +124,7 @@ class Blocks:
         """A write took effect that draws; nobody may know yet. Raises ``Violation`` where it brought back too much.
 
         What comes back of a block that ended is less by what was minted since it was taken: the bucket may have that.
+        Under another anchor it is nothing: the bucket may be another one, or was filled.
         Nobody knows of which blocks a write brings something back; so a write that takes effect late may bring what a
         later one has left of the same blocks, also of a limit of which that brought nothing, and a later one what an
         earlier one left: another write was on its way with that, which failed.
@@ -144,7 +145,7 @@ class Blocks:
         ]
         of_ended = {name: 0 for block in ended for name in block.taken}
         for name, back in {**of_ended, **write.drawn.back}.items():
-            before = self._ended.setdefault((write.drawn.holder, write.pk, name), [])
+            before = self._ended.setdefault((write.drawn.holder, write.pk, name, here[name].anchor_ms), [])
             later = [each for each in before if each.decided_ms > write.decided_ms]
             known = [*ended, *(block for each in later for block in each.blocks)]
             most = sum(_comes_back(block, name, write.decided_ms) for block in known) - sum(each.back for each in later)
@@ -197,7 +198,9 @@ def _take(blocks: Sequence[Block], amounts: Mapping[str, int], bucket: str) -> l
 
 
 def _same_shard(state: LimitState | None, before: LimitState) -> bool:
-    return state is not None and (state.rule, state.shards) == (before.rule, before.shards)
+    if state is None or state.anchor_ms != before.anchor_ms:
+        return False
+    return (state.rule, state.shards) == (before.rule, before.shards)
 
 
 def _comes_back(block: Block, name: str, now_ms: int) -> int:

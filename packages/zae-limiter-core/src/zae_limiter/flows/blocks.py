@@ -14,21 +14,19 @@ class Block:
     """The tokens that one write took ahead, in millitokens by limit: what is ``left`` of those ``taken``.
 
     ``taken_ms`` is the instant of the write, ``until`` the end by ``elapsed_ms``, ``terms`` are those of its limits: a
-    write of another shard may have brought other ones meanwhile, under which it is void.
+    write of another shard may have brought other ones meanwhile, under which it is void. ``source`` is the shard that
+    it was taken from.
     """
 
-    __slots__ = ("left", "shard", "shards", "taken", "taken_ms", "terms", "until")
+    __slots__ = ("left", "source", "taken", "taken_ms", "terms", "until")
 
-    def __init__(
-        self, taken: Mapping[str, int], taken_ms: int, until: float, shard: int, shards: int, terms: Terms
-    ) -> None:
+    def __init__(self, taken: Mapping[str, int], taken_ms: int, until: float, source: "Source", terms: Terms) -> None:
         self.terms = terms
         self.taken = taken
         self.left = dict(taken)
         self.taken_ms = taken_ms
         self.until = until
-        self.shard = shard
-        self.shards = shards
+        self.source = source
 
 
 class Payment(NamedTuple):
@@ -61,11 +59,20 @@ class Draw(NamedTuple):
         return paid
 
 
-class Shard(NamedTuple):
-    """The shard that a write goes to: its limits, and what the write leaves of each, in millitokens."""
+class Source(NamedTuple):
+    """A shard as a block was taken from it: its number, one of how many, and its anchor. Under another anchor somebody
+    may have made it anew or filled it, with all that was taken.
+    """
 
     number: int
     shards: int
+    anchor_ms: int
+
+
+class Shard(NamedTuple):
+    """The shard that a write goes to: its limits, and what the write leaves of each, in millitokens."""
+
+    source: Source
     limits: Mapping[str, ShardLimit]
     left: Mapping[str, int]
 
@@ -129,12 +136,12 @@ def pay_back(payments: Iterable[Payment]) -> None:
 
 def to_pay(there: Mapping[str, int], used: Mapping[str, int], held: Mapping[str, int]) -> dict[str, int]:
     """Return what blocks pay of a write for the limits of which the bucket has too little: all that it uses, if that
-    much is held, else what is short, if that is held. The little that is there is what all other writes reckon with,
-    too.
+    much is held, else what is short, as far as it is held. The little that is there is what all other writes reckon
+    with, too.
     """
     paid: dict[str, int] = {}
     for name, left in there.items():
-        if 0 < -left <= (most := held.get(name, 0)):
+        if left < 0 < (most := held.get(name, 0)):
             whole = used.get(name, 0)
-            paid[name] = whole if -left <= whole <= most else -left
+            paid[name] = whole if -left <= whole <= most else min(-left, most)
     return paid

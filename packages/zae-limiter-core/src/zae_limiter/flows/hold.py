@@ -53,6 +53,7 @@ class Hold:
         self.torn = False
         self.limits: tuple[Limit, ...] = ()
         self._terms: Terms = ((), ())
+        self._ahead: Mapping[str, float] = NOTHING
         self.due = False
         self.reminded = False
         self.state: BucketState | None = None
@@ -128,10 +129,10 @@ class Hold:
                 self._look_at_blocks()
             if purpose == "count" and self._blocks:
                 return None
-            self._pace.add(sums(used, self._spent), events + self._events, now_ms, self._life_ms)
+            self._note_pace(used, events, now_ms)
             settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
-            ended = tuple(each for each in self._ended if (each.shard, each.shards) == (shard.number, shard.shards))
+            ended = tuple(each for each in self._ended if each.source == shard.source)
             back = come_back(ended, shard.limits, now_ms, config.scheduled)
             if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
                 self._look(now_ms)
@@ -141,7 +142,7 @@ class Hold:
             block = None
             if wanted:
                 until = elapsed_ms() + self._life_ms
-                block = Block(wanted, now_ms, until, shard.number, shard.shards, self._terms)
+                block = Block(wanted, now_ms, until, shard.source, self._terms)
             draw = Draw(block, ended, back, spent, self._events, payments)
             for each in ended:
                 self._ended.remove(each)
@@ -168,7 +169,7 @@ class Hold:
         with self._lock, self._change:
             if self.is_used or self._ended or now_ms - self._pace.at_ms < self._life_ms:
                 return False
-            self._pace.add(used, events, now_ms, self._life_ms)
+            self._note_pace(used, events, now_ms)
             return self._life_ms > 0
 
     def put_back(self, draw: Draw) -> None:
@@ -228,17 +229,30 @@ class Hold:
             ends = [block.until - elapsed_ms() + 1 for block in self._blocks]
             return max(1, max(ends, default=self._life_ms)) / 1000
 
+    def void(self) -> None:
+        """Drop what is held, but for the count of what was spent: the bucket is full without it."""
+        if self._is_cut():
+            return
+        with self._lock, self._change:
+            self._tell_blocks()
+            self.drop_blocks()
+
     # blocks
 
     def _go_by(self, config: Config, now_ms: int) -> None:
         """Drop the blocks of other limits, also of another time ahead or schedule, which the rules do not tell."""
         self._changed_ms = now_ms if self.limits else 0
         self.limits, self._terms = config.limits, _terms(config)
+        self._ahead = config.ahead
         self._life_ms = round(min(config.ahead.values(), default=0) * 1000)  # as long as every limit lets it
         self._tell_blocks()
-        self._blocks.clear()
-        self._ended.clear()
-        self._look_at_blocks()
+        self.drop_blocks()
+
+    def _note_pace(self, used: Mapping[str, int], events: int, now_ms: int) -> None:
+        """Note what acquires have used that a block can serve: those of a write that names other limits are not."""
+        if not used.keys() <= self._ahead.keys():
+            used, events = NOTHING, 0
+        self._pace.add(sums(used, self._spent), events + self._events, now_ms, self._life_ms)
 
     def _wanted(self, config: Config, shard: Shard, now_ms: int) -> dict[str, int] | None:
         """Return the size of the next block: what was used in the life of a block, less what is held.
@@ -247,9 +261,8 @@ class Hold:
         few acquires would be served by it.
         """
         ahead, least = config.ahead, 1.0
-        if not self._pace.used or not self._pace.used.keys() <= ahead.keys():
-            return None
-        wanted = {name: max(0, round(used) - self._left.get(name, 0)) for name, used in self._pace.used.items()}
+        pace = {name: round(used) for name, used in self._pace.used.items() if name in ahead}
+        wanted = {name: max(0, used - self._left.get(name, 0)) for name, used in pace.items()}
         for name, amount in wanted.items():
             limit = shard.limits[name]
             floor = limit.minted(now_ms + round(ahead[name] * 1000)) - limit.minted(now_ms) + 1
@@ -307,7 +320,7 @@ class Hold:
         return owned
 
     def drop_blocks(self) -> None:
-        """Drop what is held: a signal has cut through a change of it, so that nobody knows how much that is."""
+        """Drop what is held; also if a signal has cut through a change of it, so that nobody knows how much that is."""
         self._blocks.clear()
         self._ended.clear()
         self._look_at_blocks()

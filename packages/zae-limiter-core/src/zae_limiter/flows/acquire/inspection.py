@@ -13,7 +13,7 @@ from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ...values.resolution import Config
 from ..bucket.reading import parts_of, read_whole
 from ..bucket.serving import cached_bucket, resolve
-from ..bucket.shifting import all_shifted
+from ..bucket.shifting import all_shifted, in_force
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
 from ..validation import validate_bucket
@@ -31,11 +31,10 @@ def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[
     debt. Always reads the store.
     """
     [own, *_] = yield from _read_claims(namespace_state, request)
-    now, held = namespace_state.now(), held_of(namespace_state, own.claim.bucket)
-    balances = {
-        limit.name: calculate_balance(parts_of(own.states, limit, now), now) for limit in own.claim.config.limits
-    }
-    return {name: (balance + held.get(name, 0)) // MILLI for name, balance in balances.items()}
+    now, config = namespace_state.now(), own.claim.config
+    stored = Stored(own.states, config, NOTHING, held_of(namespace_state, own.claim.bucket, config))
+    parts = {name: stored.stand(name, now, by_holds=False).parts for name in config.by_name}
+    return {name: calculate_balance(each, now) // MILLI for name, each in parts.items()}
 
 
 def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Check]:
@@ -110,19 +109,21 @@ def asked_of(
     """Return a bucket with what a call asks of it: one token of each limit, if it names no amounts."""
     amounts = request.amounts or dict.fromkeys(config.by_name, MILLI)
     asked = {name: amount for name, amount in amounts.items() if name in config.by_name}
-    return Stored(states, config, asked, NOTHING if config.from_call else held_of(namespace_state, bucket))
+    return Stored(states, config, asked, held_of(namespace_state, bucket, config))
 
 
-def held_of(namespace_state: NamespaceState, bucket: BucketId) -> Mapping[str, int]:
-    """Return what this process holds of a bucket ahead, in millitokens by limit."""
+def held_of(namespace_state: NamespaceState, bucket: BucketId, config: Config) -> Mapping[str, int]:
+    """Return what this process holds of a bucket ahead, in millitokens by limit; nothing, if it holds that by other
+    limits than those of the call.
+    """
     cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
-    hold = None if cached is None else cached.queue.hold
-    return NOTHING if hold is None else hold.left()
+    hold, terms = None if cached is None else cached.queue.hold, in_force(config, None, namespace_state.now())
+    return NOTHING if hold is None or terms is None or not hold.goes_by(terms) else hold.left()
 
 
 def are_held(request: AcquireRequest, stored: Sequence[Stored]) -> bool:
     """Return whether this process holds all that is asked for, so that the acquire passes without a request."""
-    if request.limits or request.shadow:
+    if request.shadow:
         return False
     return all(amount <= each.held.get(name, -1) for each in stored for name, amount in each.amounts.items())
 

@@ -6,9 +6,9 @@
 from collections.abc import Mapping, Sequence
 
 from ...operations.errors import ConditionFailed, NotApplied, StoreError
-from ...operations.values import NOTHING
+from ...operations.values import NOTHING, sums
 from ...values.resolution import Config
-from ..blocks import Shard
+from ..blocks import Shard, Source
 from ..bucket_queue import Renewal
 from ..hold import Purpose
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -45,9 +45,13 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
         return ()
     draw = None
     if config is not None and cached.agrees_with(config):  # under other limits nothing is held
-        left = batch.left(plan.headroom, plan.ceilings)
-        shard = Shard(state.id.shard, state.shard_count, state.shard_limits, left)
-        used = {name: batch.checked.get(name, 0) + batch.unchecked.get(name, 0) for name in batch.limits()}
+        corrected = {name: amount - batch.tried.get(name, 0) for name, amount in batch.unchecked.items()}
+        left = {
+            name: amount - corrected.get(name, 0) for name, amount in batch.left(plan.headroom, plan.ceilings).items()
+        }
+        source = Source(state.id.shard, state.shard_count, state.anchor_ms)
+        shard = Shard(source, state.shard_limits, left)
+        used = sums(batch.checked, batch.unchecked)
         purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
         draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)
     else:

@@ -56,7 +56,11 @@ def reset_bucket(
         audit_put = _event(namespace_state, cause, "bucket_reset", found, after)
         return [_filled(state, now) for state in states], audit_put
 
-    return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
+    was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
+    cached = namespace_state.cached_buckets.get((entity_id, resource, 0))
+    if cached is not None and cached.queue.hold is not None:
+        cached.queue.hold.void()
+    return was_there
 
 
 def credit_bucket(

@@ -1,0 +1,58 @@
+"""A process that holds tokens ahead of one bucket, and what it holds.
+Never an assertion on what the limiter says."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from support.core.worlds import Process, World, take
+from zae_limiter import Limit, RateLimiter
+
+RPM = Limit.per_minute("rpm", 6_000, ahead=1)  # 100 a second; 5,900 are usable
+TPM = Limit.per_minute("tpm", 600_000, ahead=1)
+
+
+def live_by_the_worlds_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a block live by the clock of the world alone: a busy machine may stand still for longer than a second."""
+    if "world" in request.fixturenames:
+        clock = request.getfixturevalue("world").clock
+        monkeypatch.setattr("zae_limiter.flows.hold.elapsed_ms", lambda: float(clock.now_ms()))
+
+
+async def warm(world: World, *limits: Limit, **options: Any) -> Process:
+    """A process that has used the bucket for two seconds, 50 acquires in each."""
+    process = await world.process(**options)
+    await process.limiter.set_resource_defaults("r", [*limits])
+    await use(world, process.limiter, 100, rpm=1, **({"tpm": 1} if len(limits) > 1 else {}))
+    process.wire.sent()
+    return process
+
+
+async def use(world: World, limiter: RateLimiter, acquires: int, **consume: int) -> None:
+    """Acquire so often, every 20 ms."""
+    for _ in range(acquires):
+        await take(limiter, "e", "r", **consume)
+        world.clock.advance(seconds=0.02)
+
+
+def held(world: World, limiter: RateLimiter) -> int:
+    """What the process holds of the bucket, in millitokens of all limits."""
+    home = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    assert home is not None
+    assert home.queue.hold is not None
+    return sum(home.queue.hold.left().values())
+
+
+async def item_of(world: World, limiter: RateLimiter) -> dict[str, Any]:
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    return item
+
+
+async def until_written(process: Process) -> None:
+    """Wait for the writes in the background, which take no time by the world's clock."""
+    for _ in range(500):
+        if not process.repository.driver._active:
+            return
+        await asyncio.sleep(0.002)
