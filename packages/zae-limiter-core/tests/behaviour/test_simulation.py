@@ -92,8 +92,9 @@ def test_a_history_of_an_outage_that_once_went_wrong_is_sound(seed: int) -> None
 # Two changes of one switch at once, of which the first was written last; a wait for a disabled bucket of a draw;
 # a caller whom the overflow served before the one who waited; one who waits for a bucket that its process forgot;
 # a switch that lets a call pass behind a boundary, where there is more than the ceiling before it; a block that was
-# lifted for an entity without a bucket
-@pytest.mark.parametrize("seed", [106689, 107234, 804033, 804810, 820964, 951815])
+# lifted for an entity without a bucket; a boundary that nobody told; a correction that was sent again; a crowd in
+# lines that its process forgot, asking without a pause; a path that ended before what is disabled on it
+@pytest.mark.parametrize("seed", [106689, 107234, 804033, 804810, 820964, 951815, 4409733, 4413808, 4440806, 4633654])
 def test_a_history_of_all_kinds_mixed_that_once_went_wrong_is_sound(seed: int) -> None:
     simulate(seed, changes={"scenario": "mixed"})
 

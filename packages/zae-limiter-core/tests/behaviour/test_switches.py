@@ -100,6 +100,15 @@ async def test_who_never_had_a_bucket_is_let_in_again_as_soon(world: World) -> N
     assert await passes(user.limiter, "new", "r", rpm=1)
 
 
+async def test_who_was_taken_from_a_path_in_time_is_not_refused_by_what_is_disabled_above_it(world: World) -> None:
+    admin, user = await family(world)
+    await admin.repository.create_entity("other", parent_id="p", cascade=True)
+    await admin.repository.set_switches("c", "r", cascade="off")
+    await admin.repository.set_switches("p", disabled=True)
+    assert (await refusal(user, "other")).disabled_id == "p"
+    assert await passes(user.limiter, "c", "r", rpm=1)
+
+
 @pytest.mark.parametrize("level", ["entity", "entity_default", "resource", "system"])
 async def test_each_level_disables_and_the_most_specific_one_wins(world: World, level: str) -> None:
     admin, user = await world.process(), await world.process(default_limits=[RPM])

@@ -96,6 +96,11 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     was not opened yet, raises what opening it raises.
     """
     yield from opened(namespace_state)
+    claims = yield from _walk(namespace_state, request)
+    return claims if still_hold(namespace_state, claims) else (yield from _walk(namespace_state, request))
+
+
+def _walk(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     walks, further = walks_of(request), dict[tuple[str, str], None]()
     while level := [(walk, (each, walk.request.resource)) for walk in walks for each in walk.level]:
         met = {(each, walk.request.resource) for walk in walks for each in walk.path.to}

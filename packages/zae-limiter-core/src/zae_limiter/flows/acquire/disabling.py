@@ -25,19 +25,19 @@ def is_disabled(request: AcquireRequest, resolved: Resolved) -> bool:
 
 
 def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) -> bool:
-    """Return whether what disables one of the claims was read lately enough to refuse; ``True`` if nothing does.
+    """Return whether what disables one of the claims, and the path to it, were read lately enough to refuse; ``True``
+    if nothing does.
 
-    If not, the whole path is to be read again: whoever is refused writes to no bucket, so a change of an entity below
-    the disabled one is not told either.
+    If not, that is to be read again: whoever is refused writes to no bucket, so a change of an entity below the
+    disabled one is not told either.
     """
-    for claim in claims or ():
-        if claim.stale and claim.resolved.disables and namespace_state.refusing(claim.cached) is None:
-            break
-    else:
+    if not any(claim.stale and claim.resolved.disables for claim in claims or ()):
         return True
-    for claim in claims or ():
+    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
+    old = [claim for claim in claims or () if not claim.resolved.is_recent(now, staleness_ms)]
+    for claim in old:
         namespace_state.expire(claim.cached)
-    return False
+    return not old
 
 
 def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:

@@ -73,7 +73,7 @@ def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) ->
 
 
 def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow[Grant]:
-    refused_ms, refusals, refusal = 0, 0, None
+    refused_ms, refusals, refusal, slept_ms = 0, 0, None, -1.0
     caller.join_others()
     while True:
         yield from _wait_for_turn(namespace_state, caller, refusal, refused_ms)
@@ -87,7 +87,8 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
             again_ms = max(1, int(min(1 << min(refusals, 7), MOMENT_MS, caller.left_ms())))
             refused_ms = max(math.ceil(error.retry_after_seconds * 1000), again_ms)
             if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
-                refused_ms = 0
+                refused_ms = 0 if caller.slept_ms > slept_ms else again_ms  # it may see no blocker in a forgotten line
+            slept_ms = caller.slept_ms
             caller.sleep_for(refusal)
         else:
             grant.waited = caller.slept_ms / 1000
