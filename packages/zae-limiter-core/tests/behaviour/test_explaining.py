@@ -164,7 +164,8 @@ async def test_tokens_held_ahead_are_named_and_serve(world: World) -> None:
     [rpm] = (await limiter.explain("e", "r")).buckets[0].limits
     assert (rpm.limit.burst, rpm.limit.usable_burst) == (6_000, 5_900)
     assert rpm.held_ahead > 0
-    assert rpm.available + rpm.held_ahead == (await limiter.available("e", "r"))["rpm"]
+    in_all = min(rpm.available + rpm.held_ahead, rpm.limit.usable_burst)
+    assert in_all == (await limiter.available("e", "r"))["rpm"]
     other = await world.process()
     assert (await other.limiter.explain("e", "r")).buckets[0].limits[0].held_ahead == 0
     left = (await other.limiter.available("e", "r"))["rpm"]
