@@ -11,7 +11,8 @@ from unittest.mock import patch
 
 from zae_limiter.flows import hold, steps
 from zae_limiter.flows.acquire import ahead
-from zae_limiter.flows.blocks import Block, Draw, Shard, come_back
+from zae_limiter.flows.blocks import Block, Draw, Shard, Source
+from zae_limiter.flows.bucket import drawing
 from zae_limiter.flows.hold import Hold
 from zae_limiter.flows.process import queueing
 from zae_limiter.rules.balances import ShardLimit
@@ -57,9 +58,7 @@ def _added_twice(self: Hold, draw: Draw | None, state: Any) -> None:
         self._look_at_blocks()
 
 
-def _all_that_is_left(
-    ended: tuple[Block, ...], limits: Mapping[str, ShardLimit], now_ms: int, scheduled: Mapping[str, Limit]
-) -> dict[str, int]:
+def _all_that_is_left(ended: tuple[Block, ...], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
     """What comes back is not less by what was minted since."""
     back: dict[str, int] = {}
     for block in ended:
@@ -69,11 +68,9 @@ def _all_that_is_left(
     return back
 
 
-def _all_by_the_values_of_now(
-    ended: tuple[Block, ...], limits: Mapping[str, ShardLimit], now_ms: int, scheduled: Mapping[str, Limit]
-) -> dict[str, int]:
-    """What is left comes back less what the values of now mint, whatever a schedule said since."""
-    return come_back(ended, limits, now_ms, {})
+def _under_any_anchor(number: int, shards: int, anchor_ms: int) -> Source:
+    """A block comes back although the bucket was made anew, filled, or had other values since."""
+    return Source(number, shards, 0)
 
 
 def _ended_for_ever(self: Hold, *args: Any, **named: Any) -> Draw | None:
@@ -170,11 +167,7 @@ HOLDING_FAULTS: Mapping[str, tuple[Faulty, int, str]] = {
     ),
     "a renewal that counts twice": (_of((Hold, "written", _added_twice)), 2, "ahead"),
     "a block that comes back whole": (_of((hold, "come_back", _all_that_is_left)), 12, "ahead"),
-    "a block that comes back over a boundary": (
-        _of((hold, "come_back", _all_by_the_values_of_now)),
-        3369165,
-        "mixed",
-    ),
+    "a block that comes back under another anchor": (_of((drawing, "Source", _under_any_anchor)), 44, "ahead"),
     "a block that comes back twice": (_of((Hold, "draw", _ended_for_ever)), 45, "ahead"),
     "a block that leaves nothing for others": (_of((Hold, "_wanted", _to_the_last_token)), 4, "surges"),
     "a hold that takes back more than it took": (_of((Hold, "move", _takes_all_back)), 12, "ahead"),

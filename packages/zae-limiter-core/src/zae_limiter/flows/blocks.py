@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from ..rules.balances import ShardLimit
 from ..values.limits import Limit
-from ..values.timetables import timetable_of
 
 Terms = tuple[tuple[Limit, ...], tuple[Limit, ...]]  # the rules of limits, and the limits as they are declared
 
@@ -60,8 +59,8 @@ class Draw(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A shard as a block was taken from it: its number, one of how many, and its anchor. Under another anchor somebody
-    may have made it anew or filled it, with all that was taken.
+    """A shard as a block was taken from it: its number, one of how many, and its anchor. Under another anchor it may be
+    full without what was taken: somebody has made it anew or filled it, or it had other values of a schedule.
     """
 
     number: int
@@ -97,19 +96,12 @@ class Pace:
         self.at_ms = now_ms
 
 
-def come_back(
-    ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int, scheduled: Mapping[str, Limit]
-) -> dict[str, int]:
-    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again.
-
-    Behind a boundary of a schedule it is nothing: other values held in between, which may have filled the bucket.
-    """
+def come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: int) -> dict[str, int]:
+    """Return what is left of blocks, less what was minted since they were taken: the bucket may have that again."""
     back: dict[str, int] = {}
     for block in ended:
         for name, left in block.left.items():
-            if not left or name not in limits:
-                continue
-            if name not in scheduled or now_ms < timetable_of(scheduled[name]).at(block.taken_ms).end_ms:
+            if left and name in limits:
                 minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
                 back[name] = back.get(name, 0) + max(0, left - max(0, minted))
     return {name: amount for name, amount in back.items() if amount}

@@ -133,7 +133,7 @@ class Hold:
             settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if each.source == shard.source)
-            back = come_back(ended, shard.limits, now_ms, config.scheduled)
+            back = come_back(ended, shard.limits, now_ms)
             if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
                 self._look(now_ms)
             spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
