@@ -133,6 +133,8 @@ class Hold:
             settled = now_ms - self._changed_ms >= max(self._life_ms, SETTLED_MS)
             wanted = self._wanted(config, shard, now_ms) if purpose == "renew" and settled else None
             ended = tuple(each for each in self._ended if each.source == shard.source)
+            others = [each for each in self._ended if each.source.number != shard.source.number]
+            self._ended = deque(others, MOST_ENDED)  # of this shard, nothing more can ever come back
             back = come_back(ended, shard.limits, now_ms)
             if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
                 self._look(now_ms)
@@ -143,10 +145,7 @@ class Hold:
             if wanted:
                 until = elapsed_ms() + self._life_ms
                 block = Block(wanted, now_ms, until, shard.source, self._terms)
-            draw = Draw(block, ended, back, spent, self._events, payments)
-            for each in ended:
-                self._ended.remove(each)
-            self._events = 0
+            draw, self._events = Draw(block, ended, back, spent, self._events, payments), 0
             return draw
 
     def count(self, names: Container[str], now_ms: int) -> Draw | None:

@@ -334,3 +334,18 @@ def test_what_a_block_paid_of_a_write_that_failed_is_held_no_longer_than_the_blo
     draw = hold.draw(config, Shard(Source(0, 2, START), shards, full), {"l": 0}, 0, times[-1], "end")
     assert draw is not None
     assert draw.back == {"l": 4000}
+
+
+@pytest.mark.parametrize("anchor_ms", [START, START + 1])
+def test_a_write_that_finds_nothing_to_bring_back_leaves_no_block_that_has_ended(anchor_ms: int) -> None:
+    times = [START]
+    hold = Hold(lambda: times[-1])
+    config = Config((Limit.custom("l", 100, refill_amount=10, refill_period=1, ahead=1.0),), START)
+    shards = {"l": ShardLimit(config.limits[0], START)}
+    hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 80_000}), {"l": 5000}, 5, START, "renew"), None)
+    assert hold.left() == {"l": 5000}
+    times.append(START + 3000)  # all of it has been minted since
+    later = Shard(Source(0, 1, anchor_ms), shards, {"l": 80_000})
+    assert hold.draw(config, later, {"l": 1000}, 1, times[-1], "renew") is None
+    times.append(START + 6000)
+    assert hold.is_left_alone({"l": 1000}, 1, times[-1])

@@ -57,7 +57,7 @@ def reset_bucket(
         return [_filled(state, now) for state in states], audit_put
 
     was_there = yield from _write_all_shards(namespace_state, bucket, cause, writes, change)
-    cached = namespace_state.cached_buckets.get((entity_id, resource, 0))
+    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, 0))
     if cached is not None and cached.queue.hold is not None:
         cached.queue.hold.void()
     return was_there
