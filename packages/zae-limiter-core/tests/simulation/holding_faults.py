@@ -68,9 +68,9 @@ def _all_that_is_left(ended: tuple[Block, ...], limits: Mapping[str, ShardLimit]
     return back
 
 
-def _under_any_anchor(number: int, shards: int, anchor_ms: int) -> Source:
+def _under_any_anchor(number: int, anchor_ms: int) -> Source:
     """A block comes back although the bucket was made anew, filled, or had other values since."""
-    return Source(number, shards, 0)
+    return Source(number, 0)
 
 
 def _ended_for_ever(self: Hold, *args: Any, **named: Any) -> Draw | None:

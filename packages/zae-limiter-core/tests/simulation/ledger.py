@@ -59,8 +59,9 @@ class Ledger:
         ``ruled``: by which rule the time before counted, if it was not that of the write before. ``anchor_ms``: of the
         bucket that it left, whose values hold before that, too, whatever the schedule says.
         """
-        self._mint(at_ms, rule, ruled, new=new, moves=anchor_ms != self._anchor_ms)
-        if anchor_ms != self._anchor_ms:
+        moves = anchor_ms != self._anchor_ms
+        self._mint(at_ms, rule, ruled, new=new, moves=moves)
+        if moves:
             self._anchor_ms, self._moved_ms, self._since_moved = anchor_ms, self._at_ms, Fraction(0)
         bound = self._taken - owed - self._minted
         if net > 0:

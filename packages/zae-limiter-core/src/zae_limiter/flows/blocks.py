@@ -59,12 +59,11 @@ class Draw(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A shard as a block was taken from it: its number, one of how many, and its anchor. Under another anchor it may be
-    full without what was taken: somebody has made it anew or filled it, or it had other values of a schedule.
+    """A shard as a block was taken from it: its number, and its anchor. Under another anchor it may be full without
+    what was taken: somebody has made it anew, filled or split it, or it had other values of a schedule.
     """
 
     number: int
-    shards: int
     anchor_ms: int
 
 

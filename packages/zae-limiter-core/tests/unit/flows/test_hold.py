@@ -17,7 +17,7 @@ from zae_limiter.values.resolution import Config
 
 START = 1_700_000_000_000
 STEPS = 120
-SOURCE = Source(0, 1, START)
+SOURCE = Source(0, START)
 
 
 @dataclass
@@ -245,10 +245,10 @@ def test_the_late_answer_of_another_shard_ends_no_block_taken_since() -> None:
     hold = Hold(lambda: times[-1])
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
-    late = hold.draw(config, Shard(Source(1, 2, START), shards, {"l": 0}), {"l": 5000}, 5, START, "renew")
+    late = hold.draw(config, Shard(Source(1, START), shards, {"l": 0}), {"l": 5000}, 5, START, "renew")
     times.append(START + 1400)
     hold.written(
-        hold.draw(config, Shard(Source(0, 2, START), shards, {"l": 90_000}), {"l": 5000}, 5, times[-1], "renew"), None
+        hold.draw(config, Shard(Source(0, START), shards, {"l": 90_000}), {"l": 5000}, 5, times[-1], "renew"), None
     )
     assert hold.left() == {"l": 3000}
     hold.written(late, None)
@@ -321,17 +321,17 @@ def test_what_a_block_paid_of_a_write_that_failed_is_held_no_longer_than_the_blo
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     full, empty = ({"l": amount} for amount in (90_000, -3000))
     shards = {"l": ShardLimit(config.limits[0], START)}
-    hold.written(hold.draw(config, Shard(Source(0, 2, START), shards, full), {"l": 5000}, 5, START, "renew"), None)
-    failing = hold.draw(config, Shard(Source(1, 2, START), shards, empty), {"l": 3000}, 3, START, "renew")
+    hold.written(hold.draw(config, Shard(Source(0, START), shards, full), {"l": 5000}, 5, START, "renew"), None)
+    failing = hold.draw(config, Shard(Source(1, START), shards, empty), {"l": 3000}, 3, START, "renew")
     assert failing is not None
     assert failing.paid == {"l": 3000}
     times.append(START + 1000)
-    hold.written(hold.draw(config, Shard(Source(1, 2, START), shards, full), {"l": 5000}, 5, times[-1], "renew"), None)
+    hold.written(hold.draw(config, Shard(Source(1, START), shards, full), {"l": 5000}, 5, times[-1], "renew"), None)
     assert hold.move({"l": 4000}, times[-1])
     assert hold.left() == {"l": 1000}
     hold.put_back(failing)
     assert hold.left() == {"l": 1000}
-    draw = hold.draw(config, Shard(Source(0, 2, START), shards, full), {"l": 0}, 0, times[-1], "end")
+    draw = hold.draw(config, Shard(Source(0, START), shards, full), {"l": 0}, 0, times[-1], "end")
     assert draw is not None
     assert draw.back == {"l": 4000}
 
@@ -345,7 +345,7 @@ def test_a_write_that_finds_nothing_to_bring_back_leaves_no_block_that_has_ended
     hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 80_000}), {"l": 5000}, 5, START, "renew"), None)
     assert hold.left() == {"l": 5000}
     times.append(START + 3000)  # all of it has been minted since
-    later = Shard(Source(0, 1, anchor_ms), shards, {"l": 80_000})
+    later = Shard(Source(0, anchor_ms), shards, {"l": 80_000})
     assert hold.draw(config, later, {"l": 1000}, 1, times[-1], "renew") is None
     times.append(START + 6000)
     assert hold.is_left_alone({"l": 1000}, 1, times[-1])

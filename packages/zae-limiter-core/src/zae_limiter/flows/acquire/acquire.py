@@ -155,22 +155,10 @@ def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) ->
                 walk.meet(_claim(namespace_state, walk.request, cached, resolved, stale=stale))
         return join(request, walks)
     except ValidationError:  # the limits or the parents may have changed
-        _read_path_again(namespace_state, request)
+        since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
+        for claim in (claim for walk in walks for claim in walk.claims):
+            namespace_state.outdate(claim.cached, since_ms)
         return None
-
-
-def _read_path_again(namespace_state: NamespaceState, request: AcquireRequest) -> None:
-    """Mark the limits of the call's buckets as expired, unless they were just read."""
-    since_ms = namespace_state.now() - namespace_state.settings.staleness_ms
-    path = [(each.entity_id, each.resource) for each in (request, *request.also)]
-    for entity_id, resource in path:  # grows while it is walked
-        cached = namespace_state.cached_buckets.get((entity_id, resource, 0))
-        resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
-        if cached is None or resolved is None:
-            continue
-        if resolved.config.is_older_than(since_ms):
-            namespace_state.expire(cached)
-        path += [(each, resource) for each in resolved.parent_ids if (each, resource) not in path]
 
 
 def _claim(

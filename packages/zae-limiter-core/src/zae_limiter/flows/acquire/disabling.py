@@ -15,6 +15,7 @@ from ...values.refusal import AccessDisabled
 from ...values.resolution import Resolved
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Seen
+from .outdated import expire_old
 from .requests import AcquireRequest
 from .statuses import statuses_before
 
@@ -31,13 +32,8 @@ def still_hold(namespace_state: NamespaceState, claims: Sequence[Claim] | None) 
     If not, that is to be read again: whoever is refused writes to no bucket, so a change of an entity below the
     disabled one is not told either.
     """
-    if not any(claim.stale and claim.resolved.disables for claim in claims or ()):
-        return True
-    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
-    old = [claim for claim in claims or () if not claim.resolved.is_recent(now, staleness_ms)]
-    for claim in old:
-        namespace_state.expire(claim.cached)
-    return not old
+    disables = any(claim.stale and claim.resolved.disables for claim in claims or ())
+    return not (disables and expire_old(namespace_state, claims or ()))
 
 
 def refuse_if_disabled(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:

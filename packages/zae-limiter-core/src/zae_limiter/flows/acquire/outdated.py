@@ -1,6 +1,6 @@
 """Limits that this process read too long ago to refuse by: expired, so that they are read again before it refuses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..bucket.contest import is_newer
 from ..process.namespace_state import NamespaceState
@@ -14,9 +14,14 @@ def expire_what_nobody_told(namespace_state: NamespaceState, claims: Sequence[Cl
     A change of limits tells the live buckets. Where there is none, nobody is asked about limits that never let the
     amounts pass, such as those of a block.
     """
-    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
     refused = [claim for claim in claims if claim.refused and claim.cached.state is None and not claim.config.from_call]
-    old = [claim for claim in refused if not claim.resolved.is_recent(now, staleness_ms)]
+    return expire_old(namespace_state, refused)
+
+
+def expire_old(namespace_state: NamespaceState, claims: Iterable[Claim]) -> bool:
+    """Expire the limits of these claims that are too old to refuse by; return whether there are any."""
+    now, staleness_ms = namespace_state.now(), namespace_state.settings.staleness_ms
+    old = [claim for claim in claims if not claim.resolved.is_recent(now, staleness_ms)]
     for claim in old:
         namespace_state.expire(claim.cached)
     return bool(old)

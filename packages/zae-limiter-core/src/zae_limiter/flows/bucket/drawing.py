@@ -45,12 +45,10 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
         return ()
     draw = None
     if config is not None and cached.agrees_with(config):  # under other limits nothing is held
-        corrected = {name: amount - batch.tried.get(name, 0) for name, amount in batch.unchecked.items()}
-        left = {
-            name: amount - corrected.get(name, 0) for name, amount in batch.left(plan.headroom, plan.ceilings).items()
-        }
-        source = Source(state.id.shard, state.shard_count, state.anchor_ms)
-        shard = Shard(source, state.shard_limits, left)
+        left = batch.left(plan.headroom, plan.ceilings)
+        for name in left:  # less the corrections: what shadow limits tried is gone already
+            left[name] -= batch.unchecked.get(name, 0) - batch.tried.get(name, 0)
+        shard = Shard(Source(state.id.shard, state.anchor_ms), state.shard_limits, left)
         used = sums(batch.checked, batch.unchecked)
         purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
         draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)

@@ -79,7 +79,7 @@ def test_a_batch_never_carries_more_than_is_there(amounts: list[int], headroom: 
 
 def test_a_block_of_one_limit_asks_nothing_of_another_one_which_may_be_in_debt() -> None:
     load = fit_batch([ask(rpm=1000)], {"rpm": 30_000, "tpm": -1000}, {"rpm": 60_000, "tpm": 60_000})
-    block = Block({"rpm": 5000, "tpm": 0}, 0, 1000.0, Source(0, 1, 0), (CONFIG.limits, ()))
+    block = Block({"rpm": 5000, "tpm": 0}, 0, 1000.0, Source(0, 0), (CONFIG.limits, ()))
     load.do(Draw(block, (), NOTHING, NOTHING, 0, ()))
     assert load.checked == {"rpm": 6000}
     assert "tpm" not in load.limits()
