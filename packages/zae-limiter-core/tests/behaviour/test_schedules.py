@@ -353,6 +353,7 @@ async def test_an_explanation_says_which_entry_holds_and_for_how_long(world: Wor
         ("night: mon burst 5", "it has no values"),
         ("night: mon 1/min shadow", "of the whole limit"),
         ("night: mon 1/min alert 80", "`alert` is of the whole limit: no entry changes it"),
+        ("night: mon 50/week", "`50/week` is of a limit of the calendar, whose window no entry changes: write a rate"),
         (
             "night: mon 50/month",
             "`50/month` is of a limit of the calendar, whose window no entry changes: write a rate",

@@ -90,6 +90,7 @@ def test_the_schema_has_them() -> None:
         ('{capacity: 5, schedule: ["n: 06:00-06:00 1/min"]}', "is empty"),
         ('{capacity: 5, schedule: ["n: sat 2026-11-27 1/min"]}', "it never holds"),
         ('{capacity: 5, schedule: ["n: mon 5/min alert 80"]}', "`alert` is of the whole limit: no entry changes it"),
+        ('{capacity: 5, schedule: ["n: mon 5/week"]}', "`5/week` is of a limit of the calendar, whose window"),
         (
             '{capacity: 5, schedule: ["n: mon 5/month"]}',
             "`5/month` is of a limit of the calendar, whose window no entry",

@@ -21,8 +21,9 @@ METADATA_FORM: Final = "key=value"
 DRAW_FORM: Final = "[ENTITY_ID] [on NAME] [name:amount …]"
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
-_AHEAD: Final = r"(?::ahead=([0-9]{1,9}(?:\.[0-9]{1,9})?))?"
-_WEIGHTS: Final = r"(?::weights=([a-z_0-9=.,]{1,200}))?"
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_AHEAD: Final = r"(?::ahead=([^:]{1,200}))?"
+_WEIGHTS: Final = r"(?::weights=([^:]{1,200}))?"
 _LIMIT: Final = re.compile(
     rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?{_AHEAD}{_WEIGHTS}"
 )
@@ -42,6 +43,8 @@ def parse_limit(text: str) -> "Limit":
     if found is None:
         return _parse_text(text)
     name, amount, period, burst, mark, ahead, weights = found.groups()
+    if ahead and not _SECONDS.fullmatch(ahead):
+        raise CommandError(f"--limit {text!r}: ahead of limit {name!r} {ahead!r}: must be seconds, such as 1 or 0.5")
     try:
         return Limit.custom(
             name,
