@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
-from unittest.mock import patch
 
 from website.redis import DOLLARS_PER_MILLION_WRITE_UNITS
 from zae_limiter import ContentionError, Limit, Options, RateLimiter, RateLimitExceeded, Repository
@@ -77,12 +76,8 @@ class IdealBucket:
 
 
 def offer(processes: int, load: float, demand: int, ahead: float) -> Found:
-    """A run of acquires of one token, which arrive by chance, each at a process by chance.
-
-    What is held ends by virtual time alone: a slow machine would end it earlier.
-    """
-    with patch("zae_limiter.flows.hold.elapsed_ms", lambda: asyncio.get_running_loop().time() * 1000):
-        return run(_offer(processes, load, demand, ahead))
+    """A run of acquires of one token, which arrive by chance, each at a process by chance."""
+    return run(_offer(processes, load, demand, ahead))
 
 
 async def _offer(processes: int, load: float, demand: int, ahead: float) -> Found:

@@ -8,6 +8,7 @@ import random
 import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
@@ -72,7 +73,11 @@ class Distant(Store):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that lives in virtual time; chance is the same each time."""
+    """The result of a coroutine that lives in virtual time; chance is the same each time.
+
+    What is held ahead ends by it alone: a slow machine would end it earlier.
+    """
     random.seed(1)
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    now_ms = patch("zae_limiter.flows.hold.elapsed_ms", lambda: asyncio.get_running_loop().time() * 1000)
+    with now_ms, asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(coroutine)

@@ -215,9 +215,11 @@ def _read_values(words: Sequence[str]) -> dict[str, Any]:
     has_rate = words[0] != "capacity"
     if not has_rate and len(words) < 2:
         raise ValueError("`capacity` needs a value, such as capacity 1k")
-    is_week = words[0].endswith("/week")  # has no zone behind it here, so that no limit is read from it
-    found = {} if is_week else read_limit(" ".join(words if has_rate else [f"{words[1]}/min", *words[2:]]))
-    if is_week or "kind" in found:
+    limit = list(words) if has_rate else [f"{words[1]}/min", *words[2:]]
+    if limit[0].endswith("/week"):
+        limit.insert(1, "UTC")  # where a limit has the zone
+    found = read_limit(" ".join(limit))
+    if "kind" in found:
         way_out = "write a rate such as 50/hour, or `capacity 50`, after the zone"
         raise ValueError(f"`{' '.join(words)}` is of a limit of the calendar, whose window no entry changes: {way_out}")
     if has_rate:
