@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from ..columns import counted, say_columns, say_command, say_json, say_sentence
 from ..confirmation import confirm
 from ..data.parsing import limits_option, parse_new_values
 from ..data.places import ALL_RESOURCES, place_in_plan, plan_of, winner_beneath
-from ..data.showing import LIMIT_HEAD, limit_cells, plain_limits
+from ..data.showing import VALUES_HEAD, in_force, plain_limits, values_cells
 from ..data.windows import gains_at_once
 from ..errors import CommandError
 from ..options import (
@@ -31,6 +32,7 @@ from ..times import iso, parse_end, shown
 if TYPE_CHECKING:
     from zae_limiter import Limit, Override, SyncRepository
     from zae_limiter.values.provisioner import ConfigPlace
+    from zae_limiter.values.schedules import ScheduleEntry
 
     from ..connection import Connection
 
@@ -124,8 +126,9 @@ def lift(
 ) -> None:
     """Give ENTITY_ID other limits on a resource for a time, by a factor (--by 2) or by value (-l rpm:500).
 
-    Limits that -l does not name stay as they are. Processes at work obey with their next request. `entity
-    delete-override` ends it.
+    A factor multiplies the entries of a schedule, too; a value holds at all times. Limits that -l does not name stay as
+    they are. The command shows which values hold now, and which at other times. Processes at work obey with their next
+    request. `entity delete-override` ends it.
     """
     if (by is None) is not bool(limits):
         raise CommandError("pass either --by FACTOR or -l LIMIT: --by 2, -l rpm:500")
@@ -143,11 +146,13 @@ def lift(
         if not lifted:
             raise CommandError(f"no level has limits for {entity_id} on {resource}: there is nothing to multiply")
         told = _override(repository, entity_id, resource, [*lifted.values()], until=(until, end), principal=principal)
-    plain = {"until": iso(end), "limits": plain_limits([*lifted.values()])}
+        now_ms = repository.namespace_state.now()
+    plain = {"until": iso(end), "limits": plain_limits([*lifted.values()], now_ms)}
     _show_change(entity_id, [resource], "lifted", told, output, f"has other limits until {shown(end)} (UTC)", **plain)
     if output == "table":
-        say_columns([LIMIT_HEAD, *map(limit_cells, lifted.values())])
-    _say_what_comes_later(entity_id, resource, beneath, lifted)
+        say_columns([VALUES_HEAD, *(row for limit in lifted.values() for row in values_cells(limit, now_ms))])
+    known = {limit.name: in_force(limit, now_ms) for limit in beneath}
+    _say_what_comes_later(entity_id, resource, known, {n: in_force(limit, now_ms) for n, limit in lifted.items()})
 
 
 def _end(repository: "SyncRepository", until: str) -> datetime:
@@ -217,23 +222,28 @@ def _all_names(repository: "SyncRepository", entity_id: str) -> set[str]:
 
 
 def _times(limit: "Limit", factor: float) -> "Limit":
-    from dataclasses import replace
+    """Return a limit that gives ``factor`` times as much, at all times: the entries of its schedule do, too."""
+    return replace(limit, schedule=tuple(_more(each, factor) for each in limit.schedule), **_multiplied(limit, factor))
 
-    if limit.blocks:
-        return limit
-    capacity, burst, refill = (
-        max(1, round(amount * factor)) for amount in (limit.capacity, limit.burst, limit.refill_amount)
-    )
-    return replace(limit, capacity=capacity, burst=burst, refill_amount=refill)
+
+def _more(entry: "ScheduleEntry", factor: float) -> "ScheduleEntry":
+    return replace(entry, **_multiplied(entry, factor))
+
+
+def _multiplied(values: "Limit | ScheduleEntry", factor: float) -> dict[str, Any]:
+    """Return the amounts of a limit or an entry times ``factor``, at least one token; what blocks goes on to block."""
+    if values.capacity == 0:
+        return {}
+    return {each: max(1, round(getattr(values, each) * factor)) for each in ("capacity", "burst", "refill_amount")}
 
 
 def _say_what_comes_later(
-    entity_id: str, resource: str, before: "Sequence[Limit]", lifted: "Mapping[str, Limit]"
+    entity_id: str, resource: str, before: "Mapping[str, Limit]", lifted: "Mapping[str, Limit]"
 ) -> None:
     """Say which limits have no token more now, and the command that gives as many, up to what the bucket holds."""
     more = {
         limit.name: min(lifted[limit.name].capacity - limit.capacity, limit.usable_burst)
-        for limit in before
+        for limit in before.values()
         if not gains_at_once(lifted[limit.name]) and limit.capacity < lifted[limit.name].capacity
     }
     if not more:

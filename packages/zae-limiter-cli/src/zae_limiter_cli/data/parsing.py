@@ -60,7 +60,8 @@ def parse_limit(text: str) -> "Limit":
 
 
 def parse_new_values(text: str) -> "Callable[[Mapping[str, Limit]], Limit]":
-    """Return what makes a limit of those that hold, by name: ``rpd:20`` is 20 of whatever kind and period ``rpd`` has.
+    """Return what makes a limit of those that hold, by name: ``rpd:20`` is 20 of whatever kind and period ``rpd`` has,
+    at all times: it has no schedule.
 
     Any other text of ``parse_limit``, and a new name, is the limit that it says. Raises ``CommandError``.
     """
@@ -72,7 +73,7 @@ def parse_new_values(text: str) -> "Callable[[Mapping[str, Limit]], Limit]":
         if limit.name not in known or not _AMOUNT.fullmatch(text):
             return limit
         amount = limit.capacity
-        return replace(known[limit.name], capacity=amount, burst=amount, refill_amount=amount or 1)
+        return replace(known[limit.name], capacity=amount, burst=amount, refill_amount=amount or 1, schedule=())
 
     return made
 

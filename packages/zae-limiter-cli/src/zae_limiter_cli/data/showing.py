@@ -1,8 +1,8 @@
 """Show limits, entities, namespaces and buckets as tables for people and as plain values for programs."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zae_limiter import Bucket, BucketLimit, Entity, Limit, Namespace, Override
 
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
+VALUES_HEAD = ("LIMIT", "WHEN", "CAPACITY", "BURST", "REFILL")
 
 
 def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: OutputForm, *, none: str) -> None:
@@ -137,9 +138,38 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
     }
 
 
-def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, Any]]:
-    """Return the limits by name."""
-    return {limit.name: _plain_limit(limit) for limit in limits}
+def plain_limits(limits: Sequence["Limit"], now_ms: int | None = None) -> dict[str, dict[str, Any]]:
+    """Return the limits by name; with ``now_ms``, those with a schedule have the values ``in_force`` then."""
+    plain = {limit.name: _plain_limit(limit) for limit in limits}
+    for limit in limits if now_ms is not None else ():
+        if limit.schedule:
+            plain[limit.name]["in_force"] = _plain_limit(in_force(limit, now_ms or 0))
+    return plain
+
+
+def in_force(limit: "Limit", now_ms: int) -> "Limit":
+    """Return the values that a limit has at an instant, by its schedule if it has one."""
+    from zae_limiter.values.timetables import timetable_of
+
+    entry = timetable_of(limit).at(now_ms).entry if limit.schedule else None
+    return replace(limit, schedule=()) if entry is None else limit.during(entry)
+
+
+def values_cells(limit: "Limit", now_ms: int) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each value that a limit has, under ``VALUES_HEAD``: first those in force."""
+    from zae_limiter.values.schedule_text import write_when
+    from zae_limiter.values.timetables import timetable_of
+
+    held = timetable_of(limit).at(now_ms) if limit.schedule else None
+    entry = None if held is None else held.entry
+    name, *now = limit_cells(in_force(limit, now_ms))
+    yield name, "now" if held is None or entry is None else f"now: {held.text}", *now
+    for other in limit.schedule:
+        if other != entry:
+            when = write_when({each.name: getattr(other, each.name) for each in fields(other)})
+            yield limit.name, when, *limit_cells(limit.during(other))[1:]
+    if entry is not None:
+        yield limit.name, "at other times", *limit_cells(replace(limit, schedule=()))[1:]
 
 
 def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:

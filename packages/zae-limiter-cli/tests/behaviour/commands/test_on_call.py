@@ -82,6 +82,35 @@ def test_a_lift_multiplies_every_limit_or_replaces_those_that_it_names(table: Ta
     assert "key has other limits until " in run("lift", "key", "-r", "gpt-4", "--by", "2").stdout
 
 
+def test_a_lift_multiplies_what_a_schedule_has_in_force(table: Table) -> None:
+    """Every entry, and the values outside; the text shows what holds now, and an acquire obeys it."""
+    entries = ["later: 2090-01-01 30/min burst 40", "always: mon-sun 50/min"]
+    table.repository.set_resource_defaults("gpt-4", [Limit.custom("rpm", 100, schedule=entries), TPM])
+    done = run("lift", "key", "-r", "gpt-4", "--by", "2").stdout.splitlines()
+    assert [" ".join(line.split()) for line in done[1:]] == [
+        "LIMIT WHEN CAPACITY BURST REFILL",
+        "rpm now: always until 2090-01-01 00:00 UTC 100 100 100/min",
+        "rpm later: 2090-01-01 60 80 60/min",
+        "rpm at other times 200 200 200/min",
+        "tpm now 10,000 10,000 10k/min",
+    ]
+    limiter = SyncRateLimiter(table.repository)
+    assert passes(limiter, rpm=100)
+    assert not passes(limiter, rpm=10)
+    lifted = document("lift", "key", "-r", "gpt-4", "-l", "rpm:70")["limits"]["rpm"]
+    assert (lifted["capacity"], "schedule" in lifted) == (70, False)
+    lifted = document("lift", "key", "-r", "gpt-4", "--by", "3")["limits"]["rpm"]
+    assert (lifted["capacity"], lifted["in_force"]["capacity"]) == (300, 150)
+
+
+def test_a_lift_keeps_what_blocks_at_some_times(table: Table) -> None:
+    table.repository.set_resource_defaults(
+        "gpt-4", [Limit.custom("rpm", 100, schedule=["shut: 2090-01-01 capacity 0"])]
+    )
+    lifted = document("lift", "key", "-r", "gpt-4", "--by", "2")["limits"]["rpm"]
+    assert (lifted["capacity"], lifted["schedule"]) == (200, ["shut: 2090-01-01 capacity 0"])
+
+
 def test_mistakes_are_one_line(table: Table) -> None:
     assert refused("block", "nobody", "-y").startswith("no level has limits for nobody")
     assert refused("unblock", "key") == "key is not blocked in namespace default: nothing was ended"

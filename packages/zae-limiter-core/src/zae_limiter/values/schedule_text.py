@@ -57,6 +57,11 @@ def read_entry(text: str) -> dict[str, Any]:
 
 def write_entry(fields: Mapping[str, Any]) -> str:
     """Return the text of an entry with all these fields, which `read_entry` reads back as equal ones."""
+    return f"{write_when(fields)} {write_values(fields)}"
+
+
+def write_when(fields: Mapping[str, Any]) -> str:
+    """Return the name of an entry and when it holds: `night: 00:00-06:00 Europe/Berlin`."""
     words = [f"{fields['name']}:"]
     if times := fields["times"]:
         words.append("-".join(write_time_of_day(minute) for minute in times))
@@ -66,7 +71,7 @@ def write_entry(fields: Mapping[str, Any]) -> str:
         words.append("..".join(dict.fromkeys(dates)))
     if fields["timezone"] != "UTC":
         words.append(fields["timezone"])
-    return " ".join([*words, write_values(fields)])
+    return " ".join(words)
 
 
 def write_values(fields: Mapping[str, Any]) -> str:
