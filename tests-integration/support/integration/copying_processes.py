@@ -20,7 +20,7 @@ WRITES = (Put, Update, Delete, Transact, BatchWrite)
 def copier(place: Place, pipe: Connection, ledger: Ledger, path: Path) -> None:
     """When told to, copy; the ledger has how many namespaces this process copied."""
     copying.ITEMS_PER_PAGE = ITEMS_PER_PAGE  # a few items have several pages
-    copying.SETTLE_SECONDS = purge.SETTLE_SECONDS = 0.1
+    purge.SETTLE_SECONDS = 0.1
     reached = SyncDynamoDBStore(
         place.table_name, region="us-east-1", endpoint_url=place.endpoint_url, read_timeout=TIMEOUT
     )

@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 
 from support.cli.tables import Table, making
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
-from zae_limiter.flows.records import copying
 from zae_limiter_cli.main import main
 
 RPM = Limit.per_minute("rpm", 60)
@@ -18,7 +17,6 @@ RPM = Limit.per_minute("rpm", 60)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No write arrives late."""
-    monkeypatch.setattr(copying, "SETTLE_SECONDS", 0)
     monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
 
 

@@ -24,7 +24,6 @@ from support.cli.granted import (
 from support.core.copies import Killed, table_over
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.records import copying
 from zae_limiter.schema.items import BucketId
 from zae_limiter.testing import ManualClock
 from zae_limiter_aggregator.handler import LOGGERS
@@ -354,7 +353,6 @@ def killed(_: int) -> None:
 def test_a_copy_needs_the_full_and_the_purge_policy_of_the_target_and_a_scan_of_the_source(
     resources: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "SETTLE_SECONDS", 0)
     monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
     tenant, written = Tenant(), RecordingStore("my-app")
     tenant.acquire()

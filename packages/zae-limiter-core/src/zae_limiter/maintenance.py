@@ -44,6 +44,7 @@ from .engines.dynamodb.marshal import read_item
 from .engines.dynamodb.options import ClientOptions
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
+from .exceptions import RateLimiterUnavailable
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
@@ -310,9 +311,24 @@ def copy(
     """Copy the namespaces that are not copied yet, and return them as they are in the target.
 
     Nobody can open them before all is there. ``report`` gets the number of items written so far. A repeated call after
-    an interruption purges what is there and begins anew. Raises what ``forecast_copy`` does.
+    an interruption purges what is there and begins anew; so does this one, some times, after a lost answer. Raises what
+    ``forecast_copy`` does.
     """
     wanted = [each.namespace for each in forecasts if not each.is_copied]
+    for number in range(2, copying.BEGINNINGS + 1):
+        try:
+            return _copy(source, target, wanted, report)
+        except RateLimiterUnavailable as error:
+            if not isinstance(error.__cause__, copying.InDoubt):
+                raise
+            run(target, copying.log_beginning(number, error.__cause__))
+    return _copy(source, target, wanted, report)
+
+
+def _copy(
+    source: "SyncRepository", target: "SyncRepository", wanted: Sequence[Namespace], report: Callable[[int], None]
+) -> list[Namespace]:
+    """Copy the namespaces under new ids, once."""
     new = [new_namespace(each.name, target._clock) for each in wanted]
     for old, each in zip(wanted, new, strict=True):
         run(target, copying.begin(old, each))
@@ -322,8 +338,6 @@ def copy(
         items, scan = run(source, copying.page(scan))
         count += run(target, copying.write(items, ids))
         report(count)
-    if new:
-        run(target, copying.settle())
     for each in new:
         run(target, copying.finish(each))
     return new

@@ -1,16 +1,32 @@
 """A copy of namespaces: complete, exact, all or nothing for whoever opens it, and repeatable after any death."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from support.core.copies import RPM, TPM, Killed, MortalStore, answers, copy, credited_again, fill, opened, table_over
+from support.core.copies import (
+    RPM,
+    TPM,
+    Killed,
+    LateStore,
+    MortalStore,
+    answers,
+    copy,
+    credited_again,
+    fill,
+    opened,
+    table_over,
+)
 from zae_limiter import (
+    Limit,
     Namespace,
     NamespaceNotFoundError,
     NamespaceStateError,
+    RateLimiterUnavailable,
     StackTooOldError,
     SyncRateLimiter,
     VersionRecord,
@@ -108,6 +124,59 @@ def test_a_process_that_dies_right_behind_any_write_leaves_no_half_and_the_next_
         assert [each.name for each in table_over(over(table), clock).list_orphan_namespaces()] == []
         deaths += 1
     assert deaths > 5
+
+
+def late_copy(file: SyncStore, table: MemoryTable, clock: ManualClock, lost: Collection[int]) -> LateStore:
+    """Copy over a network that loses these writes; then use the copy, and let the lost ones arrive."""
+    late = LateStore(over(table), lost)
+    for _ in range(5):  # two lost answers in a row may end a call; its operator repeats it
+        with suppress(RateLimiterUnavailable):
+            copy(table_over(file, clock), table_over(late, clock))
+            break
+    clock.advance(10)
+    limiter = opened(over(table), clock, register=False)
+    limiter.delete_entity("shared|ß")
+    limiter.set_limits("key-2", [Limit.per_minute("rpm", 8)])
+    for entity, resource in (("key/1|ü", "gpt-4"), ("key-2", "other"), ("project", "gpt-4")):
+        with limiter.acquire(entity, resource, {"rpm": 3}):
+            pass
+    before = (limiter.repository.namespace_id, answers(limiter))
+    late.arrive()
+    found = opened(over(table), clock, register=False)
+    assert (found.repository.namespace_id, answers(found)) == before
+    return late
+
+
+def test_a_write_that_arrives_late_undoes_nothing(source: SyncRateLimiter, file: SyncStore, clock: ManualClock) -> None:
+    writes = 0
+    while late_copy(file, MemoryTable(), clock, {writes}).late:
+        writes += 1
+    assert writes > 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_writes_that_arrive_late_undo_nothing(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock, seed: int
+) -> None:
+    """Of twenty histories in which one write of twelve is lost."""
+    rng = Random(seed)
+    assert late_copy(file, MemoryTable(), clock, {each for each in range(999) if rng.random() < 1 / 12}).writes
+
+
+def test_a_copy_says_that_it_begins_anew_and_gives_up_after_some_times(
+    source: SyncRateLimiter, file: SyncStore, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = MemoryTable()
+    late = LateStore(over(table), range(1, 1000, 2))
+    with pytest.raises(RateLimiterUnavailable):
+        copy(table_over(file, clock), table_over(late, clock))
+    assert caplog.messages[0] == "no answer: a write may arrive late, the copy begins anew (beginning 2 of 5)"
+    assert len(caplog.messages) == copying.BEGINNINGS - 1
+    with pytest.raises(NamespaceNotFoundError, match="not complete"):
+        opened(over(table), clock, register=False)
+    copy(table_over(file, clock), table_over(over(table), clock))
+    late.arrive()
+    assert answers(opened(over(table), clock, register=False)) == answers(source)
 
 
 def test_a_half_copy_is_neither_opened_nor_recovered_but_may_be_purged(

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from support.core.copies import LateStore, opened
 from support.core.shards import split
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
-from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError, Limit
+from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError, Limit, SyncRateLimiter
 from zae_limiter.engines.effects import MAX_ITEM_BYTES, key_of
+from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.records.entity_deletion import delete_entity
 from zae_limiter.flows.records.limits import entity_place
@@ -17,12 +19,13 @@ from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.operations.sizes import item_size
 from zae_limiter.operations.values import Item, Put, Transact, Update
 from zae_limiter.schema.attributes import CHILDREN
+from zae_limiter.testing import ManualClock
 from zae_limiter.values.audit import Cause
 from zae_limiter.values.limits import MAX_LIMITS
 
 RPM = Limit.per_minute("rpm", 60)
 CONFIGS, BUCKETS = 130, 30
-WRITES_OF_A_DELETE = 6  # limits in two transactions, the record, two batches of buckets, and one of first shards
+WRITES_OF_A_DELETE = 3 + BUCKETS + 1  # limits in two transactions, the record, each shard of each bucket
 
 
 async def family(world: World) -> Process:
@@ -62,7 +65,7 @@ async def test_a_delete_takes_as_many_writes_as_this_file_kills(world: World) ->
     assert of(world.table, "e") == {"#META": [], "#CONFIG": [], "#STATE": []}
 
 
-@pytest.mark.parametrize("writes", range(WRITES_OF_A_DELETE))
+@pytest.mark.parametrize("writes", [*range(6), WRITES_OF_A_DELETE - 1])
 async def test_a_delete_that_was_killed_is_finished_by_the_next_one(world: World, writes: int) -> None:
     process = await family(world)
     others = of(world.table, "other")
@@ -177,3 +180,29 @@ async def test_a_parent_that_is_not_deleted_keeps_all(world: World) -> None:
     with pytest.raises(EntityHasChildrenError):
         await process.limiter.delete_entity("p")
     assert of(world.table, "p") == before
+
+
+@pytest.mark.parametrize("lost", range(6))
+def test_a_request_that_arrives_late_leaves_an_entity_alone_that_was_made_anew(lost: int) -> None:
+    clock, store = ManualClock(), SyncMemoryStore(MemoryTable())
+
+    def use(limiter: SyncRateLimiter) -> None:
+        limiter.create_entity("e")
+        limiter.set_limits("e", [RPM], "r")
+        for resource in ("r", "s"):
+            with limiter.acquire("e", resource, {"rpm": 50}):
+                pass
+
+    here = opened(store, clock)
+    here.set_system_defaults([RPM])
+    use(here)
+    late = LateStore(store, {lost})
+    opened(late, clock).delete_entity("e")
+    clock.advance(1)
+    use(here)
+    late.arrive()
+    assert late.writes > 2, "the record with its limits, and each bucket"
+    there = opened(store, clock)
+    assert [there.available("e", resource) for resource in ("r", "s")] == [{"rpm": 10}, {"rpm": 10}]
+    assert there.get_entity("e") is not None
+    assert there.get_limits("e", resource="r") == [RPM]

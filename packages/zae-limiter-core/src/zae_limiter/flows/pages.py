@@ -25,7 +25,10 @@ def query_all(query: Query) -> Flow[list[Item]]:
 
 
 def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = None) -> Flow[None]:
-    """Remove the items; a missing item is no error. ``on_removed`` and errors are as in ``write_all``."""
+    """Remove items whose keys are never used again: a request that arrives late removes what is there by then.
+
+    A missing item is no error. ``on_removed`` and errors are as in ``write_all``.
+    """
     return (yield from write_all(map(Delete, keys), on_removed))
 
 
@@ -33,7 +36,8 @@ def write_all(writes: Iterable[Put | Delete], on_written: Callable[[int], None] 
     """Write the items, some batches at the same time, in no order.
 
     ``on_written`` gets the number of items written since its last call. Raises ``StoreError`` after several attempts
-    that wrote nothing.
+    that wrote nothing, and ``OutcomeUnknown`` once the answer to a put is lost: the request may still arrive, whatever
+    is sent after it, and undo what others wrote to its items by then.
     """
     waiting = list(writes)
     at_once, fruitless = WRITES_PER_BATCH * BATCHES_AT_ONCE, 0
@@ -51,7 +55,7 @@ def write_all(writes: Iterable[Put | Delete], on_written: Callable[[int], None] 
 
 
 def _write(wave: Sequence[Put | Delete]) -> Flow[tuple[list[Put | Delete], StoreError | None]]:
-    """Send the writes; return those left undone, and the error. A write may be repeated after a lost answer."""
+    """Send the writes; return those left undone, and the error. A delete may be repeated after a lost answer."""
     batches = [tuple(wave[start : start + WRITES_PER_BATCH]) for start in range(0, len(wave), WRITES_PER_BATCH)]
     answers = yield from call_all(map(BatchWrite, batches))
     left: list[Put | Delete] = []
@@ -59,8 +63,13 @@ def _write(wave: Sequence[Put | Delete]) -> Flow[tuple[list[Put | Delete], Store
     for batch, answer in zip(batches, answers, strict=True):
         if isinstance(answer, Unwritten):
             left += answer.writes
-        elif isinstance(answer, (Throttled, OutcomeUnknown)):
+        elif isinstance(answer, Throttled) or _is_repeatable(batch, answer):
             left, error = left + list(batch), answer
         else:
             raise answer
     return left, error
+
+
+def _is_repeatable(batch: Sequence[Put | Delete], error: StoreError) -> bool:
+    """Return whether a batch whose answer was lost may be sent again, and may arrive late: it has deletes alone."""
+    return isinstance(error, OutcomeUnknown) and not any(isinstance(write, Put) for write in batch)

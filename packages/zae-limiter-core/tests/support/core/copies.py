@@ -3,11 +3,14 @@
 Lives here: a namespace with a bit of everything, what its methods answer, stores that die. Never: a claim.
 """
 
+from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zae_limiter import Limit, OnRefused, Options, ProvisionerState, SyncRateLimiter, SyncRepository, maintenance
 from zae_limiter.engines.engine import Capabilities, SyncStore
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.testing import ManualClock
 from zae_limiter.values.namespaces import Namespace
@@ -48,6 +51,37 @@ class MortalStore(SyncStore):
                 raise Killed
             self._lives -= 1
         return self._inner.perform(operation)
+
+    def close(self) -> None:
+        """Close nothing: others use what is within."""
+
+
+class LateStore(SyncStore):
+    """A store that loses some writes, by their number, with no answer: they arrive when ``arrive`` is called."""
+
+    def __init__(self, inner: SyncStore, lost: Collection[int]) -> None:
+        self._inner = inner
+        self._lost = lost
+        self.writes = 0
+        self.late: list[Operation[Any]] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._inner.capabilities
+
+    def perform(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, WRITES):
+            self.writes += 1
+            if self.writes - 1 in self._lost:
+                self.late.append(operation)
+                raise OutcomeUnknown("no answer")
+        return self._inner.perform(operation)
+
+    def arrive(self) -> None:
+        """Perform what was lost; nobody gets the answers."""
+        for operation in self.late:
+            with suppress(StoreError):
+                self._inner.perform(operation)
 
     def close(self) -> None:
         """Close nothing: others use what is within."""

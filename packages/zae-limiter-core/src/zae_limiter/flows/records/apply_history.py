@@ -5,10 +5,12 @@ a record, and the record of an apply that was killed says that it has not ended.
 and one more, so no other apply writes under it. The manifest is written before the record that counts its parts.
 """
 
+from contextlib import suppress
 from typing import Final
 
 from ...exceptions import RateLimiterUnavailable, ValidationError
-from ...operations.values import Key, Put, Query
+from ...operations.errors import ConditionFailed
+from ...operations.values import Conditions, Key, Put, Query
 from ...schema import keys
 from ...schema.applies import (
     MAX_PARTS,
@@ -21,6 +23,7 @@ from ...schema.applies import (
     read_record,
     record_item,
 )
+from ...schema.attributes import PK
 from ...values.applies import ApplyRecord
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all
@@ -41,7 +44,9 @@ def begin_apply(namespace_state: NamespaceState, record: ApplyRecord, content: s
         raise ValidationError("content", f"{len(parts)} parts", f"must fit into {MAX_PARTS} parts")
     for part in parts:
         yield from with_retries(Put(part))
-    yield from with_retries(Put(record_item(namespace_state.namespace_id, record, len(parts))))
+    with suppress(ConditionFailed):  # our own write, whose answer was lost: no other apply has this serial
+        begun = record_item(namespace_state.namespace_id, record, len(parts))
+        yield from with_retries(Put(begun, Conditions(absent=(PK,))))  # it may arrive after the end is recorded
     yield from _remove_outdated(namespace_state, record.serial)
     return len(parts)
 

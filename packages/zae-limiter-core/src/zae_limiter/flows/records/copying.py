@@ -5,14 +5,19 @@ and is a deleted one to everybody until all is there; one transaction then opens
 killed one left, and begins anew under another id: to continue, it would have to find what was deleted in the source
 since. A late write of the killed one reaches the purged id alone.
 
+So does a copy that lost the answer to a write: the request may arrive at any time, and put a bucket back that others
+have taken from. No pause is long enough for that, and a batch of DynamoDB knows no conditions.
+
 Buckets begin to count at 0, because the target's aggregator counts all that an inserted bucket has counted, and the
 copied snapshots have that already (``schema.moving``).
 """
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...exceptions import ClientTooOldError, NamespaceNotFoundError, NamespaceStateError, StackTooOldError
+from ...operations.errors import OutcomeUnknown
 from ...operations.sizes import index_units, write_units
 from ...operations.values import Item, Page, Put, Scan
 from ...schema.attributes import COPIED, COPYING, DELETED, PURGING
@@ -23,12 +28,12 @@ from ...values.versions import SCHEMA_VERSION, core_version
 from ..index_rows import IndexRows
 from ..pages import write_all
 from ..retry import ATTEMPTS, RaceLost, with_retries
-from ..steps import Flow, Sleep
+from ..steps import Flow, Log
 from . import registry, versions
 from .purge import purge
 
 ITEMS_PER_PAGE = 250
-SETTLE_SECONDS = 1.0
+BEGINNINGS = 5  # of one call, after lost answers; then it fails
 
 Ids = Mapping[str, str]  # of the source's namespaces, and of the target's for them
 
@@ -45,6 +50,10 @@ class CopyForecast:
     write_units: int = 0
     index_units: int = 0
     is_copied: bool = False
+
+
+class InDoubt(OutcomeUnknown):
+    """A write of the copy may still arrive."""
 
 
 def check_schema(stack: str) -> Flow[None]:
@@ -117,7 +126,8 @@ def begin(source: Namespace, new: Namespace) -> Flow[None]:
         if before is not None and before.has(COPYING):
             yield from purge(before.id, at=new.created_at, on_progress=None)
             continue
-        yield from is_copied(source)
+        if before is not None and (yield from is_copied(source)):
+            raise NamespaceStateError(before.id, f"another copy of {new.name!r} ended meanwhile")
         by_name, by_id = copying_items(new, source.namespace_id)
         writes = [Put(by_name, registry.as_seen(before)), Put(by_id, registry.as_seen(None))]
         if before is not None and not before.has(DELETED):
@@ -136,15 +146,22 @@ def _replaced(namespace_id: str, at: str) -> Flow[list[Put]]:
 
 
 def write(items: Sequence[Item], ids: Ids) -> Flow[int]:
-    """Write those of the source's items that are of the namespaces; return their number."""
+    """Write those of the source's items that are of the namespaces; return their number.
+
+    Raises ``InDoubt`` if an answer was lost: the ids may not be opened.
+    """
     puts = [Put(moved(item, of, ids[of])) for item in items if (of := namespace_in(item)) in ids]
-    yield from write_all(puts)
+    try:
+        yield from write_all(puts)
+    except OutcomeUnknown as error:
+        raise InDoubt(str(error)) from error
     return len(puts)
 
 
-def settle() -> Flow[None]:
-    """Wait until no write can arrive any more whose answer was lost: it would undo an acquire."""
-    yield Sleep(SETTLE_SECONDS)
+def log_beginning(number: int, error: InDoubt) -> Flow[None]:
+    """Log that the copy begins anew."""
+    times = f"beginning {number} of {BEGINNINGS}"
+    yield Log(__name__, logging.WARNING, f"{error}: a write may arrive late, the copy begins anew ({times})")
 
 
 def finish(new: Namespace) -> Flow[None]:

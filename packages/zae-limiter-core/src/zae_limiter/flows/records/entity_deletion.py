@@ -9,10 +9,11 @@ from itertools import accumulate, count
 from typing import Any
 
 from ...exceptions import EntityHasChildrenError, EntityNotFoundError
+from ...operations.errors import ConditionFailed, OutcomeUnknown, RaceLost, StoreError, Throttled
 from ...operations.sizes import item_size
-from ...operations.values import Delete, Item, Query
+from ...operations.values import Conditions, Delete, Item, Key, Query
 from ...schema import keys
-from ...schema.attributes import CHILDREN, CONFIG_VERSION, SK, VERSION
+from ...schema.attributes import ANCHOR, CHILDREN, CONFIG_VERSION, SK, VERSION
 from ...schema.configs import read_own_place
 from ...schema.entities import read_child_count, read_entity
 from ...schema.items import BucketId
@@ -22,15 +23,16 @@ from ...values.switches import NO_SWITCHES
 from ..bucket.reading import bucket_of_row
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, optimistic
-from ..pages import delete_all, query_all
+from ..pages import PAUSES, query_all
 from ..process.namespace_state import NamespaceState, bucket_key
-from ..retry import key_of, read
-from ..steps import Flow
+from ..retry import key_of, read, read_all
+from ..steps import Flow, Sleep, call_all
 from . import audit, entities, limits, plain_configs
 from . import bulk_configs as bulk
 from .lineage import meta_key
 
 CONFIGS_IN_TRANSACTION = 90
+DELETES_AT_ONCE = 25
 BYTES_IN_EVENT = 300_000  # of limits, in the audit event of the entity: an item has at most 400 KB
 
 
@@ -115,8 +117,38 @@ def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cau
 
 def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[None]:
     for last in (False, True):  # shard 0 last: it knows the shard count
-        yield from delete_all(bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last)
+        yield from _delete_as_read([bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last])
     for bucket in buckets:
         cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
         if cached is not None:  # else this process could refuse by the last seen state
             cached.learn(None, namespace_state.now(), own_writes=0)
+
+
+def _delete_as_read(keys: Sequence[Key]) -> Flow[None]:
+    """Delete buckets on condition that each has the anchor that was read.
+
+    So a request that arrives late, after its answer was lost, leaves a bucket alone that was made anew since, with
+    what was taken from it. A batch of DynamoDB knows no conditions.
+    """
+    error: StoreError | None = None
+    for attempt in range(len(PAUSES) + 1):
+        if attempt:
+            yield Sleep(PAUSES[attempt - 1])
+        items = [*(yield from read_all(keys)).values()]
+        failed: list[Key] = []
+        for start in range(0, len(items), DELETES_AT_ONCE):
+            wave = items[start : start + DELETES_AT_ONCE]
+            answers = yield from call_all([Delete(key_of(item), _same_anchor(item)) for item in wave])
+            for item, answer in zip(wave, answers, strict=True):
+                if isinstance(answer, ConditionFailed | Throttled | OutcomeUnknown):
+                    failed, error = [*failed, key_of(item)], answer
+                elif isinstance(answer, StoreError):
+                    raise answer
+        if not failed:
+            return
+        keys = failed
+    raise RaceLost if error is None or isinstance(error, ConditionFailed) else error
+
+
+def _same_anchor(item: Item) -> Conditions:
+    return Conditions(equals={ANCHOR: item[ANCHOR]}) if ANCHOR in item else Conditions(absent=(ANCHOR,))
