@@ -99,5 +99,6 @@ COMPLETED: Final[Mapping[str, StoredName]] = {
     "entity": ENTITY,
     "parent": ENTITY,
     "resource": RESOURCE,
+    "on_resource": RESOURCE,
     "namespace": StoredName(_namespaces),
 }

@@ -7,6 +7,7 @@ import click
 
 from ..columns import say_json
 from ..data.parsing import also_option, consume_option
+from ..errors import CommandError
 from ..options import OutputForm, given_options, output_option
 from ..paging import in_repository
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 @click.command()
 @in_repository
 @click.argument("entity_id")
-@click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
+@click.argument("on_resource", metavar="[RESOURCE]", required=False)
+@click.option("--resource", "-r", metavar="NAME", help="The resource, if it is not the second word.")
 @consume_option
 @also_option
 @click.option("--cascade", is_flag=True, help="The call passes cascade=True.  [default: as the entity does]")
@@ -26,24 +28,30 @@ def why(
     *,
     repository: "SyncRepository",
     entity_id: str,
-    resource: str,
+    on_resource: str | None,
+    resource: str | None,
     consume: dict[str, int] | None,
     also: "list[Draw]",
     cascade: bool,
     output: OutputForm,
 ) -> None:
-    """Show why an acquire of ENTITY_ID is refused: every bucket that it draws on, the limit that binds, when it passes,
-    who refused it in the last hour, who changed these limits, and what to do next.
+    """Show why an acquire of ENTITY_ID on RESOURCE is refused: every bucket that it draws on, the limit that binds,
+    when it passes, who refused it in the last hour, who changed these limits, and what to do next.
+
+    Without -c it asks for one token of each limit; of an entity that was refused, for the mean of its calls.
 
     It takes no tokens and writes nothing. It costs two reads for an entity and its parent, one query for the usage, and
-    one for the changes. What a process holds ahead, and limits that a call passes, are known to that process only.
+    one for the changes; two reads more for the mean. What a process holds ahead, and limits that a call passes, are
+    known to that process only.
     """
     from ..explanation.next_steps import next_steps
     from ..explanation.plain import plain_report
     from ..explanation.report import read_report
     from ..explanation.showing import say_report
 
-    report = read_report(repository, entity_id, resource, consume, also=also, cascade=cascade)
+    if (on_resource is None) is (resource is None):
+        raise CommandError("name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE")
+    report = read_report(repository, entity_id, resource or str(on_resource), consume, also=also, cascade=cascade)
     steps = next_steps(report, given_options())
     if output == "json":
         say_json(plain_report(report, steps))

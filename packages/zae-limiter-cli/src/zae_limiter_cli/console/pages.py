@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ..audit.changes import changes
 from ..explanation.next_steps import next_steps
 from ..explanation.report import read_report
+from ..explanation.showing import amounts_of, asked_by
 from ..live.health import Health
 from ..live.reading import Reader
 from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
@@ -124,6 +125,8 @@ class Pages:
         report = read_report(self.repository, place.entity_id, place.resource, None, cascade=False)
         return {
             "report": report,
+            "asked": amounts_of(report.asked),
+            "notes": [*(each.sentence for each in report.unknown), *asked_by(report)],
             "changes": [(event, list(changes(event))) for event in report.changes],
             "steps": next_steps(report, self.options),
         }

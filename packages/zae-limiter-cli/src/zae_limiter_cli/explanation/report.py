@@ -1,12 +1,17 @@
 """A report on one acquire: its explanation, the refusals of the last hour, the last changes of the limits that decide.
 
-Two reads for an entity and its parent, one query for the refusals, one for the changes.
+Two reads for an entity and its parent, one query for the refusals, one for the changes. Who asks without amounts wants
+to know why calls are refused, not whether one token is there: an entity that was refused is explained again, for the
+mean of its calls.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from ..errors import CommandError
+from .unknown import Unknown, unknown_entity, unknown_names, unknown_resource
 
 if TYPE_CHECKING:
     from zae_limiter import (
@@ -22,24 +27,41 @@ if TYPE_CHECKING:
 
 CHANGES: Final = 3
 LAST: Final = timedelta(hours=1)
+LONGEST: Final = timedelta(days=30)
+
+
+class Asked(NamedTuple):
+    """What an acquire is explained for: whole tokens by limit, and by what: as ``given``, the ``mean`` of the entity's
+    calls ``since`` an instant, or ``one`` token of each limit.
+    """
+
+    amounts: Mapping[str, int]
+    by: Literal["given", "mean", "one"]
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `why` shows. ``asked``: whole tokens by limit, ``None`` for one of each.
+    """What `why` shows.
 
     ``usage``: what was counted of the caller since ``since``, the begin of an hour. ``suspect``: the limit that
     refuses, or that refused the caller most often, and its bucket. ``changes``: the newest of the limits of this
-    bucket, or of the caller's own; ``subject`` is whose they are.
+    bucket, or of the caller's own; ``subject`` is whose they are. ``unknown``: the names that nothing is stored under.
     """
 
     explanation: "Explanation"
-    asked: Mapping[str, int] | None
+    asked: Asked
     since: datetime
     usage: "UsageSummary"
     suspect: "tuple[BucketExplanation, LimitExplanation] | None"
     subject: str
     changes: "tuple[AuditEvent, ...]"
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether calls of the entity were refused, as far as it was counted."""
+        return bool(self.usage.total_refused or self.explanation.buckets[0].refused)
 
     @property
     def deciding(self) -> "BucketExplanation":
@@ -53,22 +75,62 @@ def read_report(
     repository: "SyncRepository",
     entity_id: str,
     resource: str,
-    asked: Mapping[str, int] | None,
+    amounts: Mapping[str, int] | None,
     *,
     also: "Sequence[Draw]" = (),
     cascade: bool,
 ) -> Report:
-    """Read what the report has; write nothing."""
-    from zae_limiter import SyncRateLimiter
+    """Read what the report has; write nothing. Raises ``CommandError`` where no level has limits."""
+    from zae_limiter import SyncRateLimiter, ValidationError
     from zae_limiter.values.usage import window_start
 
-    explanation = SyncRateLimiter(repository).explain(entity_id, resource, asked, cascade=cascade, also=also)
+    limiter = SyncRateLimiter(repository)
+    try:
+        explanation = limiter.explain(entity_id, resource, amounts, cascade=cascade, also=also)
+    except ValidationError as error:
+        if error.field != "limits":
+            raise
+        names = (*unknown_entity(repository, entity_id), *unknown_resource(repository, resource))
+        raise CommandError("; ".join([str(error), *(each.sentence.removesuffix(".") for each in names)])) from error
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
+    asked = Asked(amounts, "given") if amounts else _ones(explanation)
+    if not amounts and (usage.total_refused or explanation.buckets[0].refused):
+        mean = _mean(usage, asked, since) or _mean_of_days(repository, explanation, asked)
+        if mean is not None and mean.amounts != asked.amounts:
+            explanation = limiter.explain(entity_id, resource, mean.amounts, cascade=cascade, also=also)
+        asked = mean or asked
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
     subject = _switched_by(explanation.disabled) or _subject(explanation.buckets[0] if suspect is None else suspect[0])
     changes = repository.get_audit_events(subject, limit=CHANGES).events
-    return Report(explanation, asked, since, usage, suspect, subject, changes)
+    unknown = tuple(unknown_names(repository, explanation, usage))
+    return Report(explanation, asked, since, usage, suspect, subject, changes, unknown)
+
+
+def _ones(found: "Explanation") -> Asked:
+    """Return one token of each limit that the entity and those above it have on the resource."""
+    drawn = [bucket for bucket in found.buckets if bucket.path[0] == found.entity_id]
+    drawn = [bucket for bucket in drawn if bucket.resource == found.resource]
+    return Asked({each.limit.name: 1 for bucket in drawn for each in bucket.limits}, "one")
+
+
+def _mean(usage: "UsageSummary", ones: Asked, since: datetime) -> Asked | None:
+    """Return what a call has consumed on average, at least a token of each limit; ``None`` if none was counted."""
+    if not usage.total_events:
+        return None
+    used = {each.limit_name: max(1, -(-each.total // usage.total_events)) for each in usage.limits}
+    return Asked({name: used.get(name, 1) for name in ones.amounts}, "mean", since)
+
+
+def _mean_of_days(repository: "SyncRepository", found: "Explanation", ones: Asked) -> Asked | None:
+    """Return the mean of the last days, for an entity of which no call was admitted in this hour."""
+    from zae_limiter.values.usage import window_start
+
+    since = window_start("daily", int((found.at - LONGEST).timestamp() * 1000))
+    usage = repository.get_usage_summary(
+        entity_id=found.entity_id, resource=found.resource, window="daily", start=since
+    )
+    return _mean(usage, ones, since)
 
 
 def _most_often(

@@ -12,7 +12,7 @@ from ..data.switches import sentences
 from ..rates import rate
 from ..times import duration, shown
 from .next_steps import NextStep
-from .report import Report
+from .report import Asked, Report
 
 if TYPE_CHECKING:
     from zae_limiter import BucketExplanation, Explanation, Limit, LimitExplanation, Refuser
@@ -34,7 +34,7 @@ SOURCES: Final[Mapping[str, str]] = {
 def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None:
     """Print a report in lines of at most ``width``, but for the commands: without a terminal they are whole."""
     found = report.explanation
-    for line in _verdict(report):
+    for line in (*_verdict(report), *(each.sentence for each in report.unknown)):
         say_wrapped([(line,)], width=width)
     for bucket in found.buckets:
         click.echo()
@@ -55,9 +55,7 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
 
 def _verdict(report: Report) -> Iterator[str]:
     found = report.explanation
-    own = [bucket for bucket in found.buckets if not _is_further(found, bucket)]
-    asked = report.asked or {name: 1 for bucket in own for name in (each.limit.name for each in bucket.limits)}
-    what = f"{found.entity_id} on {found.resource}, {', '.join(f'{n:,} {name}' for name, n in asked.items())}"
+    what = f"{found.entity_id} on {found.resource}, {amounts_of(report.asked)}"
     shut = found.disabled
     if shut is not None:
         yield f"{what}: refused, because {shut.entity_id} is disabled."
@@ -72,6 +70,7 @@ def _verdict(report: Report) -> Iterator[str]:
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield _until(found.passes_at, bucket, limit)
+    yield from asked_by(report)
     if found.parent_ids and not found.cascades:
         who = (
             f"parents {', '.join(found.parent_ids)} are"
@@ -82,6 +81,20 @@ def _verdict(report: Report) -> Iterator[str]:
         off = switch is not None and switch.cascade is not None
         why = "a switch is off" if off else "neither the entity nor the call cascades"
         yield f"Its {who} not asked: {why}."
+
+
+def amounts_of(asked: Asked) -> str:
+    """Return what is asked for: `1 rpm, 8,000 tpm`."""
+    return ", ".join(f"{amount:,} {name}" for name, amount in asked.amounts.items())
+
+
+def asked_by(report: Report) -> Iterator[str]:
+    """Yield by what the amounts are, if nobody gave them and calls were refused."""
+    asked = report.asked
+    if asked.since is not None:
+        yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC): -c asks for other amounts."
+    elif asked.by == "one" and report.was_refused:
+        yield "How much its refused calls asked for is not known, so it asks for 1: -c asks for other amounts."
 
 
 def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:

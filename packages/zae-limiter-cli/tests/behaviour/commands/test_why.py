@@ -269,6 +269,57 @@ def test_a_further_bucket_that_is_none_is_refused_in_one_line(table: Table, draw
     assert refused("why", "key-1", "-r", "gpt-4", "--also", draw).startswith(problem)
 
 
+def test_alone_it_asks_for_the_mean_of_a_refused_key(table: Table) -> None:
+    """Calls of 1,000 tokens are refused while 999 are left: a question for one token would pass."""
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_day("tpm", 10_000), KEY])
+    for _ in range(9):
+        assert passes(table, tpm=1_000, rpm=1)
+    assert passes(table, tpm=1, rpm=1)
+    assert not passes(table, tpm=1_000, rpm=1)
+    table.used("key-1", "gpt-4", datetime.now(UTC), events=10, refused=319, tpm=9_001, rpm=10)
+    lines = run("why", "key-1", "gpt-4").stdout.splitlines()
+    assert lines[0] == "key-1 on gpt-4, 1 rpm, 901 tpm: passes now."
+    assert lines[1].startswith("It asks for the mean of its admitted calls since ")
+    assert passes(table, tpm=900, rpm=1)
+    told = document("why", "key-1", "gpt-4")
+    assert (told["asked"], told["asked_by"], told["passes"]) == ({"rpm": 1, "tpm": 901}, "mean", False)
+    assert told["binding"]["limit_name"] == "tpm"
+    given = document("why", "key-1", "gpt-4", "-c", "tpm:5")
+    assert (given["asked"], given["asked_by"], given["passes"]) == ({"tpm": 5}, "given", True)
+
+
+def test_without_calls_in_this_hour_it_asks_for_the_mean_of_the_days(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.total("tpm", 500)])
+    now = datetime.now(UTC)
+    table.used("key-1", "gpt-4", now, events=0, refused=319)
+    told = document("why", "key-1", "gpt-4")
+    assert (told["asked"], told["asked_by"]) == ({"tpm": 1}, "one")
+    assert "How much its refused calls asked for is not known" in run("why", "key-1", "gpt-4").stdout
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    table.used("key-1", "gpt-4", today, window="daily", events=4, refused=319, tpm=2_400)
+    told = document("why", "key-1", "gpt-4")
+    assert (told["asked"], told["asked_by"], told["passes"]) == ({"tpm": 600}, "mean", False)
+
+
+def test_an_unknown_name_is_told_with_those_near(table: Table) -> None:
+    exhausted(table)
+    table.repository.set_system_defaults([KEY])
+    done = " ".join(run("why", "kye-1", "gpt4").stdout.split())
+    assert "Unknown entity kye-1: it has no record, no limits of its own, no bucket and no usage; near: key-1." in done
+    assert "Unknown resource gpt4: it has no limits, no bucket and no usage; near: gpt-4." in done
+    assert document("why", "kye-1", "gpt-4")["unknown"] == [{"kind": "entity", "name": "kye-1", "near": ["key-1"]}]
+    assert document("why", "key-1", "gpt-4")["unknown"] == []
+    table.repository.delete_system_defaults()
+    assert refused("why", "key-1", "gtp-4").endswith("it has no limits, no bucket and no usage; near: gpt-4")
+
+
+def test_the_resource_is_the_second_word_or_an_option(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [KEY])
+    assert document("why", "key-1", "gpt-4")["resource"] == document("why", "key-1", "-r", "gpt-4")["resource"]
+    for words in (["key-1"], ["key-1", "gpt-4", "-r", "gpt-4"]):
+        assert refused("why", *words) == "name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE"
+
+
 def test_mistakes_are_one_line(table: Table) -> None:
     assert refused("why", "key-1", "-r", "gpt-4").startswith("limits 'key-1/gpt-4': no level has limits")
     table.repository.set_resource_defaults("gpt-4", [KEY])
