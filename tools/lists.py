@@ -1,4 +1,4 @@
-"""Write the lists of the docs that follow from the code: the commands with their options, and the methods.
+"""Write the lists of the docs that follow from the code: the commands, with their options or without, and the methods.
 
 `just lists` writes them, a test of this folder compares them. What a row says stands at the command or in the first
 sentence of the method's docstring, and nowhere else.
@@ -16,7 +16,7 @@ import click
 from zae_limiter_cli.main import main as program
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
-BLOCK: Final = re.compile(r"(<!-- (commands|methods): ([\w, ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK: Final = re.compile(r"(<!-- (overview|commands|methods): ([\w, ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 OF_ALL: Final = ("name", "region", "profile", "endpoint_url", "store", "namespace", "output")
 TOLD_ONCE: Final = {*OF_ALL, "principal", "yes", "debug", "help"}
 
@@ -33,6 +33,13 @@ def commands(names: Sequence[str]) -> str:
     return _table("command", rows)
 
 
+def overview(names: Sequence[str]) -> str:
+    """Return a row for each command of these groups: its name, and its help."""
+    context = click.Context(program)
+    rows = [(" ".join(words), told) for name in names for words, told in _named(program.get_command(context, name))]
+    return _table("command", rows)
+
+
 def methods(modules: Sequence[str]) -> str:
     """Return a row for each public method of the classes of these modules of `aio`: the first sentence about it."""
     found = (import_module(f"zae_limiter.aio.{each}") for each in modules)
@@ -46,7 +53,11 @@ def methods(modules: Sequence[str]) -> str:
     return _table("method", rows)
 
 
-TABLES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {"commands": commands, "methods": methods}
+TABLES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
+    "overview": overview,
+    "commands": commands,
+    "methods": methods,
+}
 
 
 def _table(what: str, rows: Sequence[tuple[str, str]]) -> str:
@@ -61,6 +72,15 @@ def _rows(command: click.Command | None, *group: str) -> Iterator[tuple[str, str
             yield from _rows(command.get_command(context, name), str(command.name))
     else:
         yield " ".join((*group, *_words(command))), command.get_short_help_str(200)
+
+
+def _named(command: click.Command | None) -> Iterator[tuple[tuple[str, ...], str]]:
+    assert isinstance(command, click.Group)
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found
+        yield (str(command.name), name), found.get_short_help_str(200)
 
 
 def _words(command: click.Command) -> Iterator[str]:

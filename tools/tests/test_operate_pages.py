@@ -1,34 +1,26 @@
-"""What lives here: the pages of docs/operate name alarms, commands and calls of AWS that there are.
-What never does: what a command does (tests-integration/tests/test_deploy_page.py, test_operators_page.py).
+"""What lives here: each alarm has a runbook at the address that it names, and the site lists the pages of docs/operate.
+What never does: the commands of a page (test_pages.py).
 """
 
 import re
-import shlex
-from collections.abc import Iterator
-from functools import cache
+import tomllib
 from pathlib import Path
 
-import botocore.session
-import click
 import pytest
 import yaml
-from botocore import xform_name
-from botocore.model import ServiceModel
 
 from website.alarms import EVERY_ALARM, PAGE, filled
-from zae_limiter_cli.main import main
+from zae_limiter_cli.pages import DOCS as ADDRESS
 from zae_limiter_cli.stack.template.alarms import runbook
 from zae_limiter_cli.stack.template.build import plain
 
 ROOT = Path(__file__).parents[2]
-OPERATE = ROOT / "docs" / "operate"
+DOCS = ROOT / "docs"
+OPERATE = DOCS / "operate"
 PAGES = sorted(OPERATE.rglob("*.md"))
 RUNBOOKS = sorted((OPERATE / "runbooks").glob("*.md"))
 QUESTIONS = ["What it means", "What to look at", "What to do", "How to tell that it is over"]
-BLOCK = re.compile(r"^```(?:sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`((?:zae-limiter|aws) [^`]+)`")
-OF_THE_COMMAND_LINE = {("cloudformation", "deploy"), ("logs", "tail")}  # of the aws command, of no service
-OF_EVERY_CALL = {"query", "output", "region"}
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def alarms() -> dict[str, str]:
@@ -42,10 +34,16 @@ def alarms() -> dict[str, str]:
 
 
 def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
-    assert {runbook(name) for name in alarms()} == {str(page.relative_to(ROOT)) for page in RUNBOOKS}
+    in_checkout = {name: DOCS / runbook(name).removeprefix(f"{ADDRESS}/") for name in alarms()}
+    assert set(in_checkout.values()) == set(RUNBOOKS)
     for name, description in alarms().items():
-        assert (ROOT / runbook(name)).read_text(encoding="utf-8").startswith(f"# {name}\n")
+        assert in_checkout[name].read_text(encoding="utf-8").startswith(f"# {name}\n")
         assert description.endswith(f"What to do: {runbook(name)}")
+
+
+def test_the_address_of_a_page_is_that_of_the_distribution() -> None:
+    project = tomllib.loads((ROOT / "packages/zae-limiter-cli/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"]["Documentation"].replace("/tree/", "/blob/") == ADDRESS
 
 
 @pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
@@ -66,67 +64,3 @@ def test_the_site_lists_every_page_on_operating() -> None:
     listed = re.findall(r"operate/\S+\.md", text)
     assert sorted(listed) == [str(page.relative_to(ROOT / "docs")) for page in PAGES]
     assert yaml.safe_load(text)
-
-
-def commands(page: Path) -> Iterator[list[str]]:
-    """The words of each command of a page: those of its blocks, and those in its text."""
-    text = page.read_text(encoding="utf-8")
-    for block in BLOCK.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words and words[0] in {"zae-limiter", "aws"}:
-                yield before_redirection(words)
-    for line in INLINE.findall(BLOCK.sub("", text)):
-        yield before_redirection(shlex.split(line))
-
-
-def before_redirection(words: list[str]) -> list[str]:
-    return words[: words.index(">")] if ">" in words else words
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_of_a_page_is_one_with_its_options(page: Path) -> None:
-    for words in commands(page):
-        if words[0] == "zae-limiter":
-            parse(words[1:])
-        elif words[2] == "wait":
-            assert xform_name(words[3]) in {xform_name(name, "-") for name in waiters(words[1])}, words
-        elif (words[1], words[2]) not in OF_THE_COMMAND_LINE:
-            given = {word.removeprefix("--").partition("=")[0] for word in words[3:] if word.startswith("--")}
-            assert given - OF_EVERY_CALL <= options_of(words[1], words[2]), words
-
-
-def parse(words: list[str]) -> None:
-    """Raise what the command line would say to these words; nothing is carried out."""
-    command: click.Command = main
-    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(click.Context(command), words[0])
-        assert found is not None, words
-        command, words = found, words[1:]
-    if not isinstance(command, click.Group):
-        command.make_context("command", list(words))
-
-
-@cache
-def service(name: str) -> ServiceModel:
-    return botocore.session.get_session().get_service_model(name)
-
-
-@cache
-def waiters(name: str) -> list[str]:
-    return list(botocore.session.get_session().get_waiter_model(name).waiter_names)
-
-
-def options_of(service_name: str, operation: str) -> set[str]:
-    """The options of a call, as the aws command spells them. Raises for a call that there is not."""
-    names = {xform_name(name, "-"): name for name in service(service_name).operation_names}
-    members = service(service_name).operation_model(names[operation]).input_shape.members
-    return {xform_name(member, "-") for member in members} | {f"no-{xform_name(member, '-')}" for member in members}
-
-
-@pytest.mark.parametrize(
-    "line", ["deploy --no-such-option", "limits applied", "limits unlock", "deploy --batch-size x"]
-)
-def test_a_command_that_is_none_would_be_found(line: str) -> None:
-    with pytest.raises((click.UsageError, AssertionError)):
-        parse(line.split())

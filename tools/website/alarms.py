@@ -3,7 +3,6 @@
 python -m website.alarms   (with tools on PYTHONPATH; `just pictures` calls it)
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +32,7 @@ def filled(page: str) -> str:
 
 
 def _row(name: str, made: Mapping[str, Any]) -> str:
-    page = os.path.relpath(ROOT / runbook(name), PAGE.parent)
+    page = f"runbooks/{runbook(name).rpartition('/')[2]}"
     told = made["AlarmDescription"].removeprefix("my-app: ").partition(". What to do")[0]
     return f"| [{name}]({page}) | {told} | {_condition(made)} |"
 

@@ -189,6 +189,9 @@ LIMITS_OF_LEVELS = [
     Case("set_plan_limits", "which 1,000 entities have", at.plan_limits, (at.plan_limits, at.of_plan(1000))),
     case("set_limits", KEY, LIMITS, MODEL),
     case("set_limits", KEY, RAISED, MODEL, when="in place of others", before=(at.own_limits,)),
+    case(
+        "set_limits", KEY, RAISED, MODEL, when="in place of others, with a live bucket", before=(at.own_limits, at.take)
+    ),
     Case("set_limits", "as an override", at.override),
     Case("set_limits", "as an override of own limits", at.override, (at.own_limits,)),
     case("set_many_limits", PLACES, when="1,000 entities"),

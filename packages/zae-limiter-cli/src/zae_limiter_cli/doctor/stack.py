@@ -9,6 +9,7 @@ from ..artifacts.builder import LAMBDAS, LambdaName, distribution_name
 from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
+from ..pages import DOCS, RUNBOOKS
 from ..stack import cloudformation, status
 from ..stack.cloudformation import Stack
 from ..stack.deploy import earlier_options, lambdas_of
@@ -122,7 +123,7 @@ def _with_aggregator(check: str, on: Sequence[LambdaName], look: Callable[[], Fi
 def _stream(connection: Connection) -> Finding:
     check = status.check_stream(connection)
     if check.details.get("state") not in {"Disabled", "Disabling"}:
-        return _of_status(check, f"see {status.RUNBOOKS}/aggregator-errors.md")
+        return _of_status(check, f"see {RUNBOOKS}/aggregator-errors.md")
     enable = "aws lambda update-event-source-mapping"
     return _of_status(
         check, "enable the mapping", to_paste(connection, enable, "--uuid", check.details["uuid"], "--enabled")
@@ -134,7 +135,7 @@ def _dead_letters(connection: Connection, stack: Stack | None, on: Sequence[Lamb
         return Finding("dead letters", "n/a", "the stack has no aggregator")
     if stack is None:
         return Finding("dead letters", "unknown", "the queue's address is an output of the stack, which is not known")
-    return _of_status(status.check_dead_letters(connection, stack), f"see {status.RUNBOOKS}/dead-letters.md")
+    return _of_status(status.check_dead_letters(connection, stack), f"see {RUNBOOKS}/dead-letters.md")
 
 
 def _version(connection: Connection) -> Finding:
@@ -150,7 +151,7 @@ def _alarms(connection: Connection) -> Finding:
         return Finding("alarms", "warn", told, f"deploy them, {TOPIC}", commands=(command,))
     details = {"alarms": {each["AlarmName"]: each["StateValue"] for each in alarms}}
     if ringing := [each["AlarmName"] for each in alarms if each["StateValue"] == "ALARM"]:
-        return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {status.RUNBOOKS}", details)
+        return Finding("alarms", "fail", f"ringing: {', '.join(ringing)}", f"see {RUNBOOKS}", details)
     if deaf := [each["AlarmName"] for each in alarms if not each.get("AlarmActions")]:
         told = f"of {counted(len(alarms), 'alarm')}, {len(deaf)} without anybody to tell"
         command = _deploy(connection, "--alarm-topic-arn", "ARN")
@@ -191,6 +192,6 @@ def _sizes(connection: Connection) -> Finding:
             "sizes", state, f"{told}: {item['PK']} {item['SK']}", "shorten its metadata or its limits", details
         )
     if wide:
-        way = "a write of a wider bucket costs two units: shorten ids, or use fewer limits (docs/limiter.md)"
+        way = f"a write of a wider bucket costs two units: shorten ids, or use fewer limits ({DOCS}/limiter.md)"
         return Finding("sizes", "warn", told, way, details)
     return Finding("sizes", "ok", told, details=details)

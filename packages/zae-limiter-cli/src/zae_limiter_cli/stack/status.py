@@ -12,6 +12,7 @@ from ..artifacts.builder import LAMBDAS, LambdaName
 from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError, one_line
+from ..pages import RUNBOOKS
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
@@ -22,8 +23,6 @@ from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
 
 PINGS: Final = 5
-RUNBOOKS: Final = "docs/operate/runbooks"
-
 P = ParamSpec("P")
 
 

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from zae_limiter.maintenance import METRICS_NAMESPACE
 
 from ...artifacts.builder import LambdaName
+from ...pages import RUNBOOKS
 from .functions import FUNCTIONS
 from .language import Resource, Resources, Value, attribute, ref, resource, text, when
 
@@ -66,9 +67,9 @@ def alarms() -> Resources:
 
 
 def runbook(alarm: str) -> str:
-    """Return the page of the docs that says what to do about an alarm of this logical id."""
+    """Return the address of the page that says what to do about an alarm of this logical id."""
     words = "".join(f"-{each.lower()}" if each.isupper() else each for each in alarm.removesuffix("Alarm"))
-    return f"docs/operate/runbooks/{words.removeprefix('-')}.md"
+    return f"{RUNBOOKS}/{words.removeprefix('-')}.md"
 
 
 def _of_function(name: LambdaName) -> Resources:
