@@ -143,9 +143,10 @@ class _Worker:
                     done = cast("Sequence[_Awaited]", file.serve(until))
             except Exception as error:  # noqa: BLE001 - whoever waits raises it
                 now = time.monotonic()
-                done = [call for call in waiting if (now < until or call.until <= now) and file.withdraw(call)]
-                for call in done:
+                failed = [call for call in waiting if (now < until or call.until <= now) and file.withdraw(call)]
+                for call in failed:
                     call.settle(error)
+                done = [call for call in waiting if call.done]
             for loop, calls in groupby(done, attrgetter("loop")):
                 with suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(_wake, list(calls))
@@ -159,8 +160,8 @@ def _wake(calls: Sequence[_Awaited]) -> None:
 
 def _give_up(file: SQLiteFile, call: _Awaited) -> None:
     """End a call whose time is over while its thread hangs, as on a disk that does not answer."""
-    if call.done:
-        return
     problem = f"{file.path}: its disk does not answer in time"
-    call.settle(Unreachable(problem) if file.withdraw(call) else OutcomeUnknown(problem))
+    error = Unreachable(problem) if file.withdraw(call) else OutcomeUnknown(problem)
+    if not call.done and not call.future.done():  # not `settle`: the thread may still do so
+        call.future.set_exception(error)
     _wake([call])

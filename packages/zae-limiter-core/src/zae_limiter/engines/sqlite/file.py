@@ -4,6 +4,11 @@ Group commit. A transaction costs much more than an operation in it, and only on
 operations that come while a batch is under way wait for the next one, which takes all of them. A batch is taken after
 the lock of the file, so that it is as large as the wait was long, and what was not taken is certainly not applied.
 
+Signals. A handler may raise between any two instructions of the main thread, and twice. So no flow of control decides
+whether a call has to be performed again, but one list that all calls of a transaction share: it is empty until the
+transaction is committed, and COMMIT fills it within one call of C, in which no handler runs. An interrupted batch is
+therefore either done, or undone and performed again by the threads that wait for its calls.
+
 The lock is asked for again and again, with pauses that begin short. SQLite's own wait has fixed pauses of up to 100 ms,
 in which the file is idle, and no signal ends it; a batch of one holds the lock for some 30 us.
 
@@ -22,6 +27,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
 from sqlite3 import Error as SQLiteError
@@ -29,7 +35,7 @@ from threading import RLock, get_ident
 from typing import Any, Final, TypeVar
 
 from ...clock.system import Clock
-from ...operations.errors import Closed, StoreError, Unreachable
+from ...operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from ...operations.values import BatchGet, Get, Operation, Query
 from ...runtime import forks
 from ..meter import Meter
@@ -49,25 +55,35 @@ _READS: Final = (Get, BatchGet, Query)
 
 
 class Call:
-    """One operation, and its outcome once it is ``done``."""
+    """One operation, its answer, and the ``outcome`` of its transaction, which makes the answer valid.
 
-    __slots__ = ("answer", "done", "operation")
+    An outcome is empty until COMMIT is called. Its last entry is then an error, or a cursor if all went well.
+    """
+
+    __slots__ = ("answer", "operation", "outcome")
 
     def __init__(self, operation: Operation[Any]) -> None:
         self.operation = operation
         self.answer: Any = None
-        self.done = False
+        self.outcome: Sequence[object] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the call may not be performed again."""
+        return bool(self.outcome)
 
     def settle(self, answer: Any) -> None:
-        """Set the outcome: an answer, or an error."""
+        """Set the outcome of a call that is in no transaction: an answer, or an error."""
         self.answer = answer
-        self.done = True
+        self.outcome = (None,)
 
     def result(self) -> Any:
         """Return the answer. Raises ``StoreError``."""
-        if isinstance(self.answer, Exception):
-            raise self.answer from self.answer.__cause__
-        return self.answer
+        end = self.outcome[-1]
+        answer = end if isinstance(end, Exception) else self.answer
+        if isinstance(answer, Exception):
+            raise answer from answer.__cause__
+        return answer
 
 
 class SQLiteFile:
@@ -86,6 +102,7 @@ class SQLiteFile:
         self._look_at = 0.0  # the instant of the next look at it
         self._batches, self._sweep_at = 0, REST
         self._closed = self._held_for_fork = self._carried_over = False
+        self._in_doubt = OutcomeUnknown(f"{self.path}: a signal interrupted the program as a commit failed")
         forks.prepare(self)
 
     def serve(self, until: float) -> Sequence[Call]:
@@ -95,19 +112,20 @@ class SQLiteFile:
         was taken.
         """
         if self._connection is not None:
-            self._roll_back(self._connection)  # a signal may have come between its begin and its operations
+            self._roll_back(self._connection)  # a second signal may have interrupted the handler of the first one
         connection = self._opened(until)
         reads_alone = all(_only_reads(call.operation) for call in tuple(self.waiting))
+        calls: list[Call] = []
         try:
             self._begin(connection, until, "BEGIN" if reads_alone else "BEGIN IMMEDIATE")
-        except SQLiteError as error:
-            raise self._failed(error) from error
-        calls = self._taken(reads_alone=reads_alone)
-        try:
+            self._take(calls, reads_alone=reads_alone)
             self._perform(connection, calls, until)
-        except BaseException:  # a signal: whoever waits for the other calls performs them
+        except BaseException as error:
+            self._roll_back(connection)  # first: the lock keeps other processes from the file
             self.waiting.extendleft(reversed([call for call in calls if not call.done]))
-            raise
+            if isinstance(error, SQLiteError):  # of the begin
+                raise self._failed(error) from error
+            raise  # a signal: the threads that wait for the other calls perform them
         return calls
 
     def withdraw(self, call: Call) -> bool:
@@ -207,12 +225,10 @@ class SQLiteFile:
             time.sleep(pause * (0.5 + random.random()))
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _taken(self, *, reads_alone: bool) -> list[Call]:
-        taken: list[Call] = []
+    def _take(self, taken: list[Call], *, reads_alone: bool) -> None:
         waiting = self.waiting
         while waiting and len(taken) < MOST_AT_ONCE and not (reads_alone and not _only_reads(waiting[0].operation)):
             taken.append(waiting.popleft())
-        return taken
 
     def _perform(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
         """Settle the calls by one transaction, which has begun. Each call that spoils it fails alone: the others begin
@@ -228,27 +244,30 @@ class SQLiteFile:
 
     def _attempt(self, connection: Connection, calls: Sequence[Call], until: float) -> Call | None:
         """Settle the calls, and return ``None``; or the one that spoils the transaction, the only one settled."""
-        answers: list[Any] = []
+        outcome: list[object] = []
+        answered = 0
         try:
             if not connection.in_transaction:
                 self._begin(connection, until)
             self._count_usage(connection, calls, until)
             for call in calls:
-                answers.append(self._answer(call.operation))  # noqa: PERF401 - their number tells which one failed
-            connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - each caller raises it
-            done = len(answers)
+                call.outcome = outcome
+                call.answer = self._answer(call.operation)
+                answered += 1
+            # One call of C, so that no signal comes between a commit and what makes the calls done. An error of COMMIT
+            # leaves the first entry: the transaction may be in the file, so its calls are not performed again.
+            outcome.extend(chain((self._in_doubt,), map(connection.execute, ("COMMIT",))))
+        except Exception as error:
+            if len(outcome) > 1 or (answered == len(calls) and not isinstance(error, SQLiteError)):
+                raise  # of a signal handler, behind the commit or just before it
             self._roll_back(connection)
-            if done < len(calls) and not is_of_file(error):
-                calls[done].settle(refusal_of(error))
-                return calls[done]
-            answers = [self._failed(error, committing=done == len(calls))] * len(calls)
-        except BaseException:  # a signal
-            if len(answers) == len(calls) and not connection.in_transaction:
-                _settle(calls, answers)
-            self._roll_back(connection)
-            raise
-        _settle(calls, answers)
+            if answered < len(calls) and not is_of_file(error):
+                calls[answered].settle(refusal_of(error))
+                return calls[answered]
+            fault = self._failed(error, committing=bool(outcome))
+            for call in calls:
+                call.outcome = outcome
+            outcome.append(fault)  # settles all at once
         return None
 
     def _count_usage(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
@@ -268,10 +287,10 @@ class SQLiteFile:
             return refusal
 
     def _roll_back(self, connection: Connection) -> None:
-        if connection.in_transaction:
-            with suppress(SQLiteError):
+        try:
+            if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        if connection.in_transaction:
+        except SQLiteError:  # also of a connection that is closed
             self._disconnect()
 
     def _failed(self, error: Exception, *, committing: bool = False) -> StoreError:
@@ -279,11 +298,6 @@ class SQLiteFile:
         if code_of(error) not in KEEPS_CONNECTION:
             self._disconnect()
         return fault_of(error, self.path, committing=committing)
-
-
-def _settle(calls: Sequence[Call], answers: Sequence[Any]) -> None:
-    for call, answer in zip(calls, answers, strict=True):
-        call.settle(answer)
 
 
 def _only_reads(operation: Operation[Any]) -> bool:

@@ -283,24 +283,6 @@ def test_a_signal_as_the_lock_is_acquired_leaves_it_free_for_other_threads(
         assert pool.submit(number, store).result() == 0
 
 
-@pytest.mark.parametrize("place", ["_begin", "_taken"])
-def test_a_signal_between_begin_and_the_operations_stops_no_other_call(
-    store: SyncSQLiteStore, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    store.perform(ADD)
-    real = getattr(store._file, place)
-
-    def interrupted(*args: Any, **options: Any) -> None:
-        real(*args, **options)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store._file, place, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            store.perform(ADD)
-    assert number(store) == 1
-
-
 def test_a_call_that_a_signal_lost_is_performed_by_its_own_thread(
     store: SyncSQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
