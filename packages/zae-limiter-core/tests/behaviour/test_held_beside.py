@@ -1,8 +1,11 @@
 """Tokens held ahead beside corrections into debt, deletions, resets and limits that are not held; what reads say."""
 
+from contextlib import suppress
+
 import pytest
 
 from support.core.held_ahead import RPM, held, live_by_the_worlds_clock, until_written, use, warm
+from support.core.shards import aim_at, shard_items, split
 from support.core.worlds import World, drain, take
 from zae_limiter import Limit, RateLimitExceeded
 
@@ -105,3 +108,42 @@ async def test_no_more_is_available_than_can_ever_pass(world: World) -> None:
     assert held(world, limiter)
     world.clock.advance(seconds=0.9)
     assert await limiter.available("e", "r") == {"rpm": 5_900}
+
+
+@pytest.mark.parametrize("asked", ["key", "org"])
+async def test_all_of_a_held_call_comes_back_behind_a_split(world: World, asked: str) -> None:
+    """What comes back is divided as the shard was that the call asked: not as the one that was written last."""
+    limiter, _ = process = await world.process(split_above=1)
+    aim_at(limiter, 1)
+    await limiter.create_entity("org")
+    await limiter.create_entity("key", parent_id="org", cascade=True)
+    await limiter.set_limits("org", [Limit.custom("t", 1000, refill_amount=1, refill_period=60, ahead=5)])
+    await limiter.set_limits("key", [Limit.per_hour("t", 10_000)])
+    used = 0
+    while len(shard_items(world, limiter, "org")) < 2:
+        world.clock.advance(ms=30)
+        await take(limiter, "org", "r", t=1)
+        await until_written(process)
+        used += 1
+    for _ in range(4):  # calls that begin just behind the split, and outlive the block
+        with suppress(LookupError):
+            async with limiter.acquire(asked, "r", {"t": 4}):
+                world.clock.advance(seconds=2)
+                raise LookupError
+    await limiter.repository.close()
+    assert sum(item["b_t_tc"] for item in shard_items(world, limiter, "org").values()) == 1000 * used
+
+
+async def test_a_held_call_from_before_a_split_comes_back_to_both_halves(world: World) -> None:
+    limiter, _ = process = await warm(world, RPM)
+    await until_written(process)
+    aim_at(limiter, 0)
+    assert held(world, limiter) > 4_000
+    with suppress(LookupError):
+        async with limiter.acquire("e", "r", {"rpm": 4}):
+            split(world, limiter, "e", "r")
+            world.clock.advance(seconds=2)
+            await take(limiter, "e", "r", rpm=1)  # it knows of the split by now
+            raise LookupError
+    await limiter.repository.close()
+    assert {shard: item["b_rpm_tc"] for shard, item in shard_items(world, limiter).items()} == {0: 103_000, 1: -2_000}

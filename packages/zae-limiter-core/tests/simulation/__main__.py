@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--scenario",
         choices=sorted(SCENARIOS),
-        help="the kind of history; without it, as many of `any`, `ahead`, `surges`, `paths` and `outages`",
+        help="the kind of history; without it, as many of `any`, `ahead`, `surges`, `splits`, `paths` and `outages`",
     )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     kinds = (
         [scenario]
         if chosen.scenario
-        else [{}, *({"scenario": each} for each in ("ahead", "surges", "paths", "outages"))]
+        else [{}, *({"scenario": each} for each in ("ahead", "surges", "splits", "paths", "outages"))]
     )
     return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
 

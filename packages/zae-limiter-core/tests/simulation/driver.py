@@ -112,7 +112,7 @@ class Driver:
         """What the process holds, if it is enough; then without a flow."""
         granted = grant_ahead(self.namespace_state, request, self.post)
         for claim in granted.all_claims if granted is not None and request.also else ():
-            pk, events, hold = claim.cached.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
+            pk, events, hold = claim.target.key.pk, 1 if any(claim.amounts.values()) else 0, claim.cached.queue.hold
             assert hold is not None, "what it holds served it"
             self._note_served(pk, claim.amounts, events, claim.resolved.config, hold)
             account.took(pk, claim.amounts)
@@ -362,6 +362,8 @@ class Driver:
                 done += _corrected(request).get(name, 0)
             if done == due:
                 continue
+            if name in request.given and self._oracle.never_had(pk_of(request)):
+                raise Violation(f"{due - done} of {name} go back to {pk_of(request)}, a shard that was never there")
             if not self._oracle.was_absent(pk_of(request), name, since):
                 raise Violation(f"{due - done} of {name} that correct {pk_of(request)} were dropped, but it was there")
             account.uncertain |= name not in request.given

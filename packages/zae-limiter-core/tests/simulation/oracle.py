@@ -111,6 +111,11 @@ class Oracle:
         born = self._births.get((pk, name))
         return born is None or born >= since or name not in limits_of(self.look(Key(pk, "#STATE")))
 
+    def never_had(self, pk: str) -> bool:
+        """Whether a bucket has never had so many shards."""
+        bucket, _, shard = pk.rpartition("#")
+        return int(shard) >= self._most_shards[bucket] > 0
+
     def differs(self, skew_ms: int) -> None:
         """A clock may be so far off by now: one that followed a slow answer alone may be further than others."""
         self._skew_ms = max(self._skew_ms, skew_ms)

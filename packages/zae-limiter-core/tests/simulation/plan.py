@@ -372,6 +372,29 @@ def _surges(rng: Random) -> Plan:
     )
 
 
+def _behind_splits(rng: Random) -> Plan:
+    """Calls on a path of which only the parent is held ahead, while its bucket splits; many give all back behind the
+    split, when what was held has ended.
+    """
+    ahead, (refill, period) = rng.choice((0.5, 1.0, 1.0, 5.0)), rng.choice(((1, 60), (1, 1), (10, 1)))
+    held = Limit.custom("rpm", rng.choice((300, 1000)), refill_amount=refill, refill_period=period, ahead=ahead)
+    return Plan(
+        processes=rng.choice((1, 1, 2)),
+        callers=rng.choice((60, 100)),
+        entities=("parent", *rng.choice((("child-a",), ("child-a", "child-b")))),
+        network=rng.choice((HEALTHY, HEALTHY, FAR, FAULTY)),
+        settings=Settings(split_above=rng.choice((5, 5, 30, SPLIT_ABOVE))),
+        limits=((Limit.custom("rpm", 5000, refill_amount=1, refill_period=60),),) * 4,
+        of_parent=(held,),
+        amounts=rng.choice(((1,), (1, 2, 4), (1, 1, 1, 30))),
+        span_us=rng.choice((1_000_000, 3_000_000, 10_000_000)),
+        splits=rng.choice((1, 3)),
+        long_work=0.2,
+        failing=rng.choice((0.1, 0.4)),
+        aheads=1.0,
+    )
+
+
 def _paths(rng: Random) -> Plan:
     """Entities with several parents, on many levels, of which some move."""
     kind = rng.choice((_single_process, _faultless, _faultless, _cold_start, _mixed, _mixed, _expiring, _held_ahead))
@@ -620,6 +643,7 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "any": draw,
     "ahead": _held,
     "surges": _surges,
+    "splits": _behind_splits,
     "shards": _many_shards,
     "paths": _paths,
     "calendar": _calendar,

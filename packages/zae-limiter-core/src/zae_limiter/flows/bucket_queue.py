@@ -5,7 +5,7 @@ Queues and requests are plain data. Drivers wait, ``group_commit`` writes.
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ..operations.errors import StoreError
 from ..operations.values import NOTHING, sums
@@ -192,7 +192,9 @@ class BucketRequest(Waiter):
         now_ms = hold.now()
         if not amounts or not hold.move(amounts, now_ms, events=self.events):
             return False
-        self.outcome = Outcome("admitted", hold.state, now_ms)
+        # what comes back is divided as its own shard was: what is held may have come from another one
+        shard = self.queue.shard
+        self.outcome = Outcome("admitted", None if shard is None else shard.state, now_ms)
         return True
 
     def merged(self, other: "BucketRequest") -> "BucketRequest":
@@ -286,18 +288,28 @@ class ShardReturn(NamedTuple):
         return BucketRequest(queue, given=self.given, shards=self.shards)
 
 
+class KnownShard(Protocol):
+    """A shard as this process saw it last; without a state, it was not seen."""
+
+    @property
+    def state(self) -> BucketState | None: ...
+
+
 class BucketQueue:
     """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
     the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket, if its
-    limits allow that.
+    limits allow that. ``shard``: the one that its requests are for, if it is the queue of one.
     """
 
-    __slots__ = ("hold", "lingers", "server", "waiting", "work")
+    __slots__ = ("hold", "lingers", "server", "shard", "waiting", "work")
 
-    def __init__(self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]]) -> None:
+    def __init__(
+        self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]], shard: KnownShard | None = None
+    ) -> None:
         self.work = work
+        self.shard = shard
         self.waiting: dict[Any, None] = {}  # in order; a dict, so that a waiter leaves fast
         self.server: Any = None
         self.lingers = False

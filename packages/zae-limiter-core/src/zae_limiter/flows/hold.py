@@ -21,7 +21,6 @@ from typing import Final, Literal
 from ..operations.values import NOTHING, sums
 from ..runtime import forks
 from ..runtime.elapsed import elapsed_ms
-from ..schema.items import BucketState
 from ..values.limits import MILLI, Limit
 from ..values.resolution import Config
 from .blocks import Block, Draw, Pace, Shard, Terms, come_back, pay, pay_back, to_pay
@@ -39,7 +38,7 @@ class Hold:
     """What this process holds of one bucket, over all its shards. Threads may share it; a child process begins again.
 
     ``limits`` are the rules by which its blocks were taken. ``due``: a block should be renewed. ``reminded``: a
-    reminder is on its way. ``state``: the bucket after the last write for the hold.
+    reminder is on its way.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -56,7 +55,6 @@ class Hold:
         self._ahead: Mapping[str, float] = NOTHING
         self.due = False
         self.reminded = False
-        self.state: BucketState | None = None
         self._life_ms = self._changed_ms = 0
         self._blocks: list[Block] = []
         self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
@@ -183,15 +181,14 @@ class Hold:
             self._look(self.now())
             self._ended.extend(block for block in draw.ended if block.terms == self._terms)
 
-    def written(self, draw: Draw | None, state: BucketState | None) -> None:
-        """Note what a write of the bucket showed, and that it did what was drawn, if anything was.
+    def written(self, draw: Draw | None) -> None:
+        """Note that a write of the bucket did what was drawn, if anything was.
 
         Its answer may come long after its instant: other writes have taken blocks since.
         """
         if self._is_cut():
             return
         with self._lock, self._change:
-            self.state = state
             self._look(self.now())
             if draw is not None and draw.block is not None and draw.block.terms == self._terms:
                 self._blocks.append(draw.block)

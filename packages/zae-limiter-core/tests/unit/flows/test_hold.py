@@ -110,7 +110,7 @@ class Table:
             process.blocks = [each for each in process.blocks if each.at_ms not in ended]
         if fate == "applied":
             self._note(amount)
-            process.hold.written(draw, None)
+            process.hold.written(draw)
             if taken:
                 process.blocks.append(Note(taken, taken, self.now_ms))
         else:  # nobody has the answer: the amount is lost, with the block
@@ -192,7 +192,7 @@ def test_a_hold_serves_nothing_of_a_limit_that_it_does_not_have() -> None:
     config, shards = Config((limit,), START), {"l": ShardLimit(Config((limit,), START).limits[0], START)}
     for _ in range(4):
         draw = hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew")
-        hold.written(draw, None)
+        hold.written(draw)
     assert hold.move({"l": 1000}, START)
     assert not hold.move({"other": -1000}, START)
     assert not hold.move({"other": 0}, START)
@@ -205,7 +205,7 @@ def test_a_limit_that_is_held_and_has_nothing_left_does_not_keep_another_from_it
     config = Config(limits, START)
     shards = {limit.name: ShardLimit(limit, START) for limit in config.limits}
     left = {"a": 90_000, "b": 90_000}
-    hold.written(hold.draw(config, Shard(SOURCE, shards, left), {"a": 5000, "b": 1000}, 5, START, "renew"), None)
+    hold.written(hold.draw(config, Shard(SOURCE, shards, left), {"a": 5000, "b": 1000}, 5, START, "renew"))
     left["b"] = 0
     draw = hold.draw(config, Shard(SOURCE, shards, left), {"a": 5000, "b": 0}, 5, START + 10, "renew")
     assert draw is not None
@@ -217,7 +217,7 @@ def test_no_block_is_taken_for_a_part_of_a_token() -> None:
     hold = Hold(lambda: START)
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shard = Shard(SOURCE, {"l": ShardLimit(config.limits[0], START)}, {"l": 90_000})
-    hold.written(hold.draw(config, shard, {"l": 5000}, 5, START, "renew"), None)
+    hold.written(hold.draw(config, shard, {"l": 5000}, 5, START, "renew"))
     assert hold.left() == {"l": 5000}
     assert hold.draw(config, shard, {"l": 800}, 1, START + 100, "renew") is None  # 5,300 were used lately
 
@@ -232,7 +232,7 @@ def test_what_the_bucket_lacks_is_paid_with_all_that_the_write_uses_if_that_much
     hold = Hold(lambda: START)
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
-    hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 3000}, 3, START, "renew"), None)
+    hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 3000}, 3, START, "renew"))
     assert hold.left() == {"l": 3000}
     draw = hold.draw(config, Shard(SOURCE, shards, {"l": -missing}), {"l": used}, 1, START, "renew")
     assert draw is not None
@@ -247,11 +247,9 @@ def test_the_late_answer_of_another_shard_ends_no_block_taken_since() -> None:
     shards = {"l": ShardLimit(config.limits[0], START)}
     late = hold.draw(config, Shard(Source(1, START), shards, {"l": 0}), {"l": 5000}, 5, START, "renew")
     times.append(START + 1400)
-    hold.written(
-        hold.draw(config, Shard(Source(0, START), shards, {"l": 90_000}), {"l": 5000}, 5, times[-1], "renew"), None
-    )
+    hold.written(hold.draw(config, Shard(Source(0, START), shards, {"l": 90_000}), {"l": 5000}, 5, times[-1], "renew"))
     assert hold.left() == {"l": 3000}
-    hold.written(late, None)
+    hold.written(late)
     assert hold.left() == {"l": 3000}
 
 
@@ -260,7 +258,7 @@ def test_what_no_limit_can_count_keeps_no_reminder() -> None:
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
     for _ in range(4):
-        hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None)
+        hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"))
     assert hold.move({"l": 1000}, START)
     assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, ())
     assert hold.count((), START) is None
@@ -275,7 +273,7 @@ def test_a_block_ends_by_the_clock_and_by_the_time_that_has_passed(
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
     for _ in range(4):
-        hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"), None)
+        hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"))
     monkeypatch.setattr(module, "elapsed_ms", lambda: float(elapsed))
     assert hold.move({"l": 1000}, START + now) is served
 
@@ -289,13 +287,13 @@ def test_a_block_lives_as_long_as_the_last_limits_allow_even_if_the_bucket_keeps
     after = Config((Limit.custom("l", 101, refill_amount=1, refill_period=1, ahead=1.0),), START)
     assert [limit.usable_burst for limit in before.limits] == [limit.usable_burst for limit in after.limits] == [100]
     shard = Shard(SOURCE, {"l": ShardLimit(before.limits[0], START)}, {"l": 90_000})
-    hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None)
+    hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"))
     changed = START + 10
-    hold.written(hold.draw(after, shard, {"l": 5000}, 5, changed, "renew"), None)
+    hold.written(hold.draw(after, shard, {"l": 5000}, 5, changed, "renew"))
     assert not hold.move({"l": 1000}, changed)  # of a block that lives four seconds
     settled = changed + 4000
     for _ in range(4):
-        hold.written(hold.draw(after, shard, {"l": 5000}, 5, settled, "renew"), None)
+        hold.written(hold.draw(after, shard, {"l": 5000}, 5, settled, "renew"))
     assert hold.move({"l": 1000}, settled + 999)
     assert not hold.move({"l": 1000}, settled + 1000)
 
@@ -310,7 +308,7 @@ def test_nothing_comes_back_of_a_block_that_was_taken_under_another_schedule(mon
     assert before.limits == after.limits
     shard = Shard(SOURCE, {"l": ShardLimit(before.limits[0], START)}, {"l": 90_000})
     for config, back in ((before, {"l": 5000}), (after, {})):
-        hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"), None)
+        hold.written(hold.draw(before, shard, {"l": 5000}, 5, START, "renew"))
         draw = hold.draw(config, shard, {"l": 1000}, 1, START + 120_000 * (config is after) + 1001, "end")
         assert ({} if draw is None else draw.back) == back
 
@@ -321,12 +319,12 @@ def test_what_a_block_paid_of_a_write_that_failed_is_held_no_longer_than_the_blo
     config = Config((Limit.custom("l", 100, refill_amount=1, refill_period=1, ahead=1.0),), START)
     full, empty = ({"l": amount} for amount in (90_000, -3000))
     shards = {"l": ShardLimit(config.limits[0], START)}
-    hold.written(hold.draw(config, Shard(Source(0, START), shards, full), {"l": 5000}, 5, START, "renew"), None)
+    hold.written(hold.draw(config, Shard(Source(0, START), shards, full), {"l": 5000}, 5, START, "renew"))
     failing = hold.draw(config, Shard(Source(1, START), shards, empty), {"l": 3000}, 3, START, "renew")
     assert failing is not None
     assert failing.paid == {"l": 3000}
     times.append(START + 1000)
-    hold.written(hold.draw(config, Shard(Source(1, START), shards, full), {"l": 5000}, 5, times[-1], "renew"), None)
+    hold.written(hold.draw(config, Shard(Source(1, START), shards, full), {"l": 5000}, 5, times[-1], "renew"))
     assert hold.move({"l": 4000}, times[-1])
     assert hold.left() == {"l": 1000}
     hold.put_back(failing)
@@ -342,7 +340,7 @@ def test_a_write_that_finds_nothing_to_bring_back_leaves_no_block_that_has_ended
     hold = Hold(lambda: times[-1])
     config = Config((Limit.custom("l", 100, refill_amount=10, refill_period=1, ahead=1.0),), START)
     shards = {"l": ShardLimit(config.limits[0], START)}
-    hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 80_000}), {"l": 5000}, 5, START, "renew"), None)
+    hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 80_000}), {"l": 5000}, 5, START, "renew"))
     assert hold.left() == {"l": 5000}
     times.append(START + 3000)  # all of it has been minted since
     later = Shard(Source(0, anchor_ms), shards, {"l": 80_000})

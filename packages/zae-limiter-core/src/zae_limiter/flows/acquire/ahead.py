@@ -6,6 +6,7 @@ The way of every other acquire is ``acquire``. Both have the same outcome.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...schema.items import BucketState
 from ...values.resolution import Resolved
 from ..bucket.serving import hold_ahead
 from ..bucket_queue import Outcome, Renewal, Waiter
@@ -19,11 +20,12 @@ from .shard_selection import choose_shard
 
 
 class Part(NamedTuple):
-    """One bucket that an acquire draws on, with what this process holds of it."""
+    """One bucket that an acquire draws on, with what this process holds of it, and its shard 0 as seen by then."""
 
     home: CachedBucket
     hold: Hold
     resolved: Resolved
+    state: BucketState | None
     path: tuple[str, ...] = ()
 
 
@@ -44,10 +46,10 @@ class HeldGrant(Grant):
             return self._claims
 
     def _claim(self, place: int, part: Part) -> Claim:
-        home, hold, resolved, path = part
+        home, hold, resolved, state, path = part
         config = config_of(self.request, resolved, hold.now)
         claim = Claim(home, home, resolved, config, _amounts(self.request, part), path=path, place=place)
-        claim.enter().outcome = Outcome("admitted", hold.state, self._at_ms)
+        claim.enter().outcome = Outcome("admitted", state, self._at_ms)
         return claim
 
 
@@ -93,8 +95,8 @@ def _grant_with_draws(
     if not _move_all([(hold, claim.amounts) for claim, hold in holding], now_ms):
         return None
     namespace_state.configs.hits += len(claims)
-    for claim, hold in holding:
-        claim.enter().outcome = Outcome("admitted", hold.state, now_ms)
+    for claim in claims:
+        claim.enter().outcome = Outcome("admitted", claim.target.state, now_ms)
     for part in parts:
         if part is not None and part.hold.due:
             _renew(namespace_state, part, now_ms, post)
@@ -113,7 +115,7 @@ def _part(namespace_state: NamespaceState, home: CachedBucket, hold: Hold, now_m
         return None
     if not 0 <= resolved.valid_until_ms - now_ms <= namespace_state.settings.config_ttl_ms:
         return None
-    return Part(home, hold, resolved)
+    return Part(home, hold, resolved, home.state)
 
 
 def _path(namespace_state: NamespaceState, request: AcquireRequest, now_ms: int) -> list[Part]:

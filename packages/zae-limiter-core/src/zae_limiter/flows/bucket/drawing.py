@@ -63,7 +63,7 @@ def drawn(cached: CachedBucket, batch: Batch) -> None:
     """Keep what the batch took ahead, and the slots that it renewed: its write was applied."""
     renewed(batch, cached.state)
     if cached.queue.hold is not None:
-        cached.queue.hold.written(batch.draw, cached.state)
+        cached.queue.hold.written(batch.draw)
 
 
 def put_back(namespace_state: NamespaceState, cached: CachedBucket, batch: Batch, error: StoreError) -> None:

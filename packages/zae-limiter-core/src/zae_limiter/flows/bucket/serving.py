@@ -30,7 +30,7 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
     cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
     if cached is None:
         cached = CachedBucket(BucketId(namespace_state.namespace_id, entity_id, resource, shard))
-        cached.queue = BucketQueue(partial(serve, namespace_state, cached))
+        cached.queue = BucketQueue(partial(serve, namespace_state, cached), cached)
         cached.loading = BucketQueue(partial(load, namespace_state, cached))
         cached = namespace_state.cached_buckets.setdefault((entity_id, resource, shard), cached)
     return cached
