@@ -21,6 +21,8 @@ def rows(*names: str) -> list[Row]:
         (["c", "a"], {"c": ["b"], "b": ["a"]}, ["c", "a"]),  # its parent is not shown
         (["key", "a", "b"], {"key": ["a", "b"]}, ["a", "`- key", "b", "`- key"]),
         (["y", "x", "acme"], {"x": ["acme"], "y": ["acme"]}, ["acme", "|- y", "`- x"]),
+        # a subtree stands where its first row would: the refused key first, below a team that is refused less
+        (["y2", "x", "y", "acme"], {"x": ["acme"], "y": ["acme"], "y2": ["y"]}, ["acme", "|- y", "|  `- y2", "`- x"]),
         (["d", "b", "c", "a"], {"d": ["b", "c"], "b": ["a"], "c": ["a"]}, ["a", "|- b", "|  `- d", "`- c", "   `- d"]),
         (["key/r1", "acme/r2", "key/r2"], {"key": ["acme"]}, ["key", "acme", "`- key"]),  # each resource by itself
         ([], {"key": ["acme"]}, []),

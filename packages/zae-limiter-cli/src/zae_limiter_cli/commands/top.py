@@ -42,6 +42,7 @@ def _follows(terminal: "Terminal") -> bool:
 )
 @click.option("--tree/--flat", default=True, show_default=True, help="Show entities below their parents, or not.")
 @click.option("--once", is_flag=True, help="Look twice, print a table, and end. So it is without a terminal, too.")
+@click.option("--allow-changes", is_flag=True, help="Let the keys `l` and `b` lift and block.")
 @partial(rows_option, default=50, most=ROWS_OF_A_PAGE, noun="buckets")
 @output_option
 def top(
@@ -53,14 +54,15 @@ def top(
     every: float,
     tree: bool,
     once: bool,
+    allow_changes: bool,
     rows: int,
     output: OutputForm,
 ) -> None:
     """Watch the buckets of a namespace: what is left, how fast it is used, who is refused, and by which limit.
 
     Refusals are those that the aggregator has counted in this hour and the one before. Of more than --rows buckets,
-    those with the most refusals and the most use are shown. Keys: `w` why, `l` lift, `b` block, `u` usage, `d` changes,
-    `s` sort, `t` tree or flat, `/` filter, `q` quit; a change asks first, and is audited.
+    those with the most refusals and the most use are shown. Keys: `w` why, `u` usage, `d` changes, `s` sort, `t` tree
+    or flat, `/` filter, `q` quit; with --allow-changes `l` lift and `b` block, which ask for a word first.
     """
     from ..live.plain import plain_row, say_rows
     from ..live.reading import Reader
@@ -71,11 +73,12 @@ def top(
     with open_namespace(connection, namespace) as repository:
         if not once and output == "table" and sys.stdin.isatty() and _follows(Terminal.of_stdout()):
             from ..live.health import Health
-            from ..live.screen import Look, TopScreen
+            from ..live.screen import ChangingScreen, Look, TopScreen
 
             look = Look(order=by, tree=tree)
             reader = Reader(repository, resource, rows, every)
-            screen = TopScreen(reader, Health(connection), look, title=namespace, every=every, options=given_options())
+            kind, options = ChangingScreen if allow_changes else TopScreen, given_options()
+            screen = kind(reader, Health(connection), look, title=namespace, every=every, options=options)
             screen.run()
             raise click.exceptions.Exit(screen.return_code or 0)
         reader = Reader(repository, resource, rows)

@@ -16,6 +16,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.events import Paste
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
@@ -46,26 +47,48 @@ class Keys(Footer):
         self.styles.grid_size_columns = 5
 
 
+class Typed(Input):
+    """A field for a word that is typed: what is pasted into it is dropped."""
+
+    def _on_paste(self, event: Paste) -> None:
+        event.prevent_default()
+        event.stop()
+
+
 class Ask(ModalScreen[bool]):
-    """Asks before a change."""
+    """Asks before a change: for a word and Enter, which no pasted text and no slip of a finger gives."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "yes"),
-        Binding("n,escape", "answer(False)", "no"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "no")]
 
-    def __init__(self, command: str, told: Sequence[str]) -> None:
+    def __init__(self, command: str, word: str, told: Sequence[str]) -> None:
         super().__init__()
-        self._command, self._told = command, told
+        self._command, self._word, self._told = command, word, told
 
     def compose(self) -> ComposeResult:
-        """Show what to know, and the command."""
-        text = "\n\n".join(map(printable, [*self._told, "Run this command? y/n", self._command]))
-        yield VerticalScroll(Static(Text(text), id="asked"), id="box")
+        """Show what to know, the command, and the field."""
+        question = f"Run this command? Type {self._word} and press Enter; Escape leaves."
+        text = "\n\n".join(map(printable, [*self._told, question, self._command]))
+        yield VerticalScroll(Static(Text(text), id="asked"), Typed(placeholder=self._word, id="word"), id="box")
 
-    def action_answer(self, answer: bool) -> None:  # noqa: FBT001 - Textual calls it by position
-        """Close with the answer."""
-        self.dismiss(answer)
+    def on_mount(self) -> None:
+        """Wait for the word."""
+        self.query_one("#word", Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Close if it is the word; else begin again."""
+        event.stop()
+        if event.value.strip() == self._word:
+            self.dismiss(True)
+        else:
+            event.input.value = ""
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Keep the word from the filter of the rows."""
+        event.stop()
+
+    def action_leave(self) -> None:
+        """Close without the change."""
+        self.dismiss(False)
 
 
 class Output(ModalScreen[None]):
@@ -105,7 +128,7 @@ class Look:
 
 
 class TopScreen(App[None]):
-    """The table of a namespace, read again every some seconds by a thread."""
+    """The table of a namespace, read again every some seconds by a thread. It changes nothing."""
 
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (ONE_LINE, "-wide")]  # noqa: RUF012 - the base has it
@@ -124,8 +147,8 @@ class TopScreen(App[None]):
         Binding("q", "quit", "quit"),
         Binding("ctrl+c", "quit", show=False, priority=True),  # everywhere, in a question or a field, too
         Binding("w,enter", "look('why')", "why"),
-        Binding("l", "look('lift')", "lift"),
-        Binding("b", "look('block')", "block"),
+        Binding("l", "look('lift')", "lift", show=False),
+        Binding("b", "look('block')", "block", show=False),
         Binding("u", "look('usage')", "usage"),
         Binding("d", "look('changes')", "changes"),
         Binding("s", "sort", "sort"),
@@ -241,14 +264,13 @@ class TopScreen(App[None]):
             return
         if what not in CHANGES:
             self.push_screen(Output(command_of(what, row.place, self._options)))
-            return
-        told, words = change_of(what, row, self._options)
+        else:
+            self.change(what, row)
 
-        def answered(yes: bool | None) -> None:  # noqa: FBT001 - as above
-            if yes:
-                self.push_screen(Output(words))
-
-        self.push_screen(Ask(shlex.join(["zae-limiter", *words]), told), answered)
+    def change(self, what: str, row: Row) -> None:
+        """Say that this screen changes nothing, and how to."""
+        again = f"To {what} {row.place.entity_id} from here, start top with --allow-changes."
+        self.notify(printable(f"This screen changes nothing. {again}"), markup=False)
 
     def on_data_table_row_selected(self) -> None:
         """Show why, for the row that was entered or clicked."""
@@ -290,3 +312,23 @@ class TopScreen(App[None]):
         field = self.query_one("#filter", Input)
         field.value, field.display = "", False
         self.query_one("#rows", DataTable).focus()
+
+
+class ChangingScreen(TopScreen):
+    """The same with the keys that change limits; each asks first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "look('lift')", "lift"),
+        Binding("b", "look('block')", "block"),
+    ]
+
+    def change(self, what: str, row: Row) -> None:
+        """Ask, then run the command of a change for a row."""
+        told, words = change_of(what, row, self._options)
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001 - Textual calls it by position
+            if yes:
+                self.push_screen(Output(words))
+
+        word = words[1] if words[0] == "bucket" else words[0]
+        self.push_screen(Ask(shlex.join(["zae-limiter", *words]), word, told), answered)

@@ -12,18 +12,21 @@ Parents: TypeAlias = Mapping[str, Sequence[str]]  # of entities, by id
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A row, with those below it."""
+    """A row, with those below it; ``first`` is the place of the first of them all in the order of the rows."""
 
     row: Row
     below: tuple["Branch", ...] = ()
+    first: int = 0
 
 
 def tree_of(rows: Sequence[Row], parents: Parents) -> list[Branch]:
     """Return the rows of which no parent is among the rows, each with those below it; who has several is below each.
 
-    Siblings keep the order of the rows. A root comes where the first row of its tree would.
+    A subtree stands where the first of its rows would, among siblings and at the top: by refusals, who is refused is
+    found from the top down, whatever those above it were refused themselves.
     """
     known = {row.place: row for row in rows}
+    order = {place: at for at, place in enumerate(known)}
     above = {place: _above(place, parents, known) for place in known}
     below: dict[Place, list[Place]] = {}
     for place, ups in above.items():
@@ -32,10 +35,15 @@ def tree_of(rows: Sequence[Row], parents: Parents) -> list[Branch]:
 
     def branch(place: Place, path: frozenset[Place]) -> Branch:
         path |= {place}  # records read while an entity moves may be parents of each other
-        return Branch(known[place], tuple(branch(each, path) for each in below.get(place, ()) if each not in path))
+        found = sorted((branch(each, path) for each in below.get(place, ()) if each not in path), key=_first)
+        return Branch(known[place], tuple(found), min([order[place], *map(_first, found)]))
 
     roots = dict.fromkeys(root for place in known for root in _roots(place, above))
     return [branch(root, frozenset()) for root in roots]
+
+
+def _first(branch: Branch) -> int:
+    return branch.first
 
 
 def lines_of(rows: Sequence[Row], parents: Parents, *, symbols: bool) -> Iterator[tuple[str, Row]]:

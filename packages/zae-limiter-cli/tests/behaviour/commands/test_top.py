@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from textual.widgets import DataTable, Static
+from textual.events import Paste
+from textual.widgets import DataTable, Input, Static
 
 from support.cli.tables import Table
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
@@ -20,7 +21,7 @@ from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.live.reading import Reader
 from zae_limiter_cli.live.rows import Place
 from zae_limiter_cli.live.running import command_of
-from zae_limiter_cli.live.screen import Ask, Look, Output, TopScreen
+from zae_limiter_cli.live.screen import Ask, ChangingScreen, Look, Output, TopScreen
 from zae_limiter_cli.main import main
 
 
@@ -92,10 +93,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def top_of(path: Path, repository: SyncRepository) -> TopScreen:
+def top_of(path: Path, repository: SyncRepository, kind: type[TopScreen] = TopScreen) -> TopScreen:
     options = ["--store", f"sqlite:///{path}"]
     reader, health = Reader(repository, None, 50), Health(Connection.of_store(options[1], source="--store"))
-    return TopScreen(reader, health, Look(order="full"), title="default", every=1.0, options=options)
+    return kind(reader, health, Look(order="full"), title="default", every=1.0, options=options)
 
 
 def texts(top: TopScreen) -> list[list[str]]:
@@ -134,18 +135,49 @@ def _output(top: TopScreen) -> str:
     return str(top.screen.query_one("#output", Static).render()) if isinstance(top.screen, Output) else ""
 
 
-@pytest.mark.parametrize(("answer", "lifted"), [("n", False), ("y", True)])
-async def test_a_change_asks_first(file: Path, answer: str, lifted: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("keys", "lifted"),
+    [(["escape"], False), (["enter", "y", "enter", "escape"], False), ([*"lift", "enter"], True)],
+)
+async def test_a_change_asks_for_a_word(file: Path, keys: list[str], *, lifted: bool) -> None:
     with SyncRepository.sqlite(file) as repository:
-        top = top_of(file, repository)
+        top = top_of(file, repository, ChangingScreen)
         async with top.run_test(size=(100, 30)) as pilot:
             await until(pilot, lambda: len(texts(top)) == 2)
             await pilot.press("l")
             await until(pilot, lambda: isinstance(top.screen, Ask))
-            await pilot.press(answer)
+            await pilot.press(*keys)
             await until(pilot, lambda: "other limits until" in _output(top) if lifted else len(top.screen_stack) == 1)
+            assert len(texts(top)) == 2, "the word is no filter"
         override = repository.get_override("acme", "gpt-4")
         assert (override is not None) is lifted
+
+
+async def test_a_pasted_word_changes_nothing(file: Path) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        top = top_of(file, repository, ChangingScreen)
+        async with top.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 2)
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(top.screen, Ask))
+            top.post_message(Paste("lift\n"))
+            top.screen.query_one("#word", Input).post_message(Paste("lift"))
+            await pilot.pause()
+            await pilot.press("enter")
+            await pilot.pause()
+            assert isinstance(top.screen, Ask)
+        assert repository.get_override("acme", "gpt-4") is None
+
+
+@pytest.mark.parametrize("key", ["l", "b"])
+async def test_without_allow_changes_a_key_only_says_so(file: Path, key: str) -> None:
+    with SyncRepository.sqlite(file) as repository:
+        top = top_of(file, repository)
+        async with top.run_test(size=(100, 30), notifications=True) as pilot:
+            await until(pilot, lambda: len(texts(top)) == 2)
+            await pilot.press(key, *"lift", "enter", "escape")
+            await until(pilot, lambda: any("--allow-changes" in each.message for each in top._notifications))
+        assert repository.get_override("acme", "gpt-4") is None
 
 
 def test_children_are_below_their_parents_when_it_is_printed(file: Path) -> None:
@@ -256,7 +288,7 @@ def quota(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("width", [60, 120])
 async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(quota: Path, width: int) -> None:
     with SyncRepository.sqlite(quota) as repository:
-        top = top_of(quota, repository)
+        top = top_of(quota, repository, ChangingScreen)
         async with top.run_test(size=(width, 30)) as pilot:
             await until(pilot, lambda: len(texts(top)) == 1)
             await pilot.press("l")
@@ -264,7 +296,7 @@ async def test_a_quota_that_is_used_up_is_credited_where_a_lift_gives_nothing(qu
             asked = str(top.screen.query_one("#asked", Static).render())
             assert asked.startswith("A larger limit gives no token of rpd before the next window, if there is one.")
             assert "zae-limiter bucket credit -r gpt-4 -t rpd:10 --store" in asked
-            await pilot.press("y")
+            await pilot.press(*"credit", "enter")
             await until(pilot, lambda: "10" in _output(top))
         bucket = repository.get_bucket("--key", "gpt-4")
         assert bucket is not None

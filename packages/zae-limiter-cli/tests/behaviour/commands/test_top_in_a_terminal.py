@@ -9,7 +9,9 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 
 pytestmark = pytest.mark.slow  # each test starts the command, and some its keys' commands
 
-KEYS = ("q quit", "w why", "l lift", "b block", "u usage", "d changes", "s sort", "t tree", "/ filter", "p pause")
+KEYS = ("q quit", "w why", "u usage", "d changes", "s sort", "t tree", "/ filter", "p pause")
+CHANGES = ("l lift", "b block")
+PASTED = "\x1b[200~{}\x1b[201~"
 DOWN, ESCAPE, CTRL_C = "\x1b[B", "\x1b", "\x03"
 DUMB = "This terminal draws no screen"
 
@@ -45,6 +47,7 @@ def test_at_80_columns_somebody_finds_out_why_and_who_changed_what(store: str) -
     with running("top", "--store", store, columns=80, lines=24) as terminal:
         health, heads, *rows = terminal.until("last change", *KEYS)
         assert (health, ALTERNATE in terminal.modes) == ("default: file limits.db", True)
+        assert not any(key in line for line in rows for key in CHANGES)
         assert heads.split() == ["ENTITY", "RESOURCE", "LEFT", "REFUSED", "BY"]
         assert [" ".join(row.split()) for row in rows[:3]] == [
             "acme-corp gpt-4 ░░░░ 0 3 -",
@@ -74,28 +77,44 @@ def test_at_80_columns_somebody_finds_out_why_and_who_changed_what(store: str) -
 
 
 def test_at_60_columns_nothing_is_cut_and_a_change_asks_first(store: str) -> None:
-    with running("top", "--store", store, columns=60, lines=20) as terminal:
-        shown = terminal.until("last change", *KEYS)
+    with running("top", "--store", store, "--allow-changes", columns=60, lines=20) as terminal:
+        shown = terminal.until("last change", *KEYS, *CHANGES)
         assert "acme-corp/rpd" in "\n".join(shown)
         assert "…" not in "\n".join(shown)
         terminal.press(DOWN + "l")
-        terminal.until("Most refusals of key-1 come from acme-corp/rpd", "Run this command? y/n")
-        terminal.press("n")
+        terminal.until("Most refusals of key-1 come from acme-corp/rpd", "Type lift and press Enter")
+        terminal.press(PASTED.format("lift\r") + "\r")
+        terminal.press(ESCAPE)
         terminal.until(*KEYS, without=["╭"])
         terminal.resize(100, 30)
         terminal.until("BLOCKED BY", "USED/MIN", *KEYS)
         terminal.resize(60, 20)
         terminal.until("BY", *KEYS, without=["BLOCKED"])
         terminal.press("b")
-        terminal.until("zae-limiter block -r gpt-4 --yes", "Run this command? y/n")
-        terminal.press("y")
+        terminal.until("zae-limiter block -r gpt-4 --yes", "Type block and press Enter")
+        terminal.press("block\r")
         terminal.until("key-1 is blocked until", "1 live bucket")
         back(terminal)
         terminal.press("l")
-        terminal.until("Run this command? y/n")
+        terminal.until("press Enter")
         terminal.press(CTRL_C)  # in the middle of a question
         assert terminal.ended() == 0
         assert terminal.restored
+
+
+def test_a_text_pasted_by_mistake_changes_nothing(store: str) -> None:
+    """Typed key by key, as a terminal without bracketed paste sends it: it has `l`, `y`, `b` and line ends."""
+    with running("top", "--store", store, "--allow-changes", columns=80, lines=24) as terminal:
+        terminal.until("last change", *KEYS)
+        terminal.press(DOWN + "finally blindly yes\ry\r")
+        terminal.until("press Enter")
+        terminal.press(ESCAPE)
+        terminal.until(*KEYS, without=["╭"])
+        terminal.press("q")
+        assert terminal.ended() == 0
+    with SyncRepository.open("default", store=store) as repository:
+        assert repository.get_override("key-1", "gpt-4") is None
+        assert "bucket_credited" not in {each.action for each in repository.get_audit_events("key-1").events}
 
 
 def test_a_process_that_is_to_end_leaves_the_terminal_as_it_was_and_no_color_is_obeyed(store: str) -> None:
