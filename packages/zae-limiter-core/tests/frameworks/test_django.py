@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("django", reason="django is not installed: `just test-frameworks newest` has it")
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
@@ -265,3 +265,19 @@ async def test_an_async_view_holds_its_slot_until_its_answer_has_ended(end: str,
     except (ZeroDivisionError, CancelledError):
         assert end in ("raises", "is cancelled")
     assert (set(seen), await slots()) == ({0}, 1)
+
+
+async def test_the_end_of_a_stream_needs_no_thread_that_a_waiting_request_holds() -> None:
+    """Outside an ASGI server's own context all requests share the thread of sync middleware."""
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=SLOTS)
+    middleware = RateLimits(limiter, **HELD, max_wait=3.0)
+
+    def view(request: Any) -> Any:
+        return StreamingHttpResponse(parts())
+
+    serve = sync_to_async(middleware(view))
+    first = await serve(request())
+    waiting = asyncio.create_task(serve(request()))
+    await asyncio.sleep(0.1)
+    assert [part async for part in first] == [b"one ", b"two"]
+    assert (await waiting).status_code == 200

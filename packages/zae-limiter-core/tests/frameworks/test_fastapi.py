@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 from contextlib import nullcontext
 from typing import Annotated, Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
+import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, WebSocket
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
@@ -68,12 +70,16 @@ def application() -> FastAPI:
     return app
 
 
-async def ask(app: FastAPI, path: str, body: bytes = b"") -> tuple[int, dict[bytes, bytes], bytes]:
+async def ask(
+    app: FastAPI, path: str, body: bytes = b"", *, stays: bool = False
+) -> tuple[int, dict[bytes, bytes], bytes]:
     sent: list[Any] = []
 
     messages = [{"type": "http.request", "body": body}, {"type": "http.disconnect"}]
 
     async def receive() -> Any:
+        if stays and len(messages) == 1:
+            await asyncio.Future()
         return messages.pop(0)
 
     async def send(message: Any) -> None:
@@ -338,3 +344,27 @@ async def test_a_route_holds_its_slot_until_its_stream_ends_or_fails(end: str) -
     with nullcontext() if end == "/stream" else pytest.raises((ZeroDivisionError, ExceptionGroup)):
         await ask(app, end)
     assert (set(seen), await free()) == ({0}, 1)
+
+
+async def test_requests_that_wait_for_slots_hold_no_thread_that_plain_routes_need() -> None:
+    """The pool has one thread: a route of another request needs it while five wait."""
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 1
+    app = FastAPI()
+    install(app)
+    limits = [Limit.concurrent("parallel", 1)]
+    limited = own(cost={"parallel": 1}, limits=limits, max_wait=20.0)
+
+    @app.post("/limited", dependencies=[Depends(limited)])
+    def answer() -> None:
+        time.sleep(0.05)
+
+    @app.post("/other")
+    def other() -> None: ...
+
+    begun = time.monotonic()
+    waiting = [asyncio.create_task(ask(app, "/limited", stays=True)) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    assert (await ask(app, "/other"))[0] == 200
+    assert time.monotonic() - begun < 1
+    assert [status for status, _, _ in await asyncio.gather(*waiting)] == [200] * 5
+    assert time.monotonic() - begun < 5

@@ -150,6 +150,11 @@ def test_slots_are_a_limit_of_their_own(limiter: SyncRateLimiter, make: Any, nam
         make(limiter, **place, slots=name)
 
 
+def test_a_proxy_has_no_thread_for_a_blocking_limiter(limiter: SyncRateLimiter) -> None:
+    with pytest.raises(Invalid, match="must be a RateLimiter, or a function that returns one"):
+        litellm.RateLimits(limiter)  # type: ignore[arg-type]  # that is the mistake
+
+
 @pytest.fixture(scope="module")
 def proxy(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     with proxying(provider.url, tmp_path_factory.mktemp("proxy"), OF_PROXY) as proxy:

@@ -14,8 +14,7 @@ Kind = type[RateLimiter] | type[SyncRateLimiter]
 
 def check_arguments(kind: Kind, limiter: object, cost: object, refund: object, options: AcquireOptions) -> None:
     """Raise ``ValidationError`` for arguments that no request could be limited with."""
-    if not (isinstance(limiter, kind) or callable(limiter)):
-        raise ValidationError("limiter", limiter, f"must be a {kind.__name__}, or a function that returns one")
+    check_opened(kind, limiter)
     if not callable(cost):
         check_cost(cost)
     check_refund(refund)
@@ -24,6 +23,18 @@ def check_arguments(kind: Kind, limiter: object, cost: object, refund: object, o
         if name not in known:
             raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
     validate_request("entity-of-no-draw", "resource-of-no-draw", {"limit": 1}, **options)
+
+
+def check_opened(kind: Kind, limiter: object) -> None:
+    """Raise ``ValidationError`` unless ``limiter`` is of a kind, or a function that may return one."""
+    if not (isinstance(limiter, kind) or callable(limiter)):
+        raise ValidationError("limiter", limiter, f"must be a {kind.__name__}, or a function that returns one")
+
+
+def check_either(limiter: object) -> None:
+    """Raise ``ValidationError`` unless ``limiter`` is one of either variant."""
+    if not isinstance(limiter, RateLimiter | SyncRateLimiter):
+        raise ValidationError("limiter", limiter, "must be a RateLimiter or a SyncRateLimiter")
 
 
 def check_refund(refund: object) -> None:

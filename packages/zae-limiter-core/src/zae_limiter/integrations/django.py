@@ -18,6 +18,8 @@ from django.http import HttpResponse
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..flows.acquire.requests import AcquireOptions
+from ..runtime.tasks import result_of
+from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
@@ -261,7 +263,8 @@ def _end_with(response: Any, leases: SyncLeases) -> None:
     if not response.streaming:
         leases.end()
     elif getattr(response, "is_async", False):
-        response.streaming_content = _streamed(response, sync_to_async(leases.end))
+        # on a thread of no pool: a request that waits may hold the one that sync middleware shares
+        response.streaming_content = _streamed(response, lambda: result_of(in_thread(leases.end)))
     else:
         response.streaming_content = _Stream(response.streaming_content, leases.end)
 

@@ -3,12 +3,22 @@
 ``RequestLimiter`` is the ``rate_limiter`` of a model: each request waits for its tokens, and they are not given back.
 ``TokenLimits`` is a callback: it takes an estimate before a call, settles what the answer says was used when it ends,
 and holds slots until then.
+
+No call waits on a thread of the event loop's pool. LangChain runs blocking hooks of ``ainvoke`` and ``astream`` there,
+so callers that wait for slots would hold the threads that the ends of other calls need to free them. A ``RateLimiter``
+waits on the loop itself. A ``SyncRateLimiter`` waits, and ends, on threads of its own.
 """
 
-from asyncio import to_thread
-from collections.abc import Callable, Mapping
+import sys
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from functools import partial
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
+from typing import Any, Final, TypeVar, Unpack
 from uuid import UUID
 
 try:
@@ -24,28 +34,35 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
+from ..runtime.tasks import result_of
+from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..values.estimates import Estimate
 from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
-from .arguments import calls_cost, check_refund
+from .answers import NotServed
+from .arguments import calls_cost, check_either, check_refund
 from .estimates import assumed_answer
-from .leases import OpenCalls, Refund, SyncLeases
-from .settlement import settle_sync
+from .leases import Leases, OpenCalls, Refund, SyncLeases
+from .settlement import settle, settle_sync
 from .tokens import estimate
 from .usage import TokenUsage, UsageReader
 
 MAX_WAIT: Final = 60.0
 AT_ONCE: Final = 0.001  # seconds: 0 would leave the wait to the policy of a level
+_BLOCKING: Final = "a RateLimiter cannot serve a blocking call: use ainvoke, or give a SyncRateLimiter"
+_AWAITS: Final = CO_COROUTINE | CO_ASYNC_GENERATOR
+T = TypeVar("T")
 
 
 class RequestLimiter(BaseRateLimiter):
     """The ``rate_limiter`` of a chat model: each of its requests takes ``consume`` first.
 
-    A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (in a thread), a ``RateLimiter`` serves ``ainvoke`` alone.
-    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name no wait. LangChain does not report the
-    end of a request here, so limits with slots raise ``ValidationError``: ``TokenLimits`` holds them.
+    A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (each call on a thread of its own), a ``RateLimiter`` serves
+    ``ainvoke`` alone. ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name no wait. LangChain
+    does not report the end of a request here, so limits with slots raise ``ValidationError``: ``TokenLimits`` holds
+    them.
     """
 
     def __init__(
@@ -57,6 +74,7 @@ class RequestLimiter(BaseRateLimiter):
         consume: Mapping[str, int],
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_either(limiter)
         self._limiter = limiter
         self._place = (entity_id, resource, dict(consume))
         policy = options.get("on_refused")
@@ -69,7 +87,7 @@ class RequestLimiter(BaseRateLimiter):
         A blocking call raises ``RateLimitExceeded``, because LangChain sends the request whatever this returns.
         """
         if not isinstance(self._limiter, SyncRateLimiter):
-            raise TypeError("a RateLimiter cannot serve a blocking call: use ainvoke, or give a SyncRateLimiter")
+            raise TypeError(_BLOCKING)
         try:
             with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)) as lease:
                 _refuse_slots(lease)
@@ -82,7 +100,7 @@ class RequestLimiter(BaseRateLimiter):
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Take the tokens on an event loop, as ``acquire`` does on a thread."""
         if isinstance(self._limiter, SyncRateLimiter):
-            return await to_thread(self.acquire, blocking=blocking)
+            return await _on_own_thread(partial(self.acquire, blocking=blocking))
         try:
             async with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)) as lease:
                 _refuse_slots(lease)
@@ -101,22 +119,45 @@ class RequestLimiter(BaseRateLimiter):
         return options
 
 
+class _Hook:
+    """A hook in both forms: a coroutine function for LangChain's async managers, a function for the blocking ones.
+
+    An async manager runs a function in the loop's pool of threads. A blocking manager runs a coroutine on another loop
+    and swallows its errors, so that a refused call would go out. Both read the hook by its name, and may do so on a
+    thread whose loop runs (``invoke`` in a notebook). What tells them apart is the frame that reads it: code that can
+    await the hook is a coroutine itself.
+    """
+
+    def __init__(self, blocking: Callable[..., None], on_loop: Callable[..., Any]) -> None:
+        self._blocking, self._on_loop = blocking, on_loop
+        self.__doc__ = blocking.__doc__
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None:
+            return self
+        awaits = sys._getframe(1).f_code.co_flags & _AWAITS
+        return (self._on_loop if awaits else self._blocking).__get__(instance, owner)
+
+
 class TokenLimits(BaseCallbackHandler):
     """A callback of chat models: it takes a request and the estimated tokens before each call, and settles when it
     ends.
 
+    A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (on threads of its own), a ``RateLimiter`` serves
+    ``ainvoke`` alone, on the event loop.
+
     ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots`` until
     it ends, with its stream. ``estimate`` gets the messages as one mapping with the parameters of the model, like the
     body of a request. ``options`` are those of ``acquire``. A refusal raises ``RateLimitExceeded`` before the request
-    goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
-    or gives it back (``"before_answer"``) unless a part of its answer had come.
+    goes out. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``)
+    unless a part of its answer had come.
     """
 
     raise_error = True  # LangChain swallows the errors of other callbacks
 
     def __init__(
         self,
-        limiter: SyncRateLimiter,
+        limiter: RateLimiter | SyncRateLimiter,
         *,
         entity_id: str,
         resource: str,
@@ -127,65 +168,141 @@ class TokenLimits(BaseCallbackHandler):
         refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_either(limiter)
         check_refund(refund)
         self._limiter, self._place = limiter, (entity_id, resource)
         self._calls, self._slots = calls_cost(requests, tokens, slots), slots
         self._tokens, self._estimate = tokens, estimate
         self._refund, self._options = refund, options
-        self._open: OpenCalls[int, SyncLeases] = OpenCalls()
+        self._open: OpenCalls[int, Leases | SyncLeases] = OpenCalls()
 
-    def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
-    ) -> None:
+    def _chat_starts(self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any) -> None:
         """Take the tokens. Raises the errors of ``acquire``."""
-        contents = [message.content for each in messages for message in each]
-        self._take(run_id, {**kwargs.get("invocation_params", {}), "messages": contents})
+        self._remember(run_id, self._taken(_chat(messages, kwargs)))
 
-    def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
+    async def _chat_starts_on_loop(
+        self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        self._remember(run_id, await self._taken_on_loop(_chat(messages, kwargs)))
+
+    def _llm_starts(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
         """Take the tokens for a model that is no chat model. Raises the errors of ``acquire``."""
-        self._take(run_id, {**kwargs.get("invocation_params", {}), "prompt": prompts})
+        self._remember(run_id, self._taken(_completion(prompts, kwargs)))
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    async def _llm_starts_on_loop(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
+        self._remember(run_id, await self._taken_on_loop(_completion(prompts, kwargs)))
+
+    def _part_comes(self, *part: Any, run_id: UUID, **kwargs: Any) -> None:
         """Keep the tokens: a part of the answer is there, of text, thinking or a tool's call."""
-        self._keep(run_id)
+        if leases := self._open.get(run_id.int):
+            leases.keep()
 
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Keep the tokens as well in ``stream_events(version="v3")`` of newer releases, which tells of no new token."""
-        self._keep(run_id)
+    async def _part_comes_on_loop(self, *part: Any, run_id: UUID, **kwargs: Any) -> None:
+        self._part_comes(run_id=run_id)
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def _llm_ends(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Settle what was used. Keep the estimate if the model does not say. Log what cannot be written."""
-        self._end(run_id, response, None)
+        self._end(run_id, _usage_of(response), None)
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    async def _llm_ends_on_loop(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        await self._end_on_loop(run_id, _usage_of(response), None)
+
+    def _llm_fails(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Give back what ``refund`` allows, unless a part of the answer had come: then keep the estimate."""
         self._end(run_id, None, error)
 
-    def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
-        cost: dict[str, int | Estimate] = {**self._calls}
-        if self._tokens:
-            cost[self._tokens] = self._estimate(request)
+    async def _llm_fails_on_loop(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        await self._end_on_loop(run_id, None, error)
+
+    on_chat_model_start: Any = _Hook(_chat_starts, _chat_starts_on_loop)
+    on_llm_start: Any = _Hook(_llm_starts, _llm_starts_on_loop)
+    on_llm_new_token: Any = _Hook(_part_comes, _part_comes_on_loop)
+    on_stream_event: Any = on_llm_new_token  # of ``stream_events(version="v3")`` in newer releases
+    on_llm_end: Any = _Hook(_llm_ends, _llm_ends_on_loop)
+    on_llm_error: Any = _Hook(_llm_fails, _llm_fails_on_loop)
+
+    def _cost(self, request: Mapping[str, Any]) -> dict[str, int | Estimate]:
+        return {**self._calls, **({self._tokens: self._estimate(request)} if self._tokens else {})}
+
+    def _taken(self, request: Mapping[str, Any]) -> SyncLeases:
+        if not isinstance(self._limiter, SyncRateLimiter):
+            raise TypeError(_BLOCKING)
         leases = SyncLeases()
+        with self._explained(request):
+            leases.enter(self._limiter.acquire(*self._place, self._cost(request), **self._options), self._refund)
+        return leases
+
+    async def _taken_on_loop(self, request: Mapping[str, Any]) -> Leases | SyncLeases:
+        if isinstance(self._limiter, SyncRateLimiter):
+            return await _on_own_thread(partial(self._taken, request), abandoned=_give_back)
+        leases = Leases()
+        with self._explained(request):
+            await leases.enter(self._limiter.acquire(*self._place, self._cost(request), **self._options), self._refund)
+        return leases
+
+    @contextmanager
+    def _explained(self, request: Mapping[str, Any]) -> Iterator[None]:
         try:
-            leases.enter(self._limiter.acquire(*self._place, cost, **self._options), self._refund)
+            yield
         except RateLimitExceeded as error:
             if self._tokens and (why := assumed_answer(error, self._tokens, request, self._estimate)):
                 error.add_note(why)
             raise
+
+    def _remember(self, run_id: UUID, leases: Leases | SyncLeases) -> None:
         if self._slots:  # a cancelled `ainvoke` reports no end, but its managers, which have its id, are collected
             leases.end_with(run_id)
         self._open.put(run_id.int, leases)
 
-    def _keep(self, run_id: UUID) -> None:
-        if leases := self._open.get(run_id.int):
-            leases.keep()
-
-    def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:
-        if (leases := self._open.pop(run_id.int)) is None or (lease := leases.last) is None:
+    def _end(self, run_id: UUID, usage: TokenUsage | None, error: BaseException | None) -> None:
+        if (leases := self._open.pop(run_id.int)) is None:
             return
-        if response is not None and (usage := _usage_of(response)):
-            settle_sync(lease, self._tokens, usage)
-        leases.end(error)
+        if not isinstance(leases, SyncLeases):
+            raise TypeError(_BLOCKING)
+        _finish(leases, self._tokens, usage, error)
+
+    async def _end_on_loop(self, run_id: UUID, usage: TokenUsage | None, error: BaseException | None) -> None:
+        leases = self._open.pop(run_id.int)
+        if isinstance(leases, SyncLeases):
+            await _on_own_thread(partial(_finish, leases, self._tokens, usage, error))
+        elif leases is not None:
+            if usage and (lease := leases.last):
+                await settle(lease, self._tokens, usage)
+            await leases.end(error)
+
+
+def _chat(messages: list[list[Any]], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    contents = [message.content for each in messages for message in each]
+    return {**kwargs.get("invocation_params", {}), "messages": contents}
+
+
+def _completion(prompts: list[str], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {**kwargs.get("invocation_params", {}), "prompt": prompts}
+
+
+def _finish(leases: SyncLeases, tokens: str | None, usage: TokenUsage | None, error: BaseException | None) -> None:
+    if usage and (lease := leases.last):
+        settle_sync(lease, tokens, usage)
+    leases.end(error)
+
+
+async def _on_own_thread(work: Callable[[], T], *, abandoned: Callable[["Future[T]"], None] | None = None) -> T:
+    """Return the result of ``work``, done on a thread of no pool. ``abandoned`` gets it if the caller is cancelled."""
+    working = in_thread(partial(copy_context().run, work))
+    try:
+        return await result_of(working)
+    except CancelledError:
+        if abandoned:
+            working.add_done_callback(abandoned)
+        raise
+
+
+def _give_back(taking: "Future[SyncLeases]") -> None:
+    """Give back what was taken for a call that was cancelled while it waited."""
+    if taking.exception() is None:
+        leases = taking.result()
+        leases.turned_away = True
+        leases.end(NotServed())
 
 
 def _refuse_slots(lease: Lease | SyncLease) -> None:

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 class _Entered(Generic[L]):
     """``turned_away``: whether a door refused the request, so that the application has not begun."""
 
+    _stack: Any  # an exit stack of its variant
+
     def __init__(self) -> None:
         self._entered: list[tuple[L, Refund]] = []
         self.turned_away = False
@@ -44,6 +46,14 @@ class _Entered(Generic[L]):
         """Keep the tokens, whatever happens from now on."""
         for lease, _ in self._entered:
             lease.keep()
+
+    def end_with(self, sign: object) -> None:
+        """Forget them once nobody has the ``sign`` any more, without an end: nobody will report one.
+
+        What they took stays taken; slots come back when they expire. It runs wherever Python collects the sign, so it
+        makes no request and takes no lock.
+        """
+        finalize(sign, _forget, ref(self)).atexit = False
 
     def _close(self) -> None:
         """Keep what the application has settled, and what ``refund`` does not return once it has begun."""
@@ -85,14 +95,6 @@ class SyncLeases(_Entered[SyncLease]):
         super().__init__()
         self._stack = ExitStack()
 
-    def end_with(self, sign: object) -> None:
-        """Forget them once nobody has the ``sign`` any more, without an end: nobody will report one.
-
-        What they took stays taken; slots come back when they expire. It runs wherever Python collects the sign, so it
-        makes no request and takes no lock.
-        """
-        finalize(sign, _forget, ref(self)).atexit = False
-
     def enter(self, lease: SyncLease, refund: Refund) -> SyncLease:
         """Take its tokens. Raises the errors of ``acquire``."""
         try:
@@ -111,10 +113,10 @@ class SyncLeases(_Entered[SyncLease]):
             log.warning(UNWRITTEN, exc_info=True)
 
 
-def _forget(dead_or_alive: "ref[SyncLeases]") -> None:
+def _forget(dead_or_alive: "ref[_Entered[Any]]") -> None:
     if (leases := dead_or_alive()) is not None:
         leases._entered.clear()
-        leases._stack = ExitStack()
+        leases._stack = type(leases._stack)()
 
 
 E = TypeVar("E", bound=_Entered[Any])

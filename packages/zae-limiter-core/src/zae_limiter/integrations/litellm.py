@@ -33,7 +33,7 @@ from ..http import STATUS
 from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
-from .arguments import calls_cost, check_refund
+from .arguments import calls_cost, check_opened, check_refund
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund
 from .litellm_routing import (
@@ -124,6 +124,7 @@ class RateLimits(CustomLogger):
         self._identity, self._estimate = identity, estimate
         self._resource, self._unnamed = resource, unnamed
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
+        check_opened(RateLimiter, limiter)
         self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
         self._open: OpenCalls[str, _Call] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
