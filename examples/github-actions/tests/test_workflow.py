@@ -90,6 +90,6 @@ def test_a_merge_applies_what_the_pull_request_has_shown_and_nothing_else(local_
     applied = repository.run("apply")
     assert applied.returncode == 0, applied.stderr
     assert repository.run("drift").returncode == 0
-    by_hand = ["resource", "set-defaults", "gpt-5", "--limit", "rpm:999", "--namespace", "tenant-alpha"]
+    by_hand = ["resource", "set-defaults", "gpt-5", "--limit", "rpm:999", "--namespace", "tenant-alpha", "--yes"]
     main(by_hand, standalone_mode=False)
     assert repository.run("drift").returncode == 2

@@ -104,7 +104,7 @@ def test_an_override_without_a_limit_that_calls_may_consume_is_warned_of(table: 
         assert ("the level resource has tpm as well" in override("rpm:9", *place).stderr) == bool(place)
     assert override("rpm:9", "-r", "gpt-4", "-l", "tpm:1").stderr == ""
     table.repository.set_limits("key", [Limit.per_minute("rpd", 5)])
-    assert "the level entity_default has rpd as well" in override("tpm:9").stderr
+    assert "the level entity_default has rpd as well" in override("tpm:9", "--yes").stderr
 
 
 def override(limit: str, *words: str) -> Result:

@@ -22,7 +22,8 @@ def test_each_level_stores_it_and_shows_it(table: Table, level: list[str], gette
     assert "on_refused" not in document(*level, "-l", "rpm:60")
     got = document(*level, "-l", "rpm:60", "--on-refused", "wait=2,overflow=credits")
     assert got["on_refused"] == STEPS
-    assert document(*level, "-l", "rpm:70") == document(*getter)
+    changed = {"rpm": {"from": "60/min", "to": "70/min"}}
+    assert document(*level, "-l", "rpm:70") == document(*getter) | {"changed": changed}
     assert document(*getter)["on_refused"] == STEPS
     assert "on_refused: wait=2,overflow=credits" in run(*getter).stdout
     assert document("entity", "effective", "acme", "-r", "gpt-4")["on_refused"] == STEPS

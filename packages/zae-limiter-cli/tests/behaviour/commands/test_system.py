@@ -17,7 +17,9 @@ def test_limits_are_set_in_place_of_those_before_and_shown(table: Table) -> None
         ["rpm", "100", "100", "100/min"],
         ["tpm", "10,000", "15,000", "10k/hour"],
     ]
-    assert told("system", "set-defaults", "-l", "rpm:100", "-l", "tpm:10000/hour:15000") == expected
+    *shown, changed = told("system", "set-defaults", "-l", "rpm:100", "-l", "tpm:10000/hour:15000", "-y")
+    assert shown == expected
+    assert " ".join(changed) == "Changed: old 1/day -> none, rpm none -> 100/min, tpm none -> 10k/hour burst 15k."
     assert told("system", "get-defaults") == expected
     assert table.repository.get_system_defaults() == ([RPM, TPM], None)
 
@@ -26,7 +28,7 @@ def test_what_is_not_given_stays(table: Table) -> None:
     table.repository.set_system_defaults([RPM], "block")
     assert told("system", "set-defaults", "--on-unavailable", "allow")[0] == ["on_unavailable:", "allow"]
     assert table.repository.get_system_defaults() == ([RPM], "allow")
-    run("system", "set-defaults", "-l", "tpm:10000/hour:15000")
+    run("system", "set-defaults", "-l", "tpm:10000/hour:15000", "--yes")
     assert table.repository.get_system_defaults() == ([TPM], "allow")
 
 

@@ -7,6 +7,7 @@ import click
 
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
+from ...data.changing import Change, before_change
 from ...data.parsing import limits_option
 from ...data.places import ALL_RESOURCES, winner_beneath
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
@@ -37,6 +38,7 @@ def _place(function: Function) -> Function:
 @click.option("--until", metavar="TIME", help="Hold them only so long, as an override: 2h, 7d, 2026-01-31T18:00Z.")
 @on_refused_option
 @principal_option
+@yes_option
 @output_option
 def set_limits(
     *,
@@ -47,13 +49,18 @@ def set_limits(
     until: str | None,
     on_refused: "OnRefused | None",
     principal: str,
+    yes: bool,
     output: OutputForm,
 ) -> None:
-    """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again."""
+    """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again.
+    Asks first if a limit goes, unless --yes is given.
+    """
     from zae_limiter import ValidationError
 
     now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
     end = None if until is None else parse_end("--until", until, now)
+    what = f"{'override' if end else 'own limits'} of {entity_id} on {resource}"
+    change = before_change(repository, (entity_id, resource), limits, what=what, yes=yes, of_override=end is not None)
     try:
         repository.set_limits(
             entity_id, limits, resource, override_until=end, on_refused=on_refused, principal=principal
@@ -62,7 +69,7 @@ def set_limits(
         if error.field != "override_until":
             raise
         raise CommandError(f"--until {until!r}: {error.problem}") from error
-    _show(repository, entity_id, resource, output)
+    _show(repository, entity_id, resource, output, change)
     if end is not None:
         _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
 
@@ -131,12 +138,14 @@ def delete_override(
     show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} has ended.")
 
 
-def _show(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
+def _show(
+    repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm, change: Change | None = None
+) -> None:
     limits, override = repository.get_limits(entity_id, resource), repository.get_override(entity_id, resource)
     on_refused = stored_on_refused(repository, (entity_id, resource))
     if output == "json":
         plain = {**plain_on_refused(on_refused), "limits": plain_limits(limits), "override": plain_override(override)}
-        say_json({"entity_id": entity_id, "resource": resource, **plain})
+        say_json({"entity_id": entity_id, "resource": resource, **plain, **(change.plain() if change else {})})
         return
     say_on_refused(on_refused)
     if limits:
@@ -146,3 +155,5 @@ def _show(repository: "SyncRepository", entity_id: str, resource: str, output: O
     if override is not None:
         click.echo(override_line(override))
         say_columns([LIMIT_HEAD, *map(limit_cells, override.limits)])
+    if change is not None:
+        change.say(output)

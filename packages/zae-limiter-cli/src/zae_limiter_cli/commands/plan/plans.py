@@ -6,8 +6,9 @@ import click
 
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
+from ...data.changing import Change, before_change
 from ...data.parsing import limits_option
-from ...data.places import ALL_RESOURCES
+from ...data.places import ALL_RESOURCES, place_in_plan
 from ...data.refusals import on_refused_option
 from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_done
 from ...errors import CommandError
@@ -31,6 +32,7 @@ resource_option = click.option(
 @limits_option(required=True)
 @on_refused_option
 @principal_option
+@yes_option
 @output_option
 def set_limits(
     *,
@@ -40,15 +42,19 @@ def set_limits(
     limits: "list[Limit]",
     on_refused: "OnRefused | None",
     principal: str,
+    yes: bool,
     output: OutputForm,
 ) -> None:
-    """Replace the limits of PLAN on a resource, or on all resources; make the plan if it is new.
+    """Replace the limits of PLAN on a resource, or on all resources; make the plan if it is new. Asks first if a limit
+    goes, unless --yes is given.
 
     One write, however many entities have the plan. Running processes see the change when their config cache expires, by
     default within a minute.
     """
+    what = f"limits of plan {plan} on {_shown(resource)}"
+    change = before_change(repository, place_in_plan(plan, resource), limits, what=what, yes=yes)
     repository.set_plan_limits(plan, limits, resource, on_refused=on_refused, principal=principal)
-    _show(repository, plan, output)
+    _show(repository, plan, output, change)
 
 
 @click.command(short_help="Show the limits of a plan, and how many entities have it.")
@@ -99,7 +105,7 @@ def list_plans(*, repository: "SyncRepository", output: OutputForm) -> None:
         click.echo(f"There are no plans in namespace {repository.name}.")
 
 
-def _show(repository: "SyncRepository", plan: str, output: OutputForm) -> None:
+def _show(repository: "SyncRepository", plan: str, output: OutputForm, change: Change | None = None) -> None:
     """Print a plan. Raises ``CommandError`` for one without limits."""
     entities = len(repository.list_entities_of_plan(plan))
     limits = _limits_of(repository, plan)
@@ -109,11 +115,14 @@ def _show(repository: "SyncRepository", plan: str, output: OutputForm) -> None:
         )
     if output == "json":
         resources = {resource: plain_limits(own) for resource, own in limits.items()}
-        say_json({"plan": plan, "entities": entities, "resources": resources})
+        changed = change.plain() if change else {}
+        say_json({"plan": plan, "entities": entities, "resources": resources, **changed})
         return
     click.echo(f"plan {plan}: {entities:,} {'entity has' if entities == 1 else 'entities have'} it.")
     rows = [(_shown(resource), *limit_cells(limit)) for resource, own in limits.items() for limit in own]
     say_columns([("ON", *LIMIT_HEAD), *rows])
+    if change is not None:
+        change.say(output)
 
 
 def _limits_of(repository: "SyncRepository", plan: str) -> "dict[str, list[Limit]]":

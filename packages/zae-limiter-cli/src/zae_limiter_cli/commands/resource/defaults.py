@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...confirmation import confirm
+from ...data.changing import Change, before_change
 from ...data.parsing import limits_option
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import show_done, show_limits, show_names
@@ -48,13 +49,15 @@ def set_defaults(
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Replace the limits of RESOURCE."""
+    """Replace the limits of RESOURCE. Asks first if a limit goes, unless --yes is given."""
     with open_namespace(connection, namespace) as repository:
+        what = f"limits of resource {resource}"
+        change = before_change(repository, (None, resource), limits, what=what, yes=yes)
         if now:
             consent(connection, repository, resource, yes=yes, output=output)
         repository.set_resource_defaults(resource, limits, on_refused=on_refused, principal=principal)
         told = tell(connection, repository, resource) if now else None
-        _show(repository, resource, output, told)
+        _show(repository, resource, output, told, change)
         check_all_told(connection, repository, resource, told)
 
 
@@ -94,12 +97,25 @@ def list_resources(*, repository: "SyncRepository", output: OutputForm) -> None:
     show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {repository.name}.")
 
 
-def _show(repository: "SyncRepository", resource: str, output: OutputForm, told: "ToldBuckets | None" = None) -> None:
+def _show(
+    repository: "SyncRepository",
+    resource: str,
+    output: OutputForm,
+    told: "ToldBuckets | None" = None,
+    change: Change | None = None,
+) -> None:
     none = f"Resource {resource} has no limits in namespace {repository.name}."
     on_refused = stored_on_refused(repository, (None, resource))
     if output == "table":
         say_on_refused(on_refused)
-    about = {"resource": resource, **plain_on_refused(on_refused), **plain_told(told)}
+    about = {
+        "resource": resource,
+        **plain_on_refused(on_refused),
+        **(change.plain() if change else {}),
+        **plain_told(told),
+    }
     show_limits(about, repository.get_resource_defaults(resource), output, none=none)
+    if change is not None:
+        change.say(output)
     if told is not None:
         show_told(told, output)

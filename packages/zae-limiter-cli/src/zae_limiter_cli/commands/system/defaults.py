@@ -6,6 +6,7 @@ import click
 
 from ...columns import say_json
 from ...confirmation import confirm
+from ...data.changing import Change, before_change
 from ...data.parsing import limits_option
 from ...data.refusals import on_refused_option, plain_on_refused, say_on_refused, stored_on_refused
 from ...data.showing import plain_limits, show_done, show_limits
@@ -53,17 +54,20 @@ def set_defaults(
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Replace the system's limits and its policies; an option that is not given keeps its value."""
+    """Replace the system's limits and its policies; an option that is not given keeps its value. Asks first if a limit
+    goes, unless --yes is given.
+    """
     if not limits and on_unavailable is None and on_refused is None:
         raise CommandError("nothing to set: pass --limit, --on-unavailable, or --on-refused")
     if now and not limits:
         raise CommandError("--now tells live buckets of changed limits: pass --limit, too")
     with open_namespace(connection, namespace) as repository:
+        change = before_change(repository, (None, None), limits, what="limits of the system", yes=yes)
         if now:
             consent(connection, repository, None, yes=yes, output=output)
         repository.set_system_defaults(limits or None, on_unavailable, on_refused=on_refused, principal=principal)
         told = tell(connection, repository, None) if now else None
-        _show(repository, output, told)
+        _show(repository, output, told, change)
         check_all_told(connection, repository, None, told)
 
 
@@ -90,16 +94,28 @@ def delete_defaults(*, repository: "SyncRepository", principal: str, yes: bool, 
     show_done({}, "deleted", output, message=f"System defaults of namespace {repository.name} deleted.")
 
 
-def _show(repository: "SyncRepository", output: OutputForm, told: "ToldBuckets | None" = None) -> None:
+def _show(
+    repository: "SyncRepository",
+    output: OutputForm,
+    told: "ToldBuckets | None" = None,
+    change: Change | None = None,
+) -> None:
     limits, on_unavailable = repository.get_system_defaults()
     on_refused = stored_on_refused(repository, (None, None))
     if output == "json":
-        plain = {"on_unavailable": on_unavailable, **plain_on_refused(on_refused), **plain_told(told)}
+        plain = {
+            "on_unavailable": on_unavailable,
+            **plain_on_refused(on_refused),
+            **(change.plain() if change else {}),
+            **plain_told(told),
+        }
         say_json({**plain, "limits": plain_limits(limits)})
         return
     if on_unavailable is not None:
         click.echo(f"on_unavailable: {on_unavailable}")
     say_on_refused(on_refused)
     show_limits({}, limits, output, none=f"The system has no limits in namespace {repository.name}.")
+    if change is not None:
+        change.say(output)
     if told is not None:
         show_told(told, output)
