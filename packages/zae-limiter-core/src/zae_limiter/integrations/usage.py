@@ -24,9 +24,10 @@ __all__ = ["TokenUsage", "UsageMissing", "UsageReader", "read_usage", "require_u
 
 LONGEST_COUNT: Final = 16  # digits of a count in a header field
 _DATA: Final = "data:"
-_HOLDERS: Final = ("usage", "usage_metadata", "usageMetadata", "amazon-bedrock-invocationMetrics")
+_HOLDERS: Final = ("usage", "meta", "usage_metadata", "usageMetadata", "amazon-bedrock-invocationMetrics")
 _BEGINNING: Final = "message"  # Anthropic's first event: its output is still to come
-_AROUND: Final = ("response", "metadata")  # of OpenAI's and Bedrock's last event
+_AROUND: Final = ("response", "metadata", "x_groq", "delta")  # of the last event: OpenAI's, Bedrock's, Groq's, Cohere's
+_INSIDE: Final = ("usage", "meta")
 _FIELD: Final = "x-amzn-"  # header fields are text
 _ENDS: Final = ("finishReason", "finish_reason")  # of each answer, at its end
 
@@ -74,7 +75,11 @@ _SHAPES: Final = (
     _Shape(  # OpenAI's responses and LangChain contain what Anthropic has beside
         prompt=("input_tokens",),
         answer=("output_tokens",),
-        cached_inside=("input_tokens_details.cached_tokens", "input_token_details.cache_read"),
+        cached_inside=(
+            "input_tokens_details.cached_tokens",
+            "input_token_details.cached_tokens",  # Realtime
+            "input_token_details.cache_read",
+        ),
         cached_beside=("cache_read_input_tokens",),
         written_inside=("input_tokens_details.cache_write_tokens", "input_token_details.cache_creation"),
         written_beside=("cache_creation_input_tokens",),
@@ -111,6 +116,16 @@ _SHAPES: Final = (
         prompt_beside=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
         whole_by=("totalTokenCount", "total_token_count"),
     ),
+    _Shape(  # Cohere: what it charges, which leaves out its own preamble and documents; else what the model has read
+        prompt=("billed_units.input_tokens", "tokens.input_tokens"),
+        answer=("billed_units.output_tokens", "tokens.output_tokens"),
+        whole_by=("billed_units.input_tokens",),  # embeddings
+    ),
+    _Shape(  # Ollama's own API, in its last line
+        prompt=("prompt_eval_count",),
+        answer=("eval_count",),
+        whole_by=("prompt_eval_count",),  # embeddings
+    ),
     _Shape(prompt=("total_tokens",), answer=(), whole_by=("total_tokens",)),  # Voyage, Jina
 )
 _NAMES: Final = tuple(dict.fromkeys(name for shape in _SHAPES for name in shape.names))
@@ -129,8 +144,9 @@ class UsageMissing(ZAELimiterError):
 def read_usage(answer: object) -> TokenUsage | None:
     """Return what an answer says that its call used; ``None`` if it does not say.
 
-    ``answer`` is what a call returns, its usage alone, a mapping, JSON, or server-sent events as text or bytes: of
-    OpenAI, Anthropic, Bedrock, Gemini, LangChain or LiteLLM. ``UsageReader`` reads streams.
+    ``answer`` is what a call returns, its usage alone, a mapping, JSON, lines of JSON, or server-sent events as text or
+    bytes: of OpenAI, Anthropic, Bedrock, Gemini, Groq, Cohere, Ollama, LangChain or LiteLLM. ``UsageReader`` reads
+    streams.
     """
     reader = UsageReader()
     reader.add(answer)
@@ -178,7 +194,7 @@ class UsageReader:
     def _add(self, document: object) -> None:
         answers = _answers(document)
         self._ended = self._ended or any(_get(answer, name) for answer in answers for name in _ENDS)
-        around = (_get(_get(document, name), "usage") for name in _AROUND)
+        around = (_get(_get(document, name), inside) for name in _AROUND for inside in _INSIDE)
         taken = [self._take(usage) for usage in (*_usages(document), *around)]
         if any(taken):
             self.whole = self.whole or self._ended or not answers
@@ -267,7 +283,7 @@ def _is_text_of_field(name: str, value: Any) -> bool:
 
 
 def _documents(answer: object) -> Iterator[object]:
-    """Yield the answer itself; of text, its JSON, or the document of each ``data`` line of server-sent events."""
+    """Yield the answer itself; of text its JSON, or the JSON of each line: of ``data`` lines alone if there are any."""
     part = _get(_get(answer, "chunk"), "bytes")  # Bedrock's streams hold JSON
     answer = answer if part is None else part
     if isinstance(answer, bytes | bytearray):
@@ -275,9 +291,18 @@ def _documents(answer: object) -> Iterator[object]:
     if not isinstance(answer, str):
         yield answer
         return
-    lines = [line.removeprefix(_DATA) for line in answer.splitlines() if line.startswith(_DATA)]
-    for text in lines or [answer]:
-        try:
-            yield json.loads(text)
-        except (ValueError, RecursionError):  # a document in two parts, or a mark like [DONE]
-            continue
+    if (whole := _parsed(answer)) is not None:
+        yield whole
+        return
+    lines = answer.splitlines()
+    events = [line.removeprefix(_DATA) for line in lines if line.startswith(_DATA)]
+    for line in events or lines:
+        if (found := _parsed(line)) is not None:
+            yield found
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # a document in two parts, or a mark like [DONE]
+        return None

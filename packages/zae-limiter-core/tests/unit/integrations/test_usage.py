@@ -123,6 +123,79 @@ LANGCHAIN = SimpleNamespace(
         "output_token_details": {"audio": 10, "reasoning": 200},
     }
 )
+REALTIME = {  # the event at the end of each response of a session
+    "type": "response.done",
+    "event_id": "event_1",
+    "response": {
+        "object": "realtime.response",
+        "id": "resp_1",
+        "status": "completed",
+        "output": [{"id": "item_1", "type": "message", "role": "assistant", "content": []}],
+        "metadata": None,
+        "usage": {
+            "total_tokens": 253,
+            "input_tokens": 132,
+            "output_tokens": 121,
+            "input_token_details": {
+                "text_tokens": 119,
+                "audio_tokens": 13,
+                "image_tokens": 0,
+                "cached_tokens": 64,
+                "cached_tokens_details": {"text_tokens": 64, "audio_tokens": 0, "image_tokens": 0},
+            },
+            "output_token_details": {"text_tokens": 30, "audio_tokens": 91},
+        },
+    },
+}
+GROQ_END = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion.chunk",
+    "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "tool_calls"}],
+    "x_groq": {
+        "id": "req_1",
+        "usage": {
+            "queue_time": 0.061348671,
+            "prompt_tokens": 18,
+            "prompt_time": 0.000211569,
+            "completion_tokens": 439,
+            "completion_time": 0.798181818,
+            "total_tokens": 457,
+            "total_time": 0.798393387,
+        },
+    },
+}
+COHERE = {
+    "id": "c1",
+    "finish_reason": "COMPLETE",
+    "message": {"role": "assistant", "content": [{"type": "text", "text": "Hi"}]},
+    "usage": {
+        "billed_units": {"input_tokens": 21, "output_tokens": 124},
+        "tokens": {"input_tokens": 186, "output_tokens": 124},
+    },
+}
+COHERE_V1 = {
+    "text": "Hi",
+    "generation_id": "g1",
+    "finish_reason": "COMPLETE",
+    "meta": {
+        "api_version": {"version": "1"},
+        "billed_units": {"input_tokens": 10.0, "output_tokens": 149.0},
+        "tokens": {"input_tokens": 1394.0, "output_tokens": 149.0},
+    },
+}
+OLLAMA = {
+    "model": "llama3.2",
+    "created_at": "2026-08-04T19:22:45.499127Z",
+    "message": {"role": "assistant", "content": ""},
+    "done": True,
+    "done_reason": "stop",
+    "total_duration": 4883583458,
+    "load_duration": 1334875,
+    "prompt_eval_count": 26,
+    "prompt_eval_duration": 342546000,
+    "eval_count": 282,
+    "eval_duration": 4535599000,
+}
 
 
 LIES: list[Any] = [-1, True, "10", 5.5, float("nan"), float("inf"), [1], {}]
@@ -145,8 +218,16 @@ def as_objects(value: Any) -> Any:
         (INVOKE, TokenUsage(input=14, cached=100, cache_write=7, output=30)),
         (GEMINI, TokenUsage(input=220, cached=800, output=50, reasoning=300)),
         (LITELLM_OF_ANTHROPIC, TokenUsage(input=34, cached=1000, cache_write=200, output=56)),
+        (REALTIME, TokenUsage(input=68, cached=64, output=121)),
+        (GROQ_END, TokenUsage(input=18, output=439)),
+        (COHERE, TokenUsage(input=21, output=124)),
+        (COHERE_V1, TokenUsage(input=10, output=149)),
+        (OLLAMA, TokenUsage(input=26, output=282)),
     ],
-    ids=["chat", "responses", "anthropic", "converse", "invoke", "gemini", "litellm"],
+    ids=[
+        *("chat", "responses", "anthropic", "converse", "invoke", "gemini", "litellm"),
+        *("realtime", "groq", "cohere", "cohere v1", "ollama"),
+    ],
 )
 def test_the_usage_of_each_provider_is_read_as_mapping_object_and_json(
     form: Any, answer: Any, usage: TokenUsage
@@ -169,6 +250,10 @@ def test_the_kinds_add_up_to_the_total_of_the_provider(answer: Any) -> None:
         (OPENAI_CHAT["usage"], TokenUsage(input=86, cached=1920, output=108, reasoning=192)),
         ({"usage": {"prompt_tokens": 8, "total_tokens": 8}}, TokenUsage(input=8)),  # embeddings
         ({"usage": {"total_tokens": 8}}, TokenUsage(input=8)),  # Voyage's
+        (REALTIME["response"], TokenUsage(input=68, cached=64, output=121)),
+        ({"usage": {"tokens": {"input_tokens": 3, "output_tokens": 2}}}, TokenUsage(input=3, output=2)),  # Cohere
+        ({"embeddings": {}, "meta": {"billed_units": {"input_tokens": 15}}}, TokenUsage(input=15)),
+        ({"model": "all-minilm", "embeddings": [[0.1]], "prompt_eval_count": 8}, TokenUsage(input=8)),  # Ollama
         (
             {"ResponseMetadata": {"HTTPHeaders": {"x-amzn-bedrock-input-token-count": "8"}}},  # embeddings of Bedrock
             TokenUsage(input=8),
@@ -244,6 +329,9 @@ def test_a_part_is_never_more_than_its_whole(usage: Any) -> None:
         {"usageMetadata": {"promptTokenCount": 5}},
         {"amazon-bedrock-invocationMetrics": {"inputTokenCount": 5}},
         {"usage": {"output_tokens": 5}},
+        {"usage": {"tokens": {"input_tokens": 5}}},
+        {"results": [], "meta": {"billed_units": {"search_units": 1}}},  # Cohere's ranks have no tokens
+        {"message": {"content": "Hi"}, "done": True, "eval_count": 5},  # older Ollama, whose prompt was cached
         *({"usage": {"prompt_tokens": lie, "completion_tokens": 3}} for lie in LIES),
         {"metadata": {"prompt_tokens": 5, "completion_tokens": 5}},
         {"ResponseMetadata": {"HTTPHeaders": {"x-amzn-bedrock-input-token-count": "1e9"}}},
@@ -283,6 +371,26 @@ STREAMS: list[Any] = [
         read_usage(CONVERSE),
     ),
     ([{"usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 3}}, GEMINI], read_usage(GEMINI)),
+    ([{"type": "response.created", "response": {"usage": None}}, REALTIME], read_usage(REALTIME)),
+    (
+        [{"choices": [{"index": 0, "delta": {"content": "Hi"}}], "x_groq": {"id": "req_1"}}, GROQ_END],
+        read_usage(GROQ_END),
+    ),
+    (
+        [
+            {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": "Hi"}}}},
+            {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": COHERE["usage"]}},
+        ],
+        read_usage(COHERE),
+    ),
+    (
+        [
+            {"event_type": "text-generation", "text": "Hi"},
+            {"event_type": "stream-end", "finish_reason": "COMPLETE", "response": COHERE_V1},
+        ],
+        read_usage(COHERE_V1),
+    ),
+    ([{"message": {"content": "Hi"}, "done": False}, OLLAMA], read_usage(OLLAMA)),
     (
         [
             {"chunk": {"bytes": json.dumps({"type": "content_block_delta"}).encode()}},
@@ -316,6 +424,11 @@ def test_a_stream_has_its_usage_at_its_end(events: list[Any], usage: TokenUsage)
     if all("chunk" not in event for event in events):
         text.add("".join(f"event: e\ndata: {json.dumps(event)}\n\n" for event in events))
         assert text.usage == usage
+
+
+def test_lines_of_json_are_read_as_text() -> None:
+    lines = [{"message": {"content": "Hi"}, "done": False}, OLLAMA]
+    assert read_usage("".join(json.dumps(line) + "\n" for line in lines)) == TokenUsage(input=26, output=282)
 
 
 def test_a_stream_that_breaks_off_has_no_usage_but_what_it_has_told() -> None:
