@@ -93,7 +93,10 @@ def test_limits_of_a_file_are_planned_applied_used_and_looked_at(folder: Path) -
 
 def test_a_change_by_hand_is_drift(folder: Path) -> None:
     ok("limits", "apply", "-f", "limits.yaml", "--yes")
-    ok("resource", "set-defaults", "gpt-4", "-l", "rpm:3")
+    assert (
+        "its next `limits apply` restores what the file says"
+        in run("resource", "set-defaults", "gpt-4", "-l", "rpm:3").stderr
+    )
     told = ok("limits", "diff", "-f", "limits.yaml", "--exit-code", code=2)
     assert "resource gpt-4 (changed out of band)\n      rpm: capacity is 3, declared 10" in told
 

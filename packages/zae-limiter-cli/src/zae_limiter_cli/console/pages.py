@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..audit.changes import changes
 from ..explanation.next_steps import next_steps
-from ..explanation.report import read_report
+from ..explanation.report import in_force, read_report
 from ..explanation.showing import amounts_of, asked_by
 from ..live.health import Health
 from ..live.reading import Reader
@@ -125,6 +125,7 @@ class Pages:
         report = read_report(self.repository, place.entity_id, place.resource, None, cascade=False)
         return {
             "report": report,
+            "in_force": in_force,
             "asked": amounts_of(report.asked),
             "notes": [*(each.sentence for each in report.unknown), *asked_by(report)],
             "changes": [(event, list(changes(event))) for event in report.changes],

@@ -132,7 +132,12 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
         "expires_at": None if bucket.expires_at_ms is None else iso(_instant(bucket.expires_at_ms)),
         "shadowed": bucket.shadowed,
         "limits": {
-            each.limit.name: {"available": each.available, "consumed": each.consumed, **_plain_limit(each.limit)}
+            each.limit.name: {
+                "available": each.available,
+                "consumed": each.consumed,
+                **({} if each.window_ends_ms is None else {"window_ends": iso(_instant(each.window_ends_ms))}),
+                **_plain_limit(each.limit),
+            }
             for each in bucket.limits
         },
     }
@@ -210,7 +215,12 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
 
 
 def _left(each: "BucketLimit") -> tuple[str, ...]:
-    return _name(each.limit), f"{each.available:,}", _burst(each.limit), rate(each.limit)
+    return _name(each.limit), f"{each.available:,}{of_window(each)}", _burst(each.limit), rate(each.limit)
+
+
+def of_window(each: "BucketLimit") -> str:
+    """Return until when what is left is that of the window under way, behind it; empty for a limit without one."""
+    return "" if each.window_ends_ms is None else f" until {shown(_instant(each.window_ends_ms))}"
 
 
 def _name(limit: "Limit") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..data.windows import gains_at_once
-from .report import Report
+from .report import Report, in_force
 
 if TYPE_CHECKING:
     from zae_limiter import BucketExplanation, LimitExplanation
@@ -112,9 +112,9 @@ def _views(report: Report) -> Iterator[_Step]:
 
 def _comes_at_once(limit: "LimitExplanation") -> bool:
     """Return whether a larger limit would give no token before the next window, if there is one; a credit does."""
-    return not gains_at_once(limit.limit) and (limit.requested or 1) <= limit.limit.usable_burst
+    return not gains_at_once(limit.limit) and (limit.requested or 1) <= in_force(limit).usable_burst
 
 
 def _factor(limit: "LimitExplanation") -> int:
     """Return the factor of the limits with which the requested tokens fit into the bucket."""
-    return max(2, math.ceil((limit.requested or 0) / max(1, limit.limit.usable_burst)))
+    return max(2, math.ceil((limit.requested or 0) / max(1, in_force(limit).usable_burst)))

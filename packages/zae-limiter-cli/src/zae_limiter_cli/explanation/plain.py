@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.switches import plain_resolved
 from ..times import iso
 from .next_steps import NextStep
-from .report import Report
+from .report import Report, in_force
 
 if TYPE_CHECKING:
     from zae_limiter import BucketExplanation, LimitExplanation, Refuser
@@ -76,7 +76,7 @@ def _limit(each: "LimitExplanation") -> dict[str, Any]:
         "refuses": each.refuses,
         "blocked": each.blocked,
         "wait_seconds": _seconds(each.wait_seconds),
-        "usable_burst": each.limit.usable_burst,
+        "usable_burst": in_force(each).usable_burst,
         **declared,
         **({} if each.in_force is None else {"in_force": each.in_force.to_dict(), "entry": each.schedule or None}),
     }

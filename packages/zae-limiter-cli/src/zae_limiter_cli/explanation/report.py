@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         BucketExplanation,
         Draw,
         Explanation,
+        Limit,
         LimitExplanation,
         Refuser,
         SyncRepository,
@@ -131,6 +132,11 @@ def _mean_of_days(repository: "SyncRepository", found: "Explanation", ones: Aske
         entity_id=found.entity_id, resource=found.resource, window="daily", start=since
     )
     return _mean(usage, ones, since)
+
+
+def in_force(each: "LimitExplanation") -> "Limit":
+    """Return the values of a limit that hold now, by its schedule if it has one."""
+    return each.in_force or each.limit
 
 
 def _most_often(

@@ -12,7 +12,7 @@ from ..data.switches import sentences
 from ..rates import rate
 from ..times import duration, shown
 from .next_steps import NextStep
-from .report import Asked, Report
+from .report import Asked, Report, in_force
 
 if TYPE_CHECKING:
     from zae_limiter import BucketExplanation, Explanation, Limit, LimitExplanation, Refuser
@@ -135,7 +135,7 @@ def _head(found: "Explanation", bucket: "BucketExplanation") -> str:
 
 def _cells(each: "LimitExplanation") -> tuple[str, ...]:
     asked = "-" if each.requested is None else f"{each.requested:,}"
-    limit = each.in_force or each.limit
+    limit = in_force(each)
     return limit.name, asked, f"{each.available:,}", f"{limit.burst:,}", rate(limit), ", ".join(_notes(each))
 
 
@@ -153,7 +153,7 @@ def _notes(each: "LimitExplanation") -> Iterator[str]:
     if each.schedule:
         yield each.schedule
     if each.limit.ahead:
-        yield f"{each.limit.usable_burst:,} of the burst usable"
+        yield f"{in_force(each).usable_burst:,} of the burst usable"
     if each.held_ahead:
         yield f"{each.held_ahead:,} held ahead"
 

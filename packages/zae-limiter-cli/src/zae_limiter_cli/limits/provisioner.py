@@ -111,8 +111,11 @@ def _goes_on(planner: Planner, namespace: str, why: str) -> list[str]:
     except (CommandError, BotoCoreError, ClientError, KeyboardInterrupt):
         state = None  # the apply goes on, whether that can be looked at or not
     if state is not None and state.lock is None:
-        shows = f"`zae-limiter limits history {where}` shows whether the apply has ended, and what it did"
-        return [f"{why}; nobody holds the lock of {namespace} now: {shows}"]
+        return [
+            f"{why}; nobody holds the lock of {namespace} now: the apply has ended, or it was sent and may still begin",
+            f"see whether it has ended, and what it did: zae-limiter limits history {where}",
+            f"watch it if it has begun: zae-limiter limits watch {where}",
+        ]
     if state is not None and state.lock is not None:
         until = f"until {state.lock.expires_at} at most, for {state.lock.owner}"
     return [

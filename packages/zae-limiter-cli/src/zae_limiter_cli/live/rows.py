@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from ..data.showing import of_window
 from ..data.windows import gains_at_once
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Row:
     refused in this hour and the one before; ``refused_per_minute``: those that its bucket has counted in a minute. A
     rate is ``None`` before a second reading of the bucket.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
+    ``until``: the end of the window of which ``available`` is left, behind it; empty without one.
     ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
 
@@ -74,6 +76,7 @@ class Row:
     refused_per_minute: float | None
     blocked_by: str
     credit: int = 0
+    until: str = ""
 
     @property
     def state(self) -> State:
@@ -145,18 +148,19 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         place=place,
         limit=tightest.limit.name if tightest else "",
         available=tightest.available if tightest else 0,
-        burst=tightest.limit.burst if tightest else 0,
+        burst=tightest.limit.usable_burst if tightest else 0,
         left=_left(tightest) if tightest else 1.0,
         per_minute=_used_per_minute(place, tightest, reading, before),
         refused=usage.refused if usage else 0,
         refused_per_minute=_refused_per_minute(place, reading, before),
         blocked_by=_blocked_by(usage),
         credit=_credit(tightest) if tightest else 0,
+        until=of_window(tightest) if tightest else "",
     )
 
 
 def _left(limit: "BucketLimit") -> float:
-    return limit.available / limit.limit.burst if limit.limit.burst else 0.0
+    return limit.available / limit.limit.usable_burst if limit.limit.burst else 0.0
 
 
 def _credit(limit: "BucketLimit") -> int:

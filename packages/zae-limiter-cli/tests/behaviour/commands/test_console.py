@@ -77,6 +77,20 @@ def test_the_table_names_who_is_refused_and_by_whom(repository: SyncRepository, 
     assert 'aria-label="97 percent left"' in row
 
 
+def test_values_in_force_are_shown_and_the_window_of_what_is_left(repository: SyncRepository, tmp_path: Path) -> None:
+    """A full bucket of a schedule looked half empty beside the values outside of it."""
+    now = [Limit.custom("tpm", 1_000, schedule=["now: mon-sun 500/min"])]
+    repository.set_limits("sched", [*now, Limit.per_month("usd", 90)], "gpt-4")
+    with SyncRateLimiter(repository).acquire("sched", "gpt-4", {"usd": 1}):
+        pass
+    client = browser(console_of(repository, tmp_path))
+    bucket = client.get("/bucket?entity=sched&resource=gpt-4").text
+    assert "500 of 500, now until further notice" in bucket
+    assert "of 1,000" not in bucket
+    rows = client.get("/rows?shape=list&only=sched").text
+    assert re.search(r"89 of 90 until 20..-..-01 00:00", rows)
+
+
 def test_the_tree_has_entities_below_each_of_their_parents_with_what_is_left(
     repository: SyncRepository, tmp_path: Path
 ) -> None:

@@ -37,6 +37,22 @@ def test_a_bucket_shows_the_values_in_force_with_the_schedule(table: Table) -> N
     assert bucket["limits"]["rpm"]["capacity"] in held()
 
 
+def test_what_is_left_is_told_with_its_window(table: Table) -> None:
+    """The window under way began with 10,000: a larger limit gives its tokens with the next one."""
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_day("tpm", 10_000)])
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 743}):
+        pass
+    table.repository.set_limits("key", [Limit.custom("tpm", 900_000, kind="calendar", window="month")], "gpt-4")
+    [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
+    assert bucket["limits"]["tpm"]["window_ends"].endswith("-01T00:00:00Z")
+    row = " ".join(told("bucket", "show", "key", "-r", "gpt-4")[1])
+    assert " 9,257 until 20" in row
+    table.repository.set_resource_defaults("other", [Limit.quota("rpm", 5, window=3600)])
+    with SyncRateLimiter(table.repository).acquire("key", "other", {"rpm": 1}):
+        pass
+    assert "4 until 20" in " ".join(told("bucket", "list", "-r", "other")[1])
+
+
 def test_why_names_the_entry_that_holds(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [RPM])
     shown = "\n".join(" ".join(line) for line in told("why", "key", "-r", "gpt-4"))

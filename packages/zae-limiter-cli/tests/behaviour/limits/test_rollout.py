@@ -23,8 +23,10 @@ GOES_ON = (
     "stop it at its next checkpoint: zae-limiter limits stop --name my-app --namespace tenant-alpha\n"
 )
 ENDED = (
-    "Error: stopped waiting; nobody holds the lock of tenant-alpha now: `zae-limiter limits history --name my-app "
-    "--namespace tenant-alpha` shows whether the apply has ended, and what it did\n"
+    "Error: stopped waiting; nobody holds the lock of tenant-alpha now: the apply has ended, or it was sent and may "
+    "still begin\n"
+    "see whether it has ended, and what it did: zae-limiter limits history --name my-app --namespace tenant-alpha\n"
+    "watch it if it has begun: zae-limiter limits watch --name my-app --namespace tenant-alpha\n"
 )
 MANY = dump(manifest("tenant-alpha", resources={f"r-{number}": limits(1) for number in range(500)}))
 

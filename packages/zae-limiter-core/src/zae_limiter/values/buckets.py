@@ -14,12 +14,15 @@ from .limits import Limit
 class BucketLimit:
     """One limit of a bucket, in tokens: ``available`` now (negative in debt), ``consumed`` net since it was made.
 
-    ``limit.shadow`` is always ``False``: see ``Bucket``.
+    ``limit.shadow`` is always ``False``: see ``Bucket``. ``window_ends_ms``: of a calendar or first-use limit, when the
+    window under way ends, in epoch milliseconds. Until then ``available`` is what is left of the amount that the window
+    began with, which a change of the limit or its schedule may have made another one; ``None`` if none is under way.
     """
 
     limit: Limit
     available: int
     consumed: int
+    window_ends_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

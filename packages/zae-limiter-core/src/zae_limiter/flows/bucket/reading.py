@@ -12,8 +12,9 @@ from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
-from ...rules.balances import limit_share, refill_bucket
+from ...rules.balances import ShardLimit, limit_share, refill_bucket
 from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
+from ...rules.windows import window_at
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket
@@ -120,12 +121,11 @@ def _shown(states: Sequence[BucketState], config: Config | None, now_ms: int) ->
     if bucket.available.keys() == config.by_name.keys() and all(each.is_of(config) for each in shaped):
         return bucket
     consumed = {each.limit.name: each.consumed for each in bucket.limits}
-    limits = (
-        BucketLimit(
-            limit, calculate_balance(parts_of(shaped, limit, now_ms), now_ms) // MILLI, consumed.get(limit.name, 0)
-        )
-        for limit in sorted(config.limits, key=lambda each: each.name)
-    )
+    limits = []
+    for limit in sorted(config.limits, key=lambda each: each.name):
+        parts = parts_of(shaped, limit, now_ms)
+        available, ends_ms = calculate_balance(parts, now_ms) // MILLI, _window_ends_ms(parts[0].shard_limit, now_ms)
+        limits.append(BucketLimit(limit, available, consumed.get(limit.name, 0), ends_ms))
     return replace(bucket, limits=tuple(limits))
 
 
@@ -189,7 +189,17 @@ def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_
     holders = [state for state in states if name in state.shard_limits]
     available = sum(balance(state, name, now_ms) for state in holders)
     consumed = sum(state.item.get(bucket_attributes(name).consumed, 0) for state in holders)
-    return BucketLimit(first.shard_limits[name].limit, available // MILLI, consumed // MILLI)
+    shard_limit = first.shard_limits[name]
+    ends_ms = _window_ends_ms(shard_limit, now_ms)
+    return BucketLimit(shard_limit.limit, available // MILLI, consumed // MILLI, ends_ms)
+
+
+def _window_ends_ms(shard_limit: ShardLimit, now_ms: int) -> int | None:
+    """Return when the window under way ends, of a limit that has windows."""
+    if shard_limit.limit.kind not in ("calendar", "first_use"):
+        return None
+    window = window_at(shard_limit.limit, now_ms, shard_limit.begun_ms)
+    return None if window is None else window.end_ms
 
 
 def balance(state: BucketState, name: str, now_ms: int) -> int:
