@@ -291,6 +291,17 @@ def test_a_file_is_checked_and_what_does_not_apply_is_said(tmp_path: Path) -> No
     assert checks["alarms"]["state"] == checks["rights"]["state"] == "n/a"
 
 
+def test_a_file_whose_lock_two_processes_may_have_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "limits.db"
+    SyncRepository.open(store=f"sqlite:///{path}").close()
+    assert "lock keeps a second process out" in found("--store", f"sqlite:///{path}")[1]["file"]["message"]
+    monkeypatch.setattr(fcntl, "lockf", lambda *_: None)  # in this process alone
+    code, checks = found("--store", f"sqlite:///{path}")
+    assert (code, checks["file"]["state"]) == (1, "fail")
+    assert "lets two processes have the same lock" in checks["file"]["message"]
+
+
 def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     code, checks = found("--store", f"sqlite:///{missing}")

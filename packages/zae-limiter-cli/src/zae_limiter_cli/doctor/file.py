@@ -49,7 +49,15 @@ def _file(path: Path) -> Finding:
         return Finding("file", "fail", f"this user may not read and write {path}", "change its owner or its mode")
     if not os.access(path.absolute().parent, os.W_OK):  # SQLite keeps a journal beside it
         return Finding("file", "fail", f"this user may not write in {path.absolute().parent}", "change its mode")
-    return Finding("file", "ok", str(path))
+    from zae_limiter.maintenance import StoreError, check_place
+
+    try:
+        check_place(path, probe=True)
+    except StoreError as error:
+        return Finding(
+            "file", "fail", str(error), "move it, or mount its folder; the programs that use it refuse it, too"
+        )
+    return Finding("file", "ok", f"{path}, whose lock keeps a second process out")
 
 
 def _content(path: Path) -> Finding:

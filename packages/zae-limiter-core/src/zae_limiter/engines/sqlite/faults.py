@@ -64,6 +64,14 @@ def gone(path: Path) -> Unreachable:
     )
 
 
+def log_gone(path: Path) -> Unreachable:
+    """Return the error of a file whose log, or the log's index, is no longer beside it."""
+    return Unreachable(
+        f"{path}: its log ({path.name}-wal, {path.name}-shm) was deleted or replaced while programs used it: stop all"
+        " programs that use the file, then start them"
+    )
+
+
 def fault_of(error: BaseException, path: Path, *, committing: bool = False) -> StoreError:
     """Return the store error of an error of SQLite. ``committing``: the transaction may be in the file."""
     code = code_of(error)

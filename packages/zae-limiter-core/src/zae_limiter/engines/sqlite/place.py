@@ -1,12 +1,13 @@
 """The place of a file: its URL, its folder, its file system. A way out is in each refusal."""
 
 import os
+import re
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from ...exceptions import ValidationError
@@ -15,35 +16,35 @@ from ...operations.errors import NotApplied
 SCHEME: Final = "sqlite:"
 FORM: Final = "must be sqlite:///file.db for a path from here, or sqlite:////folder/file.db for one from the root"
 
+MOUNTS: Final = Path("/proc/self/mountinfo")
+
 # File systems of several hosts, and those that stand between two kernels: locks or shared memory fail on them silently.
+# A program of FUSE has `fuse.` before the name.
 NETWORKS: Final = frozenset(
-    [
-        "9p",
-        "acfs",
-        "afs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "fuse.ceph",
-        "fuse.gcsfuse",
-        "fuse.glusterfs",
-        "fuse.juicefs",
-        "fuse.rclone",
-        "fuse.s3fs",
-        "fuse.sshfs",
-        "gfs2",
-        "gpfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs4",
-        "ocfs2",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "vboxsf",
-    ]
-)
+    {
+        "9p", "acfs", "afs", "beegfs", "blobfuse", "blobfuse2", "ceph", "ceph-fuse", "cifs", "coda", "curvefs",
+        "cvmfs2", "davfs", "fakeowner", "gcsfuse", "geesefs", "gfs2", "glusterfs", "goofys", "gpfs", "grpcfuse",
+        "hdfs", "juicefs", "lizardfs", "lustre", "mfs", "moosefs", "mount-s3", "mountpoint-s3", "ncpfs", "nfs",
+        "nfs4", "ocfs2", "orangefs", "osxfs", "prl_fs", "pvfs2", "quobyte", "rclone", "s3fs", "saunafs", "seaweedfs",
+        "smb2", "smb3", "smbfs", "sshfs", "vboxsf", "virtiofs", "vmhgfs", "vmhgfs-fuse", "wekafs", "xrootdfs",
+    }
+)  # fmt: skip
+# Those of one kernel, which are not probed.
+LOCAL: Final = frozenset(
+    {
+        "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "ntfs3", "overlay", "ramfs", "reiserfs",
+        "tmpfs", "vfat", "xfs", "zfs",
+    }
+)  # fmt: skip
+_probed: set[int] = set()  # the devices of this process
+
+
+class Mount(NamedTuple):
+    """Where a file system is mounted, its type and its device, as the system writes it."""
+
+    point: str
+    kind: str
+    device: str
 
 
 def path_of(url: object, *, field: str = "store") -> Path:
@@ -72,33 +73,61 @@ def checked_path(path: object, *, field: str = "path") -> Path:
     return Path(text)
 
 
-def make_file(path: Path, *, mount_type: Callable[[Path], str | None] | None = None) -> None:
+def make_file(path: Path, *, mounts: Path = MOUNTS) -> None:
     """Make the file if it is missing, for its owner alone. Raises ``NotApplied``.
 
     A file that is there is not opened: closing it would end the locks of this process's other connections to it.
     """
-    try:
-        _check_folder(path, mount_type or mount_type_of)
+    with _refusing(path):
+        check_place(path, mounts=mounts)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
         _check_file(path)
+
+
+def check_place(path: Path, *, mounts: Path = MOUNTS, probe: bool = False) -> None:
+    """Check that a file can share its lock and its log with all programs that use it. Raises ``NotApplied``.
+
+    ``probe``: whether to probe locks also where the type of the file system is known to keep them.
+    """
+    with _refusing(path):
+        real = Path(os.path.realpath(path))  # a link may lead to another file system
+        folder = real.parent
+        if not folder.is_dir():
+            raise NotApplied(f"the folder {folder} does not exist: make it, or name another file")
+        found = mounts_in(mounts)
+        if any(mount.point == str(real) for mount in found):
+            raise NotApplied(
+                f"{path} is mounted without its folder, so each container would have a log of its own, and a limit of"
+                " its own: mount the folder"
+            )
+        kind = _kind_of(folder, found)
+        if kind is not None and kind.removeprefix("fuse.") in NETWORKS:
+            raise NotApplied(
+                f"{path} is on a file system of the kind {kind}, where locks between processes cannot be trusted:"
+                " name a file on a disk of this host, or use DynamoDB"
+            )
+        if path.is_dir():
+            raise NotApplied(f"{path} is a folder: name a file in it")
+        device = folder.stat().st_dev
+        if probe or (sys.platform == "linux" and kind not in LOCAL and device not in _probed):
+            from .locks import loses_locks  # seldom: `subprocess` takes its time to be imported
+
+            if loses_locks(folder):
+                raise NotApplied(
+                    f"{path} is on a file system ({kind or 'of an unknown kind'}) that lets two processes have the"
+                    " same lock: name a file on a disk of this host, or use DynamoDB"
+                )
+            _probed.add(device)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise NotApplied(f"{str(path)!r} cannot be used: {why}; name a file in a folder that is writable") from error
-
-
-def _check_folder(path: Path, mount_type: Callable[[Path], str | None]) -> None:
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise NotApplied(f"the folder {folder} does not exist: make it, or name another file")
-    kind = mount_type(folder)
-    if kind in NETWORKS:
-        raise NotApplied(
-            f"{path} is on a file system of the kind {kind}, where locks between processes cannot be trusted:"
-            " name a file on a disk of this host, or use DynamoDB"
-        )
-    if path.is_dir():
-        raise NotApplied(f"{path} is a folder: name a file in it")
 
 
 def _check_file(path: Path) -> None:
@@ -109,18 +138,27 @@ def _check_file(path: Path) -> None:
         raise NotApplied(f"{path} has {found.st_nlink} names (hard links): remove the others, or name another file")
 
 
-def mount_type_of(folder: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """Return the type of the file system of a folder; ``None`` where the system does not tell, as outside Linux."""
-    if sys.platform != "linux":
-        return None
+def mounts_in(mounts: Path) -> list[Mount]:
+    """Return the mounts of this process, the last one of a place first; none outside Linux."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
-        return None
-    device = folder.stat().st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in reversed(lines):  # the last mount of a place hides the others
+        return []
+    found = []
+    for line in reversed(lines):
         fields = line.split()
-        if len(fields) > 6 and fields[2] == wanted and "-" in fields:
-            return fields[fields.index("-") + 1]
-    return None
+        if len(fields) > 6 and "-" in fields:
+            point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])  # a space is \040
+            found.append(Mount(point, fields[fields.index("-") + 1], fields[2]))
+    return found
+
+
+def _kind_of(folder: Path, mounts: Sequence[Mount]) -> str | None:
+    """Return the type of the file system of a folder; ``None`` where the system does not tell."""
+    above = {str(folder), *map(str, folder.parents)}
+    holding = [mount for mount in mounts if mount.point in above]
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}" if mounts else ""
+    # A mount may hide others below it. By the device it is certain, but some file systems give several to one mount.
+    exact = [mount for mount in holding if mount.device == number]
+    return max(exact or holding, key=lambda mount: len(mount.point)).kind if holding else None

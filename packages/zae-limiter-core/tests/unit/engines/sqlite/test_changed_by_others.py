@@ -131,6 +131,52 @@ async def test_a_lost_file_is_an_outage_on_an_event_loop(path: Path, lose: Calla
     await store.close()
 
 
+@pytest.mark.parametrize("gone", [["-wal"], ["-shm"], ["-wal", "-shm"]], ids="".join)
+def test_a_lost_log_is_an_outage_and_admits_nothing_twice(path: Path, gone: list[str]) -> None:
+    with program(path) as first:
+        outcomes = [first.acquire() for _ in range(3)]
+        for suffix in gone:
+            path.with_name(path.name + suffix).unlink()
+        time.sleep(LOOK_SECONDS)
+        told = first.acquire()
+        assert told.startswith("RateLimiterUnavailable")
+        assert "its log (limits.db-wal, limits.db-shm) was deleted or replaced while programs used it" in told
+        with program(path) as second:
+            outcomes += [second.acquire() for _ in range(CAPACITY)]
+        assert first.acquire().startswith("RateLimiterUnavailable")  # until it is started again
+    assert outcomes.count("admitted") == CAPACITY
+
+
+@pytest.mark.parametrize("log_had_all", [True, False])
+def test_an_emptied_file_is_an_outage_and_not_two_limits(path: Path, log_had_all: bool) -> None:  # noqa: FBT001
+    with program(path) as first:
+        before = [first.acquire() for _ in range(3)].count("admitted")
+        if not log_had_all:
+            with closing(sqlite3.connect(path)) as other:
+                other.execute("PRAGMA wal_checkpoint")
+        os.truncate(path, 0)
+        time.sleep(LOOK_SECONDS)
+        assert first.acquire().startswith("RateLimiterUnavailable")
+        with program(path) as second:
+            outcomes = [each.acquire() for _ in range(CAPACITY) for each in (first, second)]
+    assert outcomes.count("admitted") == CAPACITY - (before if log_had_all else 0)  # else it is a new file
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="SQLite decides by the locks alone")
+def test_an_idle_program_spoils_no_log_that_others_began_anew(path: Path) -> None:
+    with program(path) as idle, program(path) as other:
+        assert [idle.acquire(), other.acquire()] == ["admitted", "admitted"]
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink()
+        time.sleep(LOOK_SECONDS)
+        assert other.acquire().startswith("RateLimiterUnavailable")
+        with program(path) as new:
+            admitted = [new.acquire() for _ in range(CAPACITY)].count("admitted")
+        assert idle.acquire().startswith("RateLimiterUnavailable")
+    with program(path) as again:
+        assert [again.acquire() for _ in range(CAPACITY)].count("admitted") == CAPACITY - admitted
+
+
 def test_a_busy_program_notices_as_soon(store: SyncSQLiteStore, path: Path) -> None:
     store.perform(ADD)
     path.unlink()
@@ -164,7 +210,7 @@ def test_a_connection_that_broke_makes_no_new_file(store: SyncSQLiteStore, path:
 def test_a_new_file_with_the_inode_of_the_deleted_one_is_another_file(
     store: SyncSQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "_inode", lambda path: (1, 1) if path.exists() else None)
+    monkeypatch.setattr(file, "_inode", lambda path, **_: (1, 1) if Path(path).exists() else None)
     store.perform(ADD)
     delete_all(path)
     time.sleep(LOOK_SECONDS)

@@ -1,9 +1,14 @@
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from zae_limiter import Limit, Repository, StoreRefusedError, SyncRateLimiter, SyncRepository, ValidationError
-from zae_limiter.engines.sqlite.place import make_file, mount_type_of, path_of, url_of
+from zae_limiter.engines.sqlite.place import check_place, make_file, path_of, url_of
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.settings import BuilderBase, Options
 
@@ -93,21 +98,124 @@ def test_a_file_that_turns_read_only_is_a_mistake_and_no_outage(tmp_path: Path) 
             pytest.fail("nothing was counted")
 
 
-@pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
-def test_a_file_system_of_a_network_is_refused(tmp_path: Path, kind: str) -> None:
+def table_of(tmp_path: Path, *lines: str) -> Path:
+    """Return mounts as Linux tells them, each line a place and the type of its file system."""
+    text = "21 1 0:99 / / rw shared:1 - ext4 /dev/x rw\n"
+    for line in lines:
+        point, kind = line.rsplit(" ", 1)
+        text += f"22 21 0:98 /share {point.replace(' ', chr(92) + '040')} rw shared:2 - {kind} source rw\n"
+    (tmp_path / "mountinfo").write_text(text, "utf-8")
+    return tmp_path / "mountinfo"
+
+
+@pytest.mark.parametrize(
+    "kind", ["nfs4", "cifs", "9p", "fuse.sshfs", "virtiofs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "prl_fs",
+             "fuse.vmhgfs-fuse", "fuse.ceph-fuse", "fuse.blobfuse2", "orangefs", "fuse.mfs"]
+)  # fmt: skip
+def test_a_file_system_of_a_network_or_a_host_is_refused(tmp_path: Path, kind: str) -> None:
     with pytest.raises(NotApplied, match=f"of the kind {kind}"):
-        make_file(tmp_path / "limits.db", mount_type=lambda _: kind)
+        make_file(tmp_path / "limits.db", mounts=table_of(tmp_path, f"{tmp_path} {kind}"))
     assert not (tmp_path / "limits.db").exists()
 
 
-def test_the_type_of_a_mount_is_that_of_the_device(tmp_path: Path) -> None:
-    mounts = tmp_path / "mountinfo"
-    device = tmp_path.stat().st_dev
-    number = f"{device >> 8 & 0xFFF}:{device & 0xFF}"
-    mounts.write_text(
-        f"21 1 0:99 / /other rw - tmpfs tmpfs rw\n22 1 {number} / {tmp_path} rw shared:1 - nfs4 host:/x rw\n", "utf-8"
-    )
-    assert mount_type_of(tmp_path, mounts=mounts) == "nfs4"
-    mounts.write_text("21 1 0:99 / / rw - tmpfs tmpfs rw\n")
-    assert mount_type_of(tmp_path, mounts=mounts) is None
-    assert mount_type_of(tmp_path, mounts=tmp_path / "none") is None
+def test_a_link_into_a_share_is_refused(tmp_path: Path) -> None:
+    share, path = tmp_path / "my share", tmp_path / "limits.db"
+    share.mkdir()
+    path.symlink_to(share / "limits.db")
+    with pytest.raises(NotApplied, match="of the kind virtiofs"):
+        make_file(path, mounts=table_of(tmp_path, f"{share} virtiofs"))
+
+
+def test_the_last_and_deepest_mount_tells_the_type(tmp_path: Path) -> None:
+    make_file(tmp_path / "limits.db", mounts=table_of(tmp_path, f"{tmp_path} nfs4", f"{tmp_path} ext4"))
+    make_file(tmp_path / "limits.db", mounts=table_of(tmp_path, f"{tmp_path.parent} nfs4", f"{tmp_path} ext4"))
+    make_file(tmp_path / "limits.db", mounts=table_of(tmp_path, f"{tmp_path}-other nfs4"))
+    make_file(tmp_path / "limits.db", mounts=tmp_path / "none")
+
+
+def test_a_file_that_is_mounted_without_its_folder_is_refused(tmp_path: Path) -> None:
+    path, link = tmp_path / "limits.db", tmp_path / "link.db"
+    path.touch()
+    link.symlink_to(path)
+    for each in (path, link):
+        with pytest.raises(NotApplied, match=r"is mounted without its folder.*: mount the folder$"):
+            make_file(each, mounts=table_of(tmp_path, f"{path} ext4"))
+
+
+CONTAINER = """
+import sys
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository, ZAELimiterError
+admitted = 0
+try:
+    with SyncRateLimiter(SyncRepository.sqlite(sys.argv[1])) as limiter:
+        for _ in range(10):
+            with limiter.acquire("ann", "api", {"rpd": 1}, limits=[Limit.per_day("rpd", 10)]):
+                admitted += 1
+except RateLimitExceeded:
+    pass
+except ZAELimiterError as error:
+    print(error)
+print(admitted, "admitted")
+"""
+
+
+@pytest.fixture
+def containers(tmp_path: Path) -> Callable[[str], str]:
+    """Return what a program says that runs where `$1`, a folder, is mounted as a command says."""
+
+    def run(mount: str) -> str:
+        script = f'set -e; mount --make-rprivate /; {mount}; exec "$2" -c "$3" "$1/app/limits.db"'
+        command = ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, CONTAINER]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        pytest.skip("containers are of Linux")
+    may = subprocess.run(["unshare", "--mount", "mount", "--make-rprivate", "/"], capture_output=True, check=False)
+    if may.returncode:
+        pytest.skip("this user may not mount")
+    (tmp_path / "app").mkdir()
+    (tmp_path / "data").mkdir()
+    return run
+
+
+def test_containers_that_mount_the_file_alone_are_refused(tmp_path: Path, containers: Callable[[str], str]) -> None:
+    (tmp_path / "data" / "limits.db").touch()
+    (tmp_path / "app" / "limits.db").touch()
+    for _ in range(2):
+        told = containers('mount -t tmpfs none "$1/app"; touch "$1/app/limits.db";'
+                          ' mount --bind "$1/data/limits.db" "$1/app/limits.db"')  # fmt: skip
+        assert "mount the folder" in told
+        assert told.endswith("0 admitted\n")
+
+
+def test_containers_that_mount_the_folder_share_one_limit(containers: Callable[[str], str]) -> None:
+    told = [containers('mount --bind "$1/data" "$1/app"') for _ in range(2)]
+    assert told == ["10 admitted\n", "0 admitted\n"]
+
+
+def test_a_file_system_of_an_unknown_kind_is_probed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform != "linux":
+        pytest.skip("other systems do not tell the kind")
+    started: list[object] = []
+    real = subprocess.Popen
+
+    def counted(*args: Any, **options: Any) -> Any:
+        started.append(args)
+        return real(*args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", counted)
+    monkeypatch.setattr("zae_limiter.engines.sqlite.place._probed", set())
+    path = tmp_path / "limits.db"
+    make_file(path, mounts=table_of(tmp_path, f"{tmp_path} ext4"))
+    assert len(started) == 0
+    for _ in range(2):
+        make_file(path, mounts=table_of(tmp_path, f"{tmp_path} fuse.new"))
+        assert len(started) == 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["limits.db", "mountinfo"]
+
+
+def test_a_file_system_that_gives_a_lock_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(fcntl, "lockf", lambda *_: None)  # in this process alone
+    with pytest.raises(NotApplied, match="lets two processes have the same lock"):
+        check_place(tmp_path / "limits.db", probe=True)
