@@ -575,3 +575,18 @@ def test_an_item_that_is_no_whole_bucket_is_counted_and_its_anchor_left_alone() 
     life.table.execute(Put({**ghost, "b_tpm_tc": 2000}))
     account = life.drain()
     assert (account.snapshots, account.refills, account.failures) == (3, 0, ())
+
+
+def test_an_amount_that_the_winning_level_does_not_limit_is_usage_too() -> None:
+    life = Life()
+    life.repository.set_system_defaults([Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 1000)])
+    life.repository.set_limits("key-abc", [Limit.per_minute("rpm", 100)], "gpt-4")
+    limiter = SyncRateLimiter(life.repository)
+    for _ in range(3):
+        with limiter.acquire("key-abc", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+            lease.adjust(tpm=-100)
+    life.repository.set_limits("key-abc", [Limit.per_minute("tpm", 1000)], "gpt-4")
+    with limiter.acquire("key-abc", "gpt-4", {"rpm": 1, "tpm": 500}):
+        pass
+    life.drain()
+    assert consumed(life, "key-abc") == [(at(13), {"rpm": 4, "tpm": 1700}, 4)]

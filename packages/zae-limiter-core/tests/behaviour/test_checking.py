@@ -104,7 +104,7 @@ async def test_draws_are_checked_with_the_call(world: World) -> None:
     assert math.isinf(explained.wait_seconds)
     with pytest.raises(ValidationError, match="name each one once"):
         await it.limiter.check("key-1", "r", also=[Draw()])
-    with pytest.raises(ValidationError, match="no such limit on r"):
+    with pytest.raises(ValidationError, match="unknown limit 'usd' on resource 'r'"):
         await it.limiter.explain("key-1", "r", {"rpm": 1}, also=[Draw("user-7", consume={"usd": 1})])
     await it.repository.create_entity("key-2", parent_id="org", cascade=True)
     for asked in (it.limiter.explain, it.limiter.check):

@@ -106,7 +106,7 @@ async def test_a_limit_that_is_removed_is_ignored(world: World) -> None:
     world.clock.advance(ms=60_001)
     await take(user.limiter, "e", "r", rpm=10)
     assert await user.limiter.available("e", "r") == {"rpm": 50}
-    with pytest.raises(ValidationError, match="no such limit on r: there are rpm"):
+    with pytest.raises(ValidationError, match=r"unknown limit .* on resource .r. \(known: rpm\)"):
         await take(user.limiter, "e", "r", tpm=1)
     assert await user.limiter.available("e", "r") == {"rpm": 50}
 
@@ -206,7 +206,7 @@ async def test_a_limit_that_the_older_config_lacks_is_found_by_reading_it_again(
     world.clock.advance(seconds=10)
     await admin.limiter.set_resource_defaults("r", [TPM])
     await take(admin.limiter, "e", "r", tpm=1)
-    with pytest.raises(ValidationError, match="there are tpm"):
+    with pytest.raises(ValidationError, match=r"\(known: tpm\)"):
         await take(user.limiter, "e", "r", rpm=1)
 
 
@@ -220,7 +220,7 @@ async def test_a_limit_that_changes_names_in_a_bucket_made_again_is_decided_agai
     world.clock.advance(seconds=3600)
     assert world.expire() == 1
     await take(admin.limiter, "e", "r", tpm=1)
-    with pytest.raises(ValidationError, match="there are tpm"):
+    with pytest.raises(ValidationError, match=r"\(known: tpm\)"):
         await take(user.limiter, "e", "r", rpm=1)
 
 
@@ -426,11 +426,11 @@ async def test_a_call_that_names_a_new_limit_reads_the_limits_again(world: World
         await admin.limiter.set_limits("e" if of == "entity" else "p", [OLD, TPM], "r")
     await take(user.limiter, "e", "r", tpm=1)
     user.wire.sent()
-    with pytest.raises(ValidationError, match="no such limit"):
+    with pytest.raises(ValidationError, match="unknown limit"):
         await take(user.limiter, "e", "r", other=1)
     assert user.wire.sent() == []  # it has just read them
     world.clock.advance(seconds=1)
     for _ in range(3):
-        with pytest.raises(ValidationError, match="no such limit"):
+        with pytest.raises(ValidationError, match="unknown limit"):
             await take(user.limiter, "e", "r", other=1)
     assert len(user.wire.sent()) in (1, 2)  # of the whole path, once

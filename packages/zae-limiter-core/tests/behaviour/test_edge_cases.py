@@ -46,7 +46,7 @@ async def test_an_amount_of_zero_takes_nothing_and_is_refused_in_debt_alone(worl
         await lease.adjust(rpm=5)
     with pytest.raises(RateLimitExceeded, match="0 rpm requested, -5 available"):
         await take(limiter, "e", "r", rpm=0)
-    with pytest.raises(ValidationError, match="no such limit on r: there are rpm"):
+    with pytest.raises(ValidationError, match=r"unknown limit .* on resource .r. \(known: rpm\)"):
         await take(limiter, "e", "r", tpm=0)
 
 
@@ -75,7 +75,7 @@ async def test_what_only_asks_raises_in_an_outage_where_an_acquire_goes_on(world
 
 async def test_an_amount_for_a_limit_that_does_not_exist_takes_nothing(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
-    with pytest.raises(ValidationError, match="consume 'tpm': no such limit on r: there are rpm"):
+    with pytest.raises(ValidationError, match=r"unknown limit .* on resource .r. \(known: rpm\)"):
         await take(limiter, "e", "r", rpm=1, tpm=1)
     assert await limiter.available("e", "r") == {"rpm": 60}
 

@@ -165,7 +165,7 @@ async def test_the_parent_may_be_what_would_be_exceeded_and_shadow_limits_never_
     await limiter.set_limits("c", [Limit.per_day("tpm", 1000), Limit.per_day("free", 1, shadow=True)])
     async with limiter.acquire("c", "r", {"tpm": 10, "free": 1}) as lease:
         assert [each.entity_id for each in lease.would_exceed(tpm=51, free=10)] == ["p"]
-        with pytest.raises(ValidationError, match="no such limit in this lease"):
+        with pytest.raises(ValidationError, match="unknown limit 'other' in this lease"):
             lease.would_exceed(other=1)
 
 

@@ -64,6 +64,7 @@ def _bucket(bucket: "BucketExplanation") -> dict[str, Any]:
         "refused_by": _refused_by(bucket.refused_by),
         "switches": plain_resolved(bucket.switches),
         "limits": {each.limit.name: _limit(each) for each in bucket.limits},
+        "unlimited": list(bucket.unlimited),
     }
 
 

@@ -42,6 +42,9 @@ def say_report(report: Report, steps: Sequence[NextStep], *, width: int) -> None
         for line in sentences(bucket.entity_id, bucket.resource, bucket.switches):
             say_wrapped([(line,)], width=width, indent="  ")
         say_wrapped([ROWS, *map(_cells, bucket.limits)], width=width, indent="  ")
+        if bucket.unlimited:
+            names = ", ".join(bucket.unlimited)
+            say_wrapped([(f"Not limited here, only counted: {names}",)], width=width, indent="  ")
     click.echo()
     for line in _refusals(report):
         say_wrapped([(line,)], width=width)

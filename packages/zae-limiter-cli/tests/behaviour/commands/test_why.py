@@ -320,10 +320,18 @@ def test_the_resource_is_the_second_word_or_an_option(table: Table) -> None:
         assert refused("why", *words) == "name one resource: why ENTITY_ID RESOURCE, or -r RESOURCE"
 
 
+def test_names_that_the_level_leaves_out_are_shown_as_not_limited(table: Table) -> None:
+    table.repository.set_system_defaults([KEY, Limit.per_minute("tpm", 1000)])
+    table.repository.set_limits("key-1", [KEY], "gpt-4")
+    assert "  Not limited here, only counted: tpm" in run("why", "key-1", "gpt-4", "-c", "tpm:5000").stdout.splitlines()
+    [bucket] = document("why", "key-1", "gpt-4")["buckets"]
+    assert bucket["unlimited"] == ["tpm"]
+
+
 def test_mistakes_are_one_line(table: Table) -> None:
     assert refused("why", "key-1", "-r", "gpt-4").startswith("limits 'key-1/gpt-4': no level has limits")
     table.repository.set_resource_defaults("gpt-4", [KEY])
-    assert "no such limit on gpt-4" in refused("why", "key-1", "-r", "gpt-4", "-c", "tpm:1")
+    assert "unknown limit 'tpm' on resource 'gpt-4' (known: rpm)" in refused("why", "key-1", "-r", "gpt-4", "-c", "tpm:1")
     assert refused("why", "key-1", "-r", "gpt-4", "-c", "rpm") == "--consume 'rpm': must be name:amount, like rpm:100"
 
 

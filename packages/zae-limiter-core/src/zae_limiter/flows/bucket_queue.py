@@ -76,6 +76,7 @@ class BucketRequest(Waiter):
     ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
+    ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
     ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
     it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards split off
     since. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``. ``keeps_count``: they stay counted.
@@ -86,6 +87,7 @@ class BucketRequest(Waiter):
     insists = defers = False
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
+    unlimited: Mapping[str, int] = NOTHING
     shadows = 0
     elsewhere: "Sequence[ShardReturn]" = ()
     frees: Sequence[Freeing] = ()
@@ -121,12 +123,23 @@ class BucketRequest(Waiter):
     @property
     def is_acquire(self) -> bool:
         """Whether it asks for amounts; else it corrects what others took."""
-        return bool(self.checked or self.shadow_amounts)
+        return bool(self.checked or self.shadow_amounts or self.unlimited)
 
     @property
     def amounts(self) -> Mapping[str, int]:
         """All amounts that it asks for, those of shadow limits included."""
         return {**self.checked, **self.shadow_amounts} if self.shadow_amounts else self.checked
+
+    def count_unlimited(self, amounts: Mapping[str, int]) -> None:
+        """Let an acquire count these amounts, which no limit refuses."""
+        self.unlimited = amounts
+        if any(amounts.values()):
+            self.events = 1
+
+    @property
+    def takes(self) -> bool:
+        """Whether it is an acquire that takes or counts anything."""
+        return any(self.amounts.values()) or any(self.unlimited.values())
 
     @property
     def not_taken(self) -> Mapping[str, int]:
@@ -161,9 +174,10 @@ class BucketRequest(Waiter):
         holds = {hold.limit: hold for hold in self.holds}
         given = {name: amount for name, amount in self.taken.items() if amount and name not in holds}
         back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
-        if not_taken := self.not_taken:
-            back.count_only = {name: -amount for name, amount in not_taken.items()}
-            back.shadows = -1 if events else 0
+        not_taken = self.not_taken
+        if not_taken or self.unlimited:
+            back.count_only = {name: -amount for name, amount in {**not_taken, **self.unlimited}.items()}
+            back.shadows = -1 if events and not_taken else 0
         if holds:
             back.frees = [Freeing(hold, hold.milli) for hold in holds.values()]
         return back
@@ -182,15 +196,15 @@ class BucketRequest(Waiter):
 
     def is_served_by_hold(self) -> bool:
         hold = self.queue.hold
-        if hold is None or self.turn or self.shadows or self.count_only or self.frees:
+        if hold is None or self.turn or self.shadows or self.frees:
             return False
         if self.config is not None and self.config.limits != hold.limits:
             return False
         amounts = self.amounts
         if self.unchecked or self.given:
             amounts = {**self.unchecked, **{name: -amount for name, amount in self.given.items()}}
-        now_ms = hold.now()
-        if not amounts or not hold.move(amounts, now_ms, events=self.events):
+        now_ms, counted = hold.now(), self.unlimited or self.count_only
+        if not (amounts or counted) or not hold.move(amounts, now_ms, events=self.events, counted=counted):
             return False
         # what comes back is divided as its own shard was: what is held may have come from another one
         shard = self.queue.shard
@@ -220,11 +234,10 @@ class BucketRequest(Waiter):
             self.elsewhere = (*self.elsewhere, ShardReturn(shard + self.shards // 2, self.shards, halves))
 
     def trim(self, known: Mapping[str, int]) -> None:
-        """Drop the corrections of limits that are not ``known``: the bucket no longer has them."""
+        """Drop the corrections of limits that are not ``known``: the bucket no longer has them. Counts stay."""
         if not self.corrected <= known.keys():
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
-            self.count_only = {name: amount for name, amount in self.count_only.items() if name in known}
 
     @property
     def net(self) -> dict[str, int]:
@@ -234,12 +247,12 @@ class BucketRequest(Waiter):
 
     @property
     def corrected(self) -> set[str]:
-        """The limits of its corrections."""
-        return {*self.given, *self.unchecked, *self.count_only, *(each.hold.limit for each in self.frees)}
+        """The limits whose tokens it corrects."""
+        return {*self.given, *self.unchecked, *(each.hold.limit for each in self.frees)}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
-        return [self.give_back(events=-self.events)] if self.admitted and any(self.amounts.values()) else ()
+        return [self.give_back(events=-self.events)] if self.admitted and self.takes else ()
 
 
 class RefusalCount(BucketRequest):

@@ -13,7 +13,7 @@ This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from threading import RLock
 from types import TracebackType
 from typing import Final, Literal
@@ -70,10 +70,13 @@ class Hold:
 
     # admit
 
-    def move(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1) -> bool:
+    def move(
+        self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1, counted: Mapping[str, int] = NOTHING
+    ) -> bool:
         """Admit the amounts by what is held, and take negative ones back: all of them, or none.
 
-        A hold takes back no more than its blocks had. Amounts that are all 0 are no acquire.
+        A hold takes back no more than its blocks had. Amounts that are all 0 are no acquire. The next write counts the
+        ``counted`` amounts, which have no limit.
         """
         if not self._left or self._is_cut():
             return False
@@ -90,7 +93,9 @@ class Hold:
                 left[name] = rest = left[name] - amount
                 if rest < low.get(name, 0):
                     self.due = True
-            if some:
+            if counted:
+                self._spent = sums(self._spent, counted)
+            if some or counted:
                 self._events += events
             return True
 
@@ -136,7 +141,7 @@ class Hold:
             back = come_back(ended, shard.limits, now_ms)
             if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
                 self._look(now_ms)
-            spent, self._spent = {name: n for name, n in self._spent.items() if n and name in shard.limits}, {}
+            spent, self._spent = {name: n for name, n in self._spent.items() if n}, {}
             if not (wanted or back or spent or payments or self._events):
                 return None
             block = None
@@ -146,13 +151,13 @@ class Hold:
             draw, self._events = Draw(block, ended, back, spent, self._events, payments), 0
             return draw
 
-    def count(self, names: Container[str], now_ms: int) -> Draw | None:
-        """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
+    def count(self, now_ms: int) -> Draw | None:
+        """Return what a write does that only counts what was spent."""
         if self._is_cut():
             return None
         with self._lock, self._change:
             self._look(now_ms)
-            spent = {name: amount for name, amount in self._spent.items() if amount and name in names}
+            spent = {name: amount for name, amount in self._spent.items() if amount}
             draw = Draw(None, (), NOTHING, spent, self._events, ()) if spent or self._events else None
             self._spent, self._events = {}, 0
             return draw

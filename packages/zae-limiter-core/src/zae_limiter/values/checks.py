@@ -12,12 +12,14 @@ class Check:
 
     ``statuses`` has every limit that it asks for: those of the caller's own bucket, then of those above it, nearest
     first, then of its draws; each with what is ``available`` and with ``retry_after_seconds``, 0 if that is enough.
+    ``unlimited`` names those that only weaker levels limit, so that the acquire is admitted without them.
     ``http.headers`` takes it in place of a lease.
     """
 
     entity_id: str
     resource: str
     statuses: tuple[LimitStatus, ...]
+    unlimited: tuple[str, ...] = ()
 
     @property
     def passes(self) -> bool:

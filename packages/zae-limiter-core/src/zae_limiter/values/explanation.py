@@ -73,6 +73,9 @@ class BucketExplanation:
     are in shadow."""
     plan: str | None = None
     """The plan that the entity has; whether the limits come from it says ``source``."""
+    unlimited: tuple[str, ...] = ()
+    """The limits that other levels have, and neither ``source`` nor a bucket above: their amounts are admitted and
+    counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from .weights import NO_WEIGHTS, Weights
 NOTHING: Mapping[str, Limit] = MappingProxyType({})
 NO_SCHEDULE = -1
 OWN_LEVELS = ("entity", "entity_default")
+NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +146,9 @@ class Resolved:
     ``switches``: ``None`` if no level sets one; ``cascade`` goes by them. Limits that are disabled hold for no time:
     who is refused asks again as soon as what was read at ``seen_ms`` (epoch ms) is too old to refuse by.
     ``on_refused`` is that of the strongest level that has one, whichever level's limits hold. ``plan``: that of the
-    entity, whether or not its limits hold. ``is_plain``: a call without limits of its own is held to the config as it
-    is: no schedule and no switch changes it.
+    entity, whether or not its limits hold. ``dropped``: the limits that other levels have and the winning level leaves
+    out; it decided that they are not limited. ``is_plain``: a call without limits of its own is held to the config as
+    it is: no schedule and no switch changes it.
     """
 
     config: Config
@@ -162,6 +164,7 @@ class Resolved:
     seen_ms: int = 0
     on_refused: OnRefused | None = None
     plan: str | None = None
+    dropped: frozenset[str] = NO_NAMES
     is_plain: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -134,9 +134,10 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
     if resolved is None or (resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved)):
         return None
     claim = _claim(namespace_state, request, cached, resolved)
-    if not claim.config.limits or not request.amounts.keys() <= claim.config.by_name.keys():
+    asked, limited = request.amounts.keys(), claim.config.by_name.keys()
+    if not limited or not (asked <= limited or asked <= limited | claim.unlimited_names):
         return None  # others may hold by now
-    return [claim] if request.learns is None else with_amounts(request, [claim])
+    return [claim] if request.learns is None and asked <= limited else with_amounts(request, [claim])
 
 
 def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
@@ -178,6 +179,8 @@ def _claim(
     claim = Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
     if request.rereads >= INSISTS:
         claim.insists = True
+    if request.default_limits:
+        claim.default_limits = request.default_limits
     return claim
 
 
@@ -193,7 +196,7 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
         refuse_by_copies(namespace_state, request, claims)
     if request.turn is not None:
         return (yield from take_in_turn(namespace_state, claims))
-    taking = [claim for claim in claims if any(claim.amounts.values())]
+    taking = [claim for claim in claims if any(claim.asked.values())]
     if len(taking) > 1 and all(claim.cached.state is None and not claim.stale for claim in taking):
         yield from create_path(namespace_state, taking)
     else:
@@ -249,7 +252,7 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
     """Take from all claims at the same time, and read expired configs beside the writes."""
-    waiters: list[Waiter] = [claim.enter() for claim in claims if claim.amounts]
+    waiters: list[Waiter] = [claim.enter() for claim in claims if claim.asked]
     waiters += [Waiter(claim.cached.loading) for claim in claims if claim.stale]
     yield from queue(waiters)
 
@@ -327,7 +330,7 @@ def _went_by_older(claim: Claim, config: Config) -> bool:
     """Return whether a shard decided by limits that are newer than the claim's and older than ``config``."""
     if claim.config.from_call:
         return False
-    asked = [request.outcome for request in claim.last if any(request.amounts.values())]
+    asked = [request.outcome for request in claim.last if request.takes]
     decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]
     states = [outcome.state for outcome in decided if outcome.state is not None]
     return any(

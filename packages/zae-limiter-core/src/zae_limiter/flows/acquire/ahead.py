@@ -49,6 +49,8 @@ class HeldGrant(Grant):
         home, hold, resolved, state, path = part
         config = config_of(self.request, resolved, hold.now)
         claim = Claim(home, home, resolved, config, _amounts(self.request, part), path=path, place=place)
+        claim.default_limits = self.request.default_limits
+        claim.limited = {name for each in self._parts for name in each.resolved.config.by_name}
         claim.enter().outcome = Outcome("admitted", state, self._at_ms)
         return claim
 
@@ -90,7 +92,7 @@ def _grant_with_draws(
     claims = known_claims(namespace_state, request) or ()
     holding = [(claim, hold) for claim in claims if (hold := claim.cached.queue.hold) is not None]
     parts = [_part(namespace_state, claim.cached, hold, now_ms) for claim, hold in holding]
-    if not claims or len(parts) < len(claims) or None in parts:
+    if not claims or len(parts) < len(claims) or None in parts or any(claim.unlimited for claim in claims):
         return None
     if not _move_all([(hold, claim.amounts) for claim, hold in holding], now_ms):
         return None

@@ -1,7 +1,7 @@
 """Claims and grants of an acquire, as plain data."""
 
 from _thread import RLock  # that of `threading` is a function around it
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from ...exceptions import InfrastructureError, ValidationError
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING, sums
 from ...schema.items import BucketId, BucketState
+from ...values.limits import Limit
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ...values.weights import Weights
@@ -36,7 +37,8 @@ class Claim:
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
     ``path``: the entities from the one that asks to this one, the claim of ``place`` 0 being its own. Both begin with
-    the entity of a ``draw``, if it belongs to one (from 1).
+    the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
+    and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
     ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
     """
 
@@ -56,11 +58,27 @@ class Claim:
     path: tuple[str, ...] = ()
     place: int = 0
     draw: int = 0
+    unlimited: Mapping[str, int] | None = None
+    limited: Collection[str] = ()
+    default_limits: Sequence[Limit] = ()
 
     @property
     def bucket(self) -> BucketId:
         """The bucket."""
         return self.cached.id
+
+    @property
+    def unlimited_names(self) -> frozenset[str]:
+        """The names that some level knows, the winning level does not limit, and no bucket of the path limits.
+
+        The winning level decided so: an amount of such a name is admitted, and counted as usage of the bucket.
+        """
+        return names_of_levels(self.resolved, self.default_limits).difference(self.config.by_name, self.limited)
+
+    @property
+    def asked(self) -> Mapping[str, int]:
+        """The amounts that the bucket limits, and those that it only counts."""
+        return {**self.amounts, **self.unlimited} if self.unlimited else self.amounts
 
     @property
     def checked(self) -> Mapping[str, int]:
@@ -110,6 +128,8 @@ class Claim:
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
             bucket_request.shadow_amounts = self.shadow_amounts
+        if self.unlimited:
+            bucket_request.count_unlimited(self.unlimited)
         if self.insists:
             bucket_request.insists = True
         if self.turn is not None and checked:  # shadow limits wait for nobody
@@ -126,7 +146,7 @@ class Claim:
         for each in new:
             each.insists = self.insists
         if not any(request.events for request in kept):
-            new[0].events, new[0].shadow_amounts = 1, self.shadow_amounts
+            new[0].events, new[0].shadow_amounts, new[0].unlimited = 1, self.shadow_amounts, self.unlimited or NOTHING
         self.last = [*kept, *new]
         self.requests += new
         if self.turn is not None:
@@ -167,16 +187,20 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
     return config
 
 
+def names_of_levels(resolved: Resolved, default_limits: Iterable[Limit]) -> frozenset[str]:
+    """Return the names of the limits of every level, and of the default limits of the limiter."""
+    return resolved.dropped.union(resolved.config.by_name, (limit.name for limit in default_limits))
+
+
 def no_limits(bucket: BucketId) -> ValidationError:
     """Return the error of an acquire on a bucket for which no level has limits."""
     problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
     return ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
 
 
-def no_such_limit(request: AcquireRequest, name: str, known: Iterable[str]) -> ValidationError:
-    """Return the error of an amount for which none of the buckets has a limit."""
-    problem = f"no such limit on {request.resource}: there are {', '.join(sorted(known))}"
-    return ValidationError("consume", name, problem)
+def unknown_limit(field: str, name: str, place: str, known: Iterable[str]) -> ValidationError:
+    """Return the error of an amount of a limit that no level knows."""
+    return ValidationError(field, name, f"unknown limit {name!r} {place} (known: {', '.join(sorted(known))})")
 
 
 class Overflow(NamedTuple):
@@ -288,6 +312,6 @@ def _grant_of_draw(request: AcquireRequest, claims: Sequence[Claim], unavailable
     """Return what a draw took: without the amounts of its call for which its buckets have no limits, if known."""
     grant = Grant(request, claims, unavailable)
     if claims:
-        known = {name for claim in claims for name in claim.amounts}
+        known = {name for claim in claims for name in claim.asked}
         grant.consumed = {name: amount for name, amount in request.amounts.items() if name in known}
     return grant

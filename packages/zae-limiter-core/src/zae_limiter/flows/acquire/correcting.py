@@ -29,7 +29,8 @@ def corrections_of(
 ) -> list[BucketRequest]:
     """Return the requests of the corrections, one per shard."""
     taken, not_taken = _taken(claim), claim.not_taken
-    first, counted = next(iter(taken)), dict[str, int]()
+    first, unlimited = next(iter(taken)), claim.unlimited_names if corrections.keys() - claim.config.by_name else ()
+    counted = {name: amount for name, amount in corrections.items() if name in unlimited and amount}
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in claim.config.by_name:

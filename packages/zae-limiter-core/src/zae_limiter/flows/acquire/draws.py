@@ -6,7 +6,7 @@ in order. There all of them must ask for the same amounts: to add these up would
 out would count it too low. So the caller has to say what is meant, by a draw of this bucket.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from ...exceptions import ValidationError
@@ -14,7 +14,7 @@ from ...schema.items import BucketId
 from ...values.entities import MOST_BUCKETS
 from ...values.limits import MILLI
 from ...values.resolution import Config
-from .claims import Claim, Grant, no_limits, no_such_limit
+from .claims import Claim, Grant, no_limits, unknown_limit
 from .path import Path, parents_to_ask
 from .requests import AcquireRequest, DrawRequest, fit_estimates
 
@@ -30,6 +30,9 @@ class Met(Protocol):
 
     @property
     def amounts(self) -> Mapping[str, int]: ...
+
+    @property
+    def unlimited_names(self) -> frozenset[str]: ...
 
     @property
     def path(self) -> tuple[str, ...]: ...
@@ -115,32 +118,42 @@ def with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     """
     if request.learns:
         fit_estimates(request, [limit for claim in claims for limit in claim.config.enforced.values()])
-    asked, known = request.amounts, set[str]()
+    asked, limited = request.amounts, set[str]()
     for claim in claims:
         by_name = claim.config.by_name
         if not by_name:
             raise no_limits(claim.bucket)
         has_all = asked.keys() <= by_name.keys()
         claim.amounts = asked if has_all else {name: n for name, n in asked.items() if name in by_name}
-        known.update(by_name)
-    if not asked.keys() <= known:
+        claim.limited = limited  # of all claims, once the loop has ended
+        limited.update(by_name)
+    if not asked.keys() <= limited:
         check_limits_of(request, claims)
+        if not _leaves_out(request, asked.keys() - limited):
+            for claim in claims:
+                names = claim.unlimited_names
+                claim.unlimited = {name: n for name, n in asked.items() if name in names}
     return claims
 
 
 def check_limits_of(request: AcquireRequest, met: Sequence[Met]) -> None:
-    """Raise ``ValidationError`` for a bucket without limits, and for an amount without a limit on the path. A draw with
-    the amounts of its call may lack limits for some of them, but not for all.
+    """Raise ``ValidationError`` for a bucket without limits, and for an amount of a limit that no level of the path
+    knows. A draw with the amounts of its call may lack limits for some of them, but not for all.
     """
     for each in met:
         if not each.config.limits:
             raise no_limits(each.bucket)
     known = {name for each in met for name in each.config.by_name}
-    missing = request.amounts.keys() - known
-    if isinstance(request, DrawRequest) and request.as_called and len(missing) < len(request.amounts):
+    if _leaves_out(request, request.amounts.keys() - known):
         return
-    for name in missing:
-        raise no_such_limit(request, name, known)
+    known |= {name for each in met for name in each.unlimited_names}
+    for name in request.amounts.keys() - known:
+        raise unknown_limit("consume", name, f"on resource {request.resource!r}", known)
+
+
+def _leaves_out(request: AcquireRequest, missing: Collection[str]) -> bool:
+    """Return whether a draw with the amounts of its call leaves out those that its buckets do not limit."""
+    return isinstance(request, DrawRequest) and request.as_called and len(missing) < len(request.amounts)
 
 
 def draw_of(grant: Grant, entity_id: str | None, resource: str | None) -> Grant:

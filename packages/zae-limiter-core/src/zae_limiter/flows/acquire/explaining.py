@@ -26,7 +26,7 @@ from ..process.config_cache import ConfigItems, cascades, config_keys, keys_of_p
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all
 from ..steps import Flow
-from .claims import config_of
+from .claims import config_of, names_of_levels
 from .draws import check_limits_of, each_once
 from .inspection import Stored, are_held, asked_of
 from .path import Path, parents_to_ask
@@ -70,6 +70,7 @@ class _Drawn(NamedTuple):
     place: int
     switches: ResolvedSwitches | None
     plan: str | None
+    unlimited_names: frozenset[str]
 
     @property
     def config(self) -> Config:
@@ -88,8 +89,10 @@ def _branch(namespace_state: NamespaceState, request: AcquireRequest, found: Fou
     for place, entity_id in enumerate(path.order):
         bucket = BucketId(namespace_state.namespace_id, entity_id, request.resource)
         stored, source, until, resolved = _stored(namespace_state, request, bucket, found, now_ms)
-        to = path.to[entity_id]
-        drawn.append(_Drawn(bucket, stored, source, until, to, place, resolved.switches, resolved.plan))
+        of_levels, known = (resolved.switches, resolved.plan), names_of_levels(resolved, request.default_limits)
+        drawn.append(_Drawn(bucket, stored, source, until, path.to[entity_id], place, *of_levels, known))
+    limited = {name for each in drawn for name in each.config.by_name}
+    drawn = [each._replace(unlimited_names=each.unlimited_names - limited) for each in drawn]
     check_limits_of(request, drawn)
     if request.learns:
         fit_estimates(request, [limit for each in drawn for limit in each.config.enforced.values()])
@@ -190,6 +193,7 @@ def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple
             path=each.path,
             switches=each.switches,
             plan=each.plan,
+            unlimited=tuple(sorted(each.unlimited_names)),
         )
         for each in drawn
     )

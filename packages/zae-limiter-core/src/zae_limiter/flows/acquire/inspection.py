@@ -55,7 +55,11 @@ def check(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Chec
             limit = asked.config.by_name[name]
             status = status_of(each.claim, limit, standing.parts, amount, now, standing.wait_seconds)
             statuses.append(never(status) if disabled else status)
-    return Check(request.entity_id, request.resource, tuple(statuses))
+    claims = [each.claim for each in found]
+    unlimited = {
+        name for claim in claims for name in (claim.unlimited or () if request.amounts else claim.unlimited_names)
+    }
+    return Check(request.entity_id, request.resource, tuple(statuses), tuple(sorted(unlimited)))
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:

@@ -16,7 +16,7 @@ from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
 from .acquire import ROUNDS, first_error, refusal_by_answers, refuse_by_copies
-from .claims import Claim, Grant, config_of
+from .claims import Claim, Grant, config_of, unknown_limit
 from .correcting import corrections_of, send_again
 from .counting import count_refusal
 from .disabling import refuse_if_disabled
@@ -39,10 +39,11 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
     """
     check_open(grant)
     milli = grant.without_ignored(check_amounts(field, amounts, signed=signed))
-    known = sorted({name for claim in grant.claims for name in claim.config.by_name})
-    for name in milli:
-        if grant.claims and name not in known:
-            raise ValidationError(field, name, f"no such limit in this lease: there are {', '.join(known)}")
+    known = {name for claim in grant.claims for name in claim.config.by_name}
+    if grant.claims and not milli.keys() <= known:
+        known |= {name for claim in grant.claims for name in claim.unlimited_names}
+        for name in milli.keys() - known:
+            raise unknown_limit(field, name, "in this lease", known)
     return milli
 
 
@@ -115,12 +116,8 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if they are not there."""
     claims = grant.claims
     for _ in range(ROUNDS):
-        mine = [
-            held
-            for held, claim in zip(grant.claims, claims, strict=True)
-            if amounts.keys() & claim.config.by_name.keys()
-        ]
         more = for_each(claims, amounts)
+        mine = [held for held in grant.claims if any(held.cached is claim.cached for claim in more)]
         refuse_by_copies(namespace_state, grant.request, more)
         yield from queue([claim.enter() for claim in more])
         yield from try_other_shards(namespace_state, more)
@@ -152,8 +149,11 @@ def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: M
         resolved = yield from resolve(namespace_state, home, bucket_too=True)
         config = config_of(grant.request, resolved, namespace_state.now)
         claims.append(replace(claim, resolved=resolved, config=config))
+    limited = {name for claim in claims for name in claim.config.by_name}
+    for claim in claims:
+        claim.limited = limited
     refuse_if_disabled(namespace_state, grant.request, for_each(claims, amounts))
-    if not amounts.keys() <= {name for claim in claims for name in claim.config.by_name}:
+    if not amounts.keys() <= limited.union(*(claim.unlimited_names for claim in claims)):
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     return claims
 

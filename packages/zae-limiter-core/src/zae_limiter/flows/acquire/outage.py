@@ -95,14 +95,16 @@ def let_corrections_through(
 
 
 def for_each(claims: Sequence[Claim], amounts: Mapping[str, int]) -> list[Claim]:
-    """Return the claims that have limits of these amounts, for these amounts, as if they had asked for nothing yet."""
+    """Return the claims that limit or count these amounts, for these amounts, as if they had asked for nothing yet."""
     more = []
     for claim in claims:
         known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
-        if known:
-            more.append(
-                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=None, requests=[], last=())
-            )
+        names = claim.unlimited_names if len(known) < len(amounts) else ()
+        counted = {name: amount for name, amount in amounts.items() if name in names}
+        if known or counted:
+            anew = replace(claim, amounts=known, unlimited=counted, stale=False, turn=None, waits=False, seen=None)
+            anew.requests, anew.last = [], ()
+            more.append(anew)
     return more
 
 
@@ -115,7 +117,7 @@ def give_to_share(namespace_state: NamespaceState, grant: Grant, amounts: Mappin
     """Give amounts back that were taken from the shares of this process."""
     given = {name: -amount for name, amount in amounts.items() if amount}
     for claim in for_each(grant.claims, given):
-        correct_share(namespace_state, claim, claim.amounts)
+        correct_share(namespace_state, claim, claim.asked)
 
 
 def _policy_for(
@@ -160,7 +162,7 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
             raise RateLimitExceeded(waits, *request.asker, by_share=True) from error
         for claim, share in found:
             shares.hold(_key(claim), share)
-            share.count(claim.amounts, now, events=1 if any(claim.amounts.values()) else 0)
+            share.count(claim.asked, now, events=1 if any(claim.asked.values()) else 0)
 
 
 def _raise_if_impossible(
@@ -232,7 +234,7 @@ def correct_share(namespace_state: NamespaceState, claim: Claim, amounts: Mappin
         if share is not None:
             share.count({name: amount for name, amount in amounts.items() if name in share.limits}, now)
         rest = {name: amount for name, amount in amounts.items() if share is None or name not in share.limits}
-        taken = {name: amount for name, amount in rest.items() if name not in claim.config.shadow}
+        taken = {name: amount for name, amount in rest.items() if name in claim.config.enforced}
         shares.owe(claim.cached, claim.config, taken=taken, counted=rest)
 
 

@@ -151,6 +151,6 @@ def _of(
 ) -> Overflow:
     """Return what the lease of an overflow has to know of the bucket that refused."""
     here = {name for claim in serving for name in claim.config.by_name}
-    there = {name for claim in refused for name in claim.config.by_name} | request.amounts.keys()
+    there = {name for claim in refused for name in (*claim.config.by_name, *claim.unlimited_names)}
     weights = {name: each for claim in reversed(refused) for name, each in claim.config.weights.items()}
-    return Overflow(refusal, frozenset(there - here), weights)
+    return Overflow(refusal, frozenset((there | request.amounts.keys()) - here), weights)

@@ -41,7 +41,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     """
     yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
     for claim in _from_the_top(claims):
-        if not claim.amounts:
+        if not claim.asked:
             continue
         if claim.is_behind_another(namespace_state.now()):
             claim.refuse(namespace_state.now(), blocked=True)

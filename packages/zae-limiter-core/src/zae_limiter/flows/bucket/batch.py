@@ -10,11 +10,12 @@ With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a
 A write at the ceiling forgets what overflowed. Otherwise an idle minute would count twice.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, SHADOWED, TTL
+from ...schema.attributes import ACQUIRES, SHADOWED, TTL, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES
 from ..blocks import Draw
 from ..bucket_queue import BucketRequest
@@ -59,6 +60,8 @@ class Batch:
             _add(self.checked, request.checked)
         else:
             self.checked = dict(request.checked)
+        if request.unlimited:
+            _add(self.count_only, request.unlimited)
         self.events += request.events
         self.shadows += request.shadows
         self.carried.append(request)
@@ -124,6 +127,11 @@ class Batch:
         more = self.unchecked or self.given or self.count_only
         return {**self.checked, **self.unchecked, **self.given, **self.count_only} if more else self.checked
 
+    def counts_beside(self, limits: Container[str]) -> dict[str, int]:
+        """Return what the batch adds to the counts of consumed tokens that are of none of these limits."""
+        others = {name: amount for name, amount in self.count_only.items() if name not in limits}
+        return {bucket_attributes(name).consumed: amount for name, amount in others.items() if amount}
+
     @property
     def counts(self) -> dict[str, int]:
         """What the batch adds to the counters of a bucket, without those that it leaves as they are."""
@@ -147,8 +155,8 @@ class Batch:
             return False
         if any(request.events > 0 and not request.is_acquire for request in self.carried):
             return False
-        alone = [request.count_only or request.shadow_amounts for request in self.carried]  # their sum may be 0
-        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *alone))
+        alone = ((each.count_only, each.shadow_amounts, each.unlimited) for each in self.carried)  # their sum may be 0
+        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *chain(*alone)))
 
 
 def fit_batch(
@@ -241,9 +249,12 @@ class UpdateDraft:
         if amount:
             self.add[attribute] = amount
 
-    def count_write(self, batch: Batch) -> None:
-        """Count the acquires of the batch, the refusals that it takes along, and the write itself."""
+    def count_write(self, batch: Batch, limits: Container[str] = ()) -> None:
+        """Count the acquires of the batch, its amounts that none of the ``limits`` limits, the refusals that it takes
+        along, and the write itself.
+        """
         self.add[WRITES] = ONE_WRITE
+        self.add |= batch.counts_beside(limits)
         self.add |= batch.counts
         self.add |= batch.refused
 

@@ -278,7 +278,7 @@ class CommitRun:
             return False
         state = self.cached.state
         if state is None:
-            return any(request.only_returns and request.corrected for request in self.pending)
+            return any(each.only_returns and (each.corrected or each.count_only) for each in self.pending)
         known = state.shard_limits.keys()
         corrections = (request for request in self.pending if not request.is_acquire)
         return any(not request.corrected <= known for request in corrections)

@@ -26,7 +26,9 @@ def fast_path_update(
 ) -> Update | None:
     """Return the update, ``None`` in any other case."""
     request = requests[0]
-    if state is None or len(requests) > 1 or request.shadow_amounts or request.count_only or request.blocked:
+    if state is None or len(requests) > 1 or request.blocked:
+        return None
+    if request.shadow_amounts or request.count_only or request.unlimited:
         return None
     hold = request.queue.hold
     if hold is not None and not hold.is_left_alone(request.checked or request.unchecked, request.events, now_ms):

@@ -81,23 +81,24 @@ class ConsumeWrite:
             longest_ms = max(longest_ms, minting_ms(shard_limit.limit, deficit))
         self.upper = draft.at_most
         draft.equals[ANCHOR] = self.state.item[ANCHOR]
-        draft.count_write(batch)
+        draft.count_write(batch, self.state.shard_limits)
         if self.config is not None:
             draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
 
     def _give_back(self, batch: Batch) -> Update:
         draft = UpdateDraft()
-        draft.exists = tuple(bucket_attributes(name).tokens for name in batch.limits())
+        names = [name for name in batch.limits() if name in self.state.shard_limits]
+        draft.exists = tuple(bucket_attributes(name).tokens for name in names)
         draft.equals[SHARD_COUNT] = self.state.shard_count
-        for name in batch.limits():
+        for name in names:
             at, net = bucket_attributes(name), batch.net(name)
             if name in self.state.slots:
                 draft_slots(draft, self.state.shard_limits[name], batch, self.now_ms)
             else:
                 draft.count(at.tokens, -net)
             draft.count(at.consumed, net + batch.count_only.get(name, 0))
-        draft.count_write(batch)
+        draft.count_write(batch, self.state.shard_limits)
         return draft.update(self.cached.key)
 
     def _take(self, draft: UpdateDraft, limit: str, batch: Batch) -> None:
@@ -205,10 +206,10 @@ class ReshapeWrite:
             self._take(draft, name, balance, batch)
         for limit in self.config.limits:
             self._rule(draft, limit, batch)
-        draft.count_write(batch)
         rules = {name: shard_limit.limit for name, shard_limit in self.state.shard_limits.items()} | dict(
             self.config.by_name
         )
+        draft.count_write(batch, rules)
         draft.set |= anchor_attributes(rules.values(), self.anchor_ms) | self._begun(rules, batch)
         marks = (bucket_attributes(name).minted for name in rules)
         draft.remove += tuple(name for name in marks if name not in draft.set and name in self.state.item)
@@ -243,8 +244,8 @@ class ReshapeWrite:
         net = batch.net(limit.name)
         if shard_limit is None:
             draft.absent += (at.tokens,)
-            draft.set[at.consumed] = net + batch.count_only.get(limit.name, 0)
         if limit.name not in self.anchored:
+            draft.add[at.consumed] = net + batch.count_only.get(limit.name, 0)  # the item may count it already
             draft.set[at.tokens] = self.headroom[limit.name] - net
             if limit.has_slots:
                 draft.set |= slot_attributes(limit, self.now_ms, net)
@@ -311,7 +312,7 @@ class CreateWrite:
             expires_at=expires_at(self, config, longest_ms),
         )
         begun = {bucket_attributes(name).begun: self.now_ms for name in taken_from(limits, batch)}
-        return Put(item | begun | batch.counts, Conditions(absent=(PK,)))
+        return Put(item | begun | batch.counts | batch.counts_beside(config.by_name), Conditions(absent=(PK,)))
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         return minting_ms(limit, limit.ceiling_milli - limit.initial_milli + batch.net(limit.name))

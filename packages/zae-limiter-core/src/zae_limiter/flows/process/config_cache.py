@@ -22,7 +22,7 @@ from ...schema.configs import (
 from ...schema.entities import ParentLink, read_parent_link, read_plan
 from ...values.limits import OnUnavailable
 from ...values.on_refused import OnRefused
-from ...values.resolution import OWN_LEVELS, Config, Level, Resolved, winner
+from ...values.resolution import NO_NAMES, OWN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
 from ...values.switches import ResolvedSwitches, resolve_switches
 
@@ -297,7 +297,8 @@ class ConfigItems(NamedTuple):
 
     def resolved(self, config: Config, now_ms: int, *, seen_ms: int, cached_until_ms: int, generation: int) -> Resolved:
         """Return config, switches, parents and policy in one value."""
-        wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
+        levels, ends_ms = self.levels(now_ms), min(self.override_ends(now_ms), default=None)
+        wins = winner(levels)
         parent_link, switches = read_parent_link(self.meta), self.switches(now_ms)
         if switches is not None and switches.disables:
             cached_until_ms = 0
@@ -315,7 +316,13 @@ class ConfigItems(NamedTuple):
             seen_ms=seen_ms,
             on_refused=self.on_refused(),
             plan=read_plan(self.meta),
+            dropped=self._names(levels) - config.by_name.keys() or NO_NAMES,
         )
+
+    def _names(self, levels: Iterable[Level]) -> frozenset[str]:
+        """Return the names of the limits of all levels, also of those that an override replaces."""
+        replaced = (*read_limits(self.entity), *read_limits(self.entity_default))
+        return frozenset(limit.name for limits in (replaced, *(level.limits for level in levels)) for limit in limits)
 
 
 def cascades(link: ParentLink, switches: ResolvedSwitches | None) -> bool:

@@ -28,7 +28,7 @@ def give_back_all(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow
     """
     given: dict[tuple[BucketQueue, int], BucketRequest] = {}
     for request in requests:
-        if request.admitted and any(request.amounts.values()):
+        if request.admitted and request.takes:
             back = request.give_back(events=-request.events if uncounted else 0)
             place = back.queue, back.shards
             given[place] = given[place].merged(back) if place in given else back
