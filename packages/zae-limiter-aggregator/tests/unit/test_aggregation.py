@@ -1,5 +1,6 @@
 """One batch after the other, however they come."""
 
+import json
 import re
 from collections import Counter
 from contextlib import suppress
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import Record, record
+from support.core.namesake import FOREIGN, TOLD
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
+from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.maintenance import Upkeep
 from zae_limiter.operations.errors import NotApplied, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
@@ -590,3 +593,17 @@ def test_an_amount_that_the_winning_level_does_not_limit_is_usage_too() -> None:
         pass
     life.drain()
     assert consumed(life, "key-abc") == [(at(13), {"rpm": 4, "tpm": 1700}, 4)]
+
+
+def test_the_table_of_another_product_is_left_alone_and_said_to_be_one() -> None:
+    life = Life()
+    with life.limiter.acquire("key-abc", "gpt-4", {"rpm": 1}):
+        pass
+    strange = [
+        json.loads(json.dumps(each).replace(life.repository.namespace_id, "1DMf7y47lpE")) for each in life.stream
+    ]
+    store = MortalStore(MemoryTable())
+    store.perform(Put(FOREIGN))
+    account = life.take(strange, store)
+    assert [each.problem for each in account.failures if re.search(TOLD, each.problem)]
+    assert (account.snapshots, store.writes) == (0, [])

@@ -27,10 +27,15 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
     """Open a namespace that exists already. Raises the errors of ``SyncRepository.open``, and ``CommandError`` for a
     missing file.
     """
-    from zae_limiter import SyncRepository
+    from zae_limiter import NamespaceNotFoundError, SyncRepository
 
     connection.check_there()
-    return SyncRepository.open(namespace, register=False, **connection.store_options())
+    try:
+        return SyncRepository.open(namespace, register=False, **connection.store_options())
+    except NamespaceNotFoundError:
+        with connection.open_table() as table:
+            table.get_version_record()  # it raises for the table of another product
+        raise
 
 
 def in_repository(function: Function) -> Function:

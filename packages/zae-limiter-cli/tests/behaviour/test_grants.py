@@ -1,6 +1,7 @@
 """Least privilege: what roles and policies allow is held against the calls that code really makes."""
 
 import copy
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -135,8 +136,12 @@ def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
 ) -> None:
     if tells_alerts(resources):
         monkeypatch.setenv("ZAEL_ALERT_BUS_ARN", BUS)
+    registry = {"PK": {"S": "_/SYSTEM#"}, "SK": {"S": "#VERSION"}}
+    boto3.client("dynamodb").delete_item(TableName="my-app", Key=registry)
+    strange = json.loads(json.dumps(batch).replace(batch["Records"][0]["dynamodb"]["Keys"]["PK"]["S"][:11], "A" * 11))
     with recorded() as calls:
         assert aggregate(batch, None) == {"batchItemFailures": []}
+        aggregate(strange, None)  # of a namespace that nobody knows: it looks whether the table is ours
     granted = role_statements(resources, "Aggregator")
     assert [call for call in calls if not allows(granted, call, {})] == []
     assert idle(granted, calls) == []

@@ -57,7 +57,7 @@ MAY: Final[Mapping[str, Decided]] = {
     "delegation to plan": on(["ns-tenant-alpha of planner"], "lambda:InvokeFunction"),
     "Provisioner": KEY_OF_TABLE
     | on(ITEMS, *READ)
-    | on(OF_GSI3 | OF_GSI4, "Query")
+    | on(OF_GSI3 | OF_GSI4 | {"registry"}, "Query")
     | WRITTEN
     | log_of("limits-provisioner")
     | TRACES,
@@ -66,6 +66,7 @@ MAY: Final[Mapping[str, Decided]] = {
     | on(["key by way of sqs"], "kms:Decrypt", "kms:GenerateDataKey")
     | on(["key by way of s3"], "kms:GenerateDataKey")
     | on(ITEMS, "BatchGetItem")
+    | on(["registry"], "Query")
     | on(BUCKETS | ENTITIES, "PutItem", "UpdateItem")
     | on(["stream"], "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     | on(["archived event"], "s3:PutObject")

@@ -188,7 +188,8 @@ async def test_a_table_that_is_created_but_not_yet_known_everywhere_is_waited_fo
     wire = Wire(world.table)
     wire.break_once(TableMissing("not yet"), on=DescribeTable)
     assert (await open_over(world, wire, create_table=True)).closed == 0
-    assert wire.sent()[:4] == ["CreateTable", "DescribeTable", "DescribeTable", "EnableTtl"]
+    asked = ["CreateTable", "DescribeTable", "DescribeTable", "BatchGet", "Query"]  # whose the table is that exists
+    assert wire.sent()[:6] == [*asked, "EnableTtl"]
 
 
 async def test_a_table_whose_ttl_cannot_be_switched_on_is_unavailable(world: World) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.provisioner.provisions import EVERY_LEVEL, World, entities, manifest
+from support.core.namesake import FOREIGN, TOLD
+from support.provisioner.provisions import EVERY_LEVEL, World, entities, limits, manifest
+from zae_limiter.operations.values import Put, Scan
 from zae_limiter_manifest import Answer, pack, packing, unpack
 from zae_limiter_provisioner import handler
 from zae_limiter_provisioner.handler import on_event, on_plan_event
@@ -252,3 +254,11 @@ def test_a_failure_is_paged_like_any_other_answer(action: str, monkeypatch: pyte
     assert (len(pages) > 1, answer["status"], len(answer["errors"])) == (True, "failed", 1_001)
     late = on_event({"action": action, "manifest": {"namespace": "a b"}, "next": pages[0]["next"]}, None)
     assert late["errors"][0]["message"].startswith("the answer has changed since its first page")
+
+
+@pytest.mark.parametrize("namespace", ["prod", "ours"])
+def test_an_apply_to_the_table_of_another_product_is_refused_and_changes_nothing(world: World, namespace: str) -> None:
+    world.memory.execute(Put(FOREIGN))
+    (error,) = world.ask("apply", manifest(namespace, resources={"gpt-4": limits(50)})).errors
+    assert TOLD in error.message
+    assert world.memory.execute(Scan(9)).items == [FOREIGN]

@@ -10,7 +10,7 @@ from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
 from ..pages import DOCS, RUNBOOKS
-from ..stack import cloudformation, status
+from ..stack import cloudformation, record, status
 from ..stack.cloudformation import Stack
 from ..stack.deploy import earlier_options, lambdas_of
 from ..stack.events import way_out
@@ -30,9 +30,13 @@ SCAN: Final = "allow dynamodb:Scan, which reads a sample of the items"
 def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
     """Yield what there is to say about each part of the stack."""
     found: list[Stack | None] = []
+    foreign: list[str] = []
 
     def stack() -> Finding:
         found.append(cloudformation.find(client(connection, "cloudformation"), connection.name))
+        if told := record.another_products(connection):
+            foreign.append(told)
+            return Finding("stack", "fail", told, "leave it to that product, and choose another --name for this one")
         if found[0] is None:
             where = f"there is none of this name in {connection.session.region_name}"
             there_are = to_paste(connection, "zae-limiter list")
@@ -42,6 +46,8 @@ def check_stack(connection: Connection, checks: Checks) -> Iterator[Finding]:
         return _of_status(status.check_stack(found[0]), way, *([to_paste(connection, command)] if command else []))
 
     yield checks.make("stack", stack, fix="allow cloudformation:DescribeStacks")
+    if foreign:
+        return
     if found == [None]:
         yield from _without_stack(connection, checks)
         return

@@ -133,7 +133,10 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
     check_stack_name(connection.name)  # before anybody asks for credentials
     client = connection.client("cloudformation")
     plan = make_plan(client, connection.name, request)
-    if plan.stack is not None:
+    if plan.stack is None:  # there may be a table, and CloudFormation would tell nothing of whose it is
+        with connection.open_table() as table:
+            record.read_record(table)
+    else:
         with connection.open_table() as table:
             found = record.known_record(table, connection.name)
         if not request.allow_downgrade:

@@ -8,12 +8,15 @@ from zae_limiter import (
     ClientTooOldError,
     InfrastructureNotFoundError,
     NamespaceNotFoundError,
+    NoUpgradePathError,
     SyncRepository,
     VersionRecord,
+    ZAELimiterError,
     maintenance,
 )
 from zae_limiter.values.versions import core_version, parse_version, record_of_this_release, record_over
 
+from ..connection import Connection
 from ..errors import CommandError
 from ..options import DEFAULT_NAMESPACE
 
@@ -33,6 +36,18 @@ def known_record(table: SyncRepository, stack: str) -> VersionRecord | None:
     """
     with suppress(InfrastructureNotFoundError):
         return table.get_version_record() or _first_record(table, stack)
+    return None
+
+
+def another_products(connection: Connection) -> str | None:
+    """Return why this release cannot use the table of this name, if there is one and another product made it."""
+    try:
+        with connection.open_table() as table:
+            table.get_version_record()
+    except NoUpgradePathError as error:
+        return str(error)
+    except ZAELimiterError:
+        return None  # which the check of the table says
     return None
 
 

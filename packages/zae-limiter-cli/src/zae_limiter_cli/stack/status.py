@@ -41,7 +41,8 @@ def checks(connection: Connection) -> Iterator[Check]:
     client = connection.client("cloudformation")
     stack = cloudformation.find(client, connection.name)
     if stack is None:
-        way = f"there is none: `zae-limiter deploy --name {connection.name}` creates it"
+        deploy = f"there is none: `zae-limiter deploy --name {connection.name}` creates it"
+        way = record.another_products(connection) or deploy
         yield Check("stack", False, way, {})
         return
     yield check_stack(stack)

@@ -331,7 +331,9 @@ def test_names_that_the_level_leaves_out_are_shown_as_not_limited(table: Table) 
 def test_mistakes_are_one_line(table: Table) -> None:
     assert refused("why", "key-1", "-r", "gpt-4").startswith("limits 'key-1/gpt-4': no level has limits")
     table.repository.set_resource_defaults("gpt-4", [KEY])
-    assert "unknown limit 'tpm' on resource 'gpt-4' (known: rpm)" in refused("why", "key-1", "-r", "gpt-4", "-c", "tpm:1")
+    assert "unknown limit 'tpm' on resource 'gpt-4' (known: rpm)" in refused(
+        "why", "key-1", "-r", "gpt-4", "-c", "tpm:1"
+    )
     assert refused("why", "key-1", "-r", "gpt-4", "-c", "rpm") == "--consume 'rpm': must be name:amount, like rpm:100"
 
 

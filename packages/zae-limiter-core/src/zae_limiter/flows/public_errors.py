@@ -7,20 +7,26 @@ from ..exceptions import (
     ContentionError,
     InfrastructureError,
     InfrastructureNotFoundError,
+    NoUpgradePathError,
     RateLimiterUnavailable,
     RepositoryClosedError,
     StoreRefusedError,
 )
-from ..operations.errors import OUTAGE, Closed, RaceLost, StoreError, TableMissing, Untrusted
+from ..operations.errors import OUTAGE, Closed, ForeignRecord, RaceLost, StoreError, TableMissing, Untrusted
 from .steps import Flow
 
 T = TypeVar("T")
 
 
 def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
-    """Run a flow and return its result. Raises each ``StoreError`` as an ``InfrastructureError``."""
+    """Run a flow and return its result. Raises each ``StoreError`` as an ``InfrastructureError``.
+
+    The table of another product raises ``NoUpgradePathError``.
+    """
     try:
         return (yield from flow)
+    except ForeignRecord as error:
+        raise NoUpgradePathError(stack, str(error)) from error
     except StoreError as error:
         raise public_error(stack, error) from error
 

@@ -18,6 +18,7 @@ StoreError
 │   ├── TableMissing      there is no such table
 │   └── TableExists       there is one already
 ├── Unreadable            the stored item is like no record of its key: a repeat reads the same
+│   └── ForeignRecord     it is of another product that is called zae-limiter, and so is the table
 ├── RaceLost              not applied: other processes changed the item during each attempt
 └── OutcomeUnknown        may or may not have been applied: no answer, or an unclear one
     └── BudgetSpent       the time budget of the call ended before the answer came
@@ -27,7 +28,7 @@ An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever
 
 from typing import Final, NamedTuple
 
-from ..schema.store_errors import StoreError, Unreadable
+from ..schema.store_errors import ForeignRecord, StoreError, Unreadable
 from .values import Item
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ConditionFailed",
     "Conflict",
     "Denied",
+    "ForeignRecord",
     "Invalid",
     "NotApplied",
     "OutcomeUnknown",

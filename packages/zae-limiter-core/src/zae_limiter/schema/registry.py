@@ -30,8 +30,11 @@ from .attributes import (
     TTL,
 )
 from .reading import number, optional, reads, text
+from .store_errors import ForeignRecord
 
 Item = dict[str, Any]
+
+FOREIGN_NAME: Final = "namespace_name"  # in the records of another product; ours have ``name``
 
 MARKS: Final = (DELETED, PURGING, PURGED, COPYING, COPIED)
 STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps its records
@@ -45,9 +48,16 @@ def namespace_items(name: str, namespace_id: str, created_at: str) -> tuple[Item
 
 @reads
 def read_namespace(item: Item) -> Namespace:
-    """Return the namespace of either of its records."""
+    """Return the namespace of either of its records. Raises ``ForeignRecord``."""
+    check_not_foreign(item)
     name, namespace_id = check_namespace(NAME, item[NAME]), check_namespace_id(NAMESPACE_ID, item[NAMESPACE_ID])
     return Namespace(name, namespace_id, text(item, CREATED_AT), optional(text, item, DELETED))
+
+
+def check_not_foreign(item: Item) -> None:
+    """Raise ``ForeignRecord`` for a namespace that another product registered."""
+    if FOREIGN_NAME in item and NAME not in item:
+        raise ForeignRecord(item.get(PK), item.get(SK), FOREIGN_NAME)
 
 
 class RegistryRecord(NamedTuple):

@@ -24,3 +24,14 @@ class Unreadable(StoreError):
     def __str__(self) -> str:
         pk, sk, problem = self.args
         return printable(f"the item {pk!r:.300}, {sk!r:.300} cannot be read: {problem}; correct it, or delete it")
+
+
+class ForeignRecord(Unreadable):
+    """A record of another product that is called zae-limiter, in whose registry each namespace has ``attribute``."""
+
+    def __init__(self, pk: object, sk: object, attribute: str) -> None:
+        told = f"it is the table of another product named zae-limiter, whose registry has {attribute!r}"
+        super().__init__(pk, sk, f"{told}: that product may be in use, delete nothing")
+
+    def __str__(self) -> str:
+        return self.problem

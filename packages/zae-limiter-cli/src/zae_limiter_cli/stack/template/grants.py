@@ -58,7 +58,7 @@ def everything(namespace: str) -> list[Value]:
 
 def provisioning() -> list[Value]:
     """Return the permissions of the provisioner on the table."""
-    return [on_table(READ_ITEMS), *_writing(EVERY_NAMESPACE), on_indexes(PROVISIONER_INDEXES)]
+    return [on_table(READ_ITEMS), _listing(), *_writing(EVERY_NAMESPACE), on_indexes(PROVISIONER_INDEXES)]
 
 
 def planning() -> list[Value]:
@@ -69,7 +69,7 @@ def planning() -> list[Value]:
 def aggregating() -> list[Value]:
     """Return the permissions of the aggregator on the table: buckets, and the usage of entities."""
     written = [_buckets(EVERY_NAMESPACE), f"{pk_entity(EVERY_NAMESPACE, '')}*"]
-    return [on_table(["BatchGetItem"]), on_table(WRITE_BUCKETS, keys=written)]
+    return [on_table(["BatchGetItem"]), _listing(), on_table(WRITE_BUCKETS, keys=written)]
 
 
 def purging() -> list[Value]:
@@ -126,6 +126,11 @@ def _writing(namespace: str) -> list[Value]:
         allow(_dynamodb(WRITE), TABLE_ARN, others),
         on_table(["PutItem"], keys=[f"{pk_audit(namespace, '')}*"]),
     ]
+
+
+def _listing() -> Value:
+    """Return permission to list the registry, which shows whether the table is another product's."""
+    return _querying([TABLE_ARN], keys=[pk_system(REGISTRY)])
 
 
 def _querying(arns: Sequence[Value], *, keys: Sequence[str] = ()) -> Value:

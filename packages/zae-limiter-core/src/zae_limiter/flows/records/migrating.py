@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...exceptions import NoUpgradePathError
-from ...operations.errors import ConditionFailed, Invalid, OutcomeUnknown, RaceLost, StoreError, Throttled
+from ...operations.errors import (
+    ConditionFailed,
+    ForeignRecord,
+    Invalid,
+    OutcomeUnknown,
+    RaceLost,
+    StoreError,
+    Throttled,
+)
 from ...operations.sizes import index_units, item_size, read_units, write_units
 from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update
 from ...schema import keys
@@ -63,6 +71,8 @@ def unrecorded_schema(migrations: Sequence[Migration], *, stack: str) -> Flow[in
     names = yield from with_retries(Query(keys.pk_system(keys.REGISTRY), begins_with=keys.NAMESPACE_PREFIX, limit=1))
     try:
         read_namespace(names.items[0])
+    except ForeignRecord:
+        raise
     except UNREADABLE as error:
         raise NoUpgradePathError(stack, "it has items, and neither a version record nor a namespace of ours") from error
     return oldest_schema(migrations)

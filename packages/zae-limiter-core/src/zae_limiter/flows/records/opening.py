@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 
-from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable, ZAELimiterError
-from ...operations.errors import StoreError, TableExists, TableMissing
+from ...exceptions import NamespaceNotFoundError, NoUpgradePathError, RateLimiterUnavailable, ZAELimiterError
+from ...operations.errors import ForeignRecord, StoreError, TableExists, TableMissing
 from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get
 from ...schema.attributes import COPYING, DELETED
 from ...schema.registry import RegistryRecord, read_record
@@ -52,6 +51,8 @@ def open_namespace(
             if registered is new and name != FIRST_NAMESPACE:
                 yield Log(__name__, logging.WARNING, f"registered the new namespace {name!r}: {REFUSE}")
             return registered.namespace_id
+    except ForeignRecord as error:
+        raise NoUpgradePathError(stack, str(error)) from error
     except StoreError as error:
         raise public_error(stack, error) from error
     if found is None:
@@ -86,15 +87,22 @@ def create_table(stack: str) -> Flow[None]:
     """Create the table of the schema, and wait until it is active; an existing table stays as it is."""
     try:
         yield from _create(stack)
+    except ForeignRecord as error:
+        raise NoUpgradePathError(stack, str(error)) from error
     except StoreError as error:
         raise public_error(stack, error, failed=f"table {stack!r} could not be created") from error
 
 
 def _create(stack: str) -> Flow[None]:
-    with suppress(TableExists):
+    known = False
+    try:
         yield from with_retries(CreateTable())
+    except TableExists:
+        known = True
     for _ in range(POLLS):
         if (yield from _is_active()):
+            if known and versions.KEY not in (yield from read_all([versions.KEY])):
+                yield from versions.check_registry()  # it may be another product's: set nothing
             yield from with_retries(EnableTtl())
             return
         yield Sleep(POLL_SECONDS)

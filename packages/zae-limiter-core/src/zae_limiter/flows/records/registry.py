@@ -9,13 +9,14 @@ from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Key, Page, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import COPYING, DELETED, NAMESPACE_ID, PK, PURGED, PURGING, TRACE
-from ...schema.registry import MARKS, RegistryRecord, namespace_items, read_record
+from ...schema.registry import MARKS, RegistryRecord, check_not_foreign, namespace_items, read_record
 from ...values.namespaces import Namespace
 from ...values.naming import check_namespace, check_namespace_id
 from ..index_rows import IndexRows, report
 from ..pages import query_all
 from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
+from . import versions
 
 REGISTRY_PK = keys.pk_system(keys.REGISTRY)
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # after these, read the records again
@@ -34,11 +35,18 @@ def id_key(namespace_id: str) -> Key:
 
 
 def register(new: Namespace) -> Flow[Namespace]:
-    """Return the namespace of this name; ``new`` if there is none, or only a deleted one."""
+    """Return the namespace of this name; ``new`` if there is none, or only a deleted one.
+
+    Raises ``ForeignRecord`` for the table of another product, before anything is written to it.
+    """
+    key = name_key(new.name)
     for _ in range(ATTEMPTS):
-        before = yield from by_name_of(new.name)
+        found = yield from read_all([key, versions.KEY])
+        before = read_record(found[key]) if key in found else None
         if before is not None and not before.has(DELETED):
             return before.namespace
+        if versions.KEY not in found:
+            yield from versions.check_registry()
         by_name, by_id = namespace_items(new.name, new.namespace_id, new.created_at)
         if (yield from applied(Put(by_name, as_seen(before)), Put(by_id, as_seen(None)))):
             return new
@@ -53,8 +61,13 @@ def get(name: str) -> Flow[Namespace | None]:
 
 
 def in_use() -> Flow[list[Namespace]]:
-    """Return the namespaces in use, sorted by name; drop a record that cannot be read, and log that."""
+    """Return the namespaces in use, sorted by name; drop a record that cannot be read, and log that.
+
+    Raises ``ForeignRecord`` for the table of another product.
+    """
     items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
+    for item in items:
+        check_not_foreign(item)
     rows = IndexRows(keys.REGISTRY)
     records = rows.read(items, read_record)
     yield from report(rows)
@@ -130,9 +143,15 @@ class Known(NamedTuple):
 
 
 def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
-    """Return what is known of namespaces. The registry keeps their ids longer than the stream keeps its records."""
-    found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
+    """Return what is known of namespaces. The registry keeps their ids longer than the stream keeps its records.
+
+    Raises ``ForeignRecord`` for the table of another product: if one of the ids is not known, it looks for that.
+    """
+    wanted = [id_key(each) for each in sorted(set(namespace_ids))]
+    found = yield from read_all(wanted)
     records = [*map(read_record, found.values())]
+    if len(found) < len(wanted) and versions.KEY not in (yield from read_all([versions.KEY])):
+        yield from versions.check_registry()
     purged = {record.id for record in records if record.has(PURGING)}
     return Known(purged, {record.id: record.trace for record in records if record.trace and record.id not in purged})
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from ...exceptions import NoUpgradePathError, ValidationError
-from ...operations.errors import ConditionFailed, Unreadable
-from ...operations.values import Conditions, Item, Key, Put
+from ...operations.errors import AccessLost, ConditionFailed, Denied, Unreadable
+from ...operations.values import Conditions, Item, Key, Put, Query
 from ...schema import keys
 from ...schema.attributes import PK
-from ...schema.registry import read_version, version_item
+from ...schema.registry import check_not_foreign, read_version, version_item
 from ...values.versions import VersionRecord
+from ..pages import query_all
 from ..retry import ATTEMPTS, RaceLost, read, with_retries
 from ..steps import Flow
 
@@ -16,9 +17,28 @@ KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
 
 
 def get_version_record(stack: str) -> Flow[VersionRecord | None]:
-    """Return the version record, ``None`` if there is none. Raises ``NoUpgradePathError``."""
+    """Return the version record, ``None`` if there is none.
+
+    Raises ``NoUpgradePathError``, and ``ForeignRecord`` for the table of another product.
+    """
     item = yield from read(KEY)
-    return None if item is None else recorded(item, stack)
+    if item is None:
+        yield from check_registry()
+        return None
+    return recorded(item, stack)
+
+
+def check_registry() -> Flow[None]:
+    """Raise ``ForeignRecord`` if another product registered a namespace in the table, which has no version record.
+
+    Whoever may not query the registry finds out by the record of its own namespace alone.
+    """
+    try:
+        items = yield from query_all(Query(keys.pk_system(keys.REGISTRY), begins_with=keys.NAMESPACE_PREFIX))
+    except (Denied, AccessLost):
+        return
+    for item in items:
+        check_not_foreign(item)
 
 
 def recorded(item: Item, stack: str) -> VersionRecord:
