@@ -47,6 +47,22 @@ def test_a_record_that_can_never_be_read_goes_to_the_queue_and_the_rest_is_count
     assert next(iter(damage)) in letter["problem"]
 
 
+@pytest.mark.parametrize(
+    "pk", ["x", "ns/BUCKET#bad#gpt-4", "ns/BUCKET#bad#gpt-4#one", "ns/BUCKET#bad#a#b#0", "/#STATE"]
+)
+def test_a_letter_says_in_words_what_is_wrong_with_a_key(pk: str) -> None:
+    """A bucket that another program wrote: Python's own words for it would say "not enough values to unpack"."""
+    life = Life(WITH_QUEUE)
+    item = {**image(life, "bad", 1), "PK": pk}
+    life.take([used(life, 1), record(2, None, item)])
+    (letter,) = life.letters
+    assert letter["key"] == {"PK": pk, "SK": "#STATE"}
+    expected = (
+        "the partition key is not that of a bucket, which is NAMESPACE/BUCKET#ENTITY#RESOURCE#SHARD, percent-encoded"
+    )
+    assert letter["problem"] == expected
+
+
 def test_an_audit_event_that_was_overwritten_raises_the_alarm_of_dead_letters() -> None:
     life = Life(WITH_QUEUE)
     at = "2024-01-01T10:00:00.000Z"

@@ -271,7 +271,9 @@ def gsi4_after_resource(resource: str) -> str:
 def parse_bucket_pk(pk: str) -> tuple[str, str, str, int]:
     """Return namespace, entity, resource and shard in a bucket's partition key. Raises ``ValueError`` for others."""
     ns, rest = _after(pk, "BUCKET#")
-    entity, resource, shard = rest.split("#")
+    entity, resource, shard = _split(rest, 3, "bucket")
+    if not shard.isdecimal():
+        raise ValueError(f"not a bucket: {rest!r}")
     return ns, decode(entity), decode(resource), int(shard)
 
 
@@ -296,13 +298,16 @@ def parse_usage_sk(sk: str) -> tuple[str, str]:
     """Return the resource and the window's name in a snapshot's sort key. Raises ``ValueError`` for any other key."""
     if not sk.startswith(USAGE_PREFIX):
         raise ValueError(f"not a usage snapshot: {sk!r}")
-    resource, key = sk.removeprefix(USAGE_PREFIX).split("#")
+    resource, key = _split(sk.removeprefix(USAGE_PREFIX), 2, "usage snapshot")
     return decode(resource), key
 
 
 def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
     """Return the address in an entity config's sort key in GSI4. Raises ``ValueError`` for any other key."""
-    prefix, resource, entity = gsi4_sk.split("#", 2)
+    prefix, _, rest = gsi4_sk.partition("#")
+    resource, separator, entity = rest.partition("#")
+    if not separator:
+        raise ValueError(f"not an entity config: {gsi4_sk!r}")
     if prefix != "CONFIG":
         raise ValueError(f"not an entity config: {gsi4_sk!r}")
     return parse_entity_sk(resource, entity)
@@ -314,9 +319,17 @@ def parse_entity_sk(resource: str, gsi3_sk: str) -> EntityConfigAddress:
     Raises ``ValueError`` for any other key.
     """
     entity, *end = gsi3_sk.split("#")
-    if end and (len(end) > 1 or str(int(end[0])) != end[0]):
+    if end and not (len(end) == 1 and end[0].isdecimal() and str(int(end[0])) == end[0]):
         raise ValueError(f"not an entity config: {gsi3_sk!r}")
     return EntityConfigAddress(decode(resource), decode(entity), int(end[0]) if end else None)
+
+
+def _split(text: str, count: int, record: str) -> list[str]:
+    """Return the parts of a key. Raises ``ValueError`` if there are not so many."""
+    parts = text.split("#")
+    if len(parts) != count:
+        raise ValueError(f"not a {record}: {text!r}")
+    return parts
 
 
 def _encode_subject(subject: str) -> str:

@@ -21,8 +21,17 @@ _SERIAL: Final = re.compile(r"-[0-9A-Za-z+-]{1,80}")
 
 
 def bucket_of(key: Key) -> BucketId | None:
-    """Return the bucket shard of a key, ``None`` for any other record. Raises ``ValueError`` for a malformed key."""
-    return BucketId.parse(key[PK]) if key[SK] == sk_state() else None
+    """Return the bucket shard of a key, ``None`` for any other record.
+
+    Raises ``ValueError`` for a malformed key, with no part of it in the text, which is logged.
+    """
+    if key[SK] != sk_state():
+        return None
+    try:
+        return BucketId.parse(key[PK])
+    except ValueError:
+        form = "NAMESPACE/BUCKET#ENTITY#RESOURCE#SHARD, percent-encoded"
+        raise ValueError(f"the partition key is not that of a bucket, which is {form}") from None
 
 
 def is_audit_event(key: Key) -> bool:

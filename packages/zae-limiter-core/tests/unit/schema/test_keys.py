@@ -61,7 +61,7 @@ def test_the_key_of_a_usage_snapshot_gives_back_its_parts(ns: str, entity: str, 
 
 @pytest.mark.parametrize("sk", ["", "#META", "#USAGE#", "#USAGE#r", "#USAGE#r#w#x", "USAGE#r#w"])
 def test_another_sort_key_is_no_usage_snapshot(sk: str) -> None:
-    with pytest.raises(ValueError, match=r"not a usage|unpack"):
+    with pytest.raises(ValueError, match="not a usage snapshot"):
         keys.parse_usage_sk(sk)
 
 
@@ -75,7 +75,7 @@ def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str
 
 @pytest.mark.parametrize("sk", ["a#", "a#x", "a#+1", "a#01", "a#1_0", "a#1#2", "a# 1", "a|b"])
 def test_another_sort_key_is_no_entity_config(sk: str) -> None:
-    with pytest.raises(ValueError, match=r"not an entity config|invalid literal|no name"):
+    with pytest.raises(ValueError, match=r"not an entity config|no name"):
         keys.parse_entity_sk("r", sk)
 
 
@@ -83,7 +83,7 @@ def test_another_sort_key_is_no_entity_config(sk: str) -> None:
     "pk", ["", "ns", "ns/ENTITY#a", "ns/BUCKET#a", "ns/BUCKET#a#b", "ns/BUCKET#a#b#c", "BUCKET#a#b#0"]
 )
 def test_what_is_no_bucket_key_is_refused(pk: str) -> None:
-    with pytest.raises(ValueError, match=r"not a|unpack|invalid literal"):
+    with pytest.raises(ValueError, match="not a"):
         keys.parse_bucket_pk(pk)
 
 
