@@ -35,11 +35,23 @@ ZAELimiterError
 Every exception keeps its arguments in ``args``, so that it can be pickled.
 """
 
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .values.refusal import AccessDisabled as AccessDisabled  # noqa: PLC0414 - it makes the name public
+    from .values.refusal import RateLimitExceeded as RateLimitExceeded  # noqa: PLC0414
 
 LONGEST_SHOWN: Final = 12  # of a wrong name; "Bearer" and a token are longer
 BEGINNING: Final = 6
 LONGEST_FIELD: Final = 1_000  # characters: a field may name a key of the input, such as consume['…']
+
+
+def __getattr__(name: str) -> Any:
+    """Return a refusal, which has the statuses of limits, so that its module imports this one."""
+    if name in ("RateLimitExceeded", "AccessDisabled"):
+        return getattr(import_module(".values.refusal", __package__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class ZAELimiterError(Exception):

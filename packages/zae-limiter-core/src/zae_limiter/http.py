@@ -5,6 +5,7 @@ the time until additional quota is there, which is the next whole token. The doc
 """
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import quote
@@ -39,6 +40,7 @@ def headers(
     units: Mapping[str, str] | None = None,
     legacy: bool = False,
     entity_ids: bool = False,
+    now: float | None = None,
 ) -> dict[str, str]:
     """Return the header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a
     refusal.
@@ -47,9 +49,10 @@ def headers(
     Those of draws are ``also/NAME``, ``also-2/NAME``, ``also-2/parent/NAME``. With ``entity_ids`` all of these have the
     id of their entity, ``org/NAME``, and ``org/RESOURCE/NAME`` of another resource. ``units`` has the quota unit of
     limits that count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the
-    scarcest limit. A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) and
-    ``AccessDisabled`` have no fields, and no shadow limit has any. Raises ``ValueError`` for a unit that no field can
-    have.
+    scarcest limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch,
+    ``now`` (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no
+    ``Retry-After``; a lease without statuses (an outage) and ``AccessDisabled`` have no fields, and no shadow limit has
+    any. Raises ``ValueError`` for a unit that no field can have.
     """
     named = list(_named(result, entity_ids=entity_ids))
     if not named or isinstance(result, AccessDisabled):
@@ -61,7 +64,7 @@ def headers(
     }
     if isinstance(result, RateLimitExceeded) and (wait := result.retry_after_header) is not None:
         fields["Retry-After"] = wait
-    return fields | (_legacy(shown) if legacy else {})
+    return fields | (_legacy(shown, time.time() if now is None else now) if legacy else {})
 
 
 def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[str, Any]:
@@ -120,14 +123,14 @@ def _reset_seconds(status: LimitStatus) -> float:
     return status.retry_after_seconds if status.exceeded else status.next_token_seconds
 
 
-def _legacy(named: Sequence[tuple[str, LimitStatus]]) -> dict[str, str]:
+def _legacy(named: Sequence[tuple[str, LimitStatus]], now: float) -> dict[str, str]:
     scarcest = min((status for _, status in named), key=lambda status: status.available / max(1, status.limit.capacity))
     fields = {
         "X-RateLimit-Limit": str(scarcest.limit.capacity),
         "X-RateLimit-Remaining": str(max(0, scarcest.available)),
     }
     seconds = _reset_seconds(scarcest)
-    return fields if math.isinf(seconds) else {**fields, "X-RateLimit-Reset": str(math.ceil(seconds))}
+    return fields if math.isinf(seconds) else {**fields, "X-RateLimit-Reset": str(math.ceil(now + seconds))}
 
 
 def _sentence(name: str, status: LimitStatus) -> str:

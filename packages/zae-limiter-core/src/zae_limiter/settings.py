@@ -11,7 +11,7 @@ from .engines.engine import Capabilities
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
-from .values.limits import OnUnavailable, check_on_unavailable
+from .values.limits import Policy, check_on_unavailable
 from .values.naming import check_namespace
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
@@ -49,7 +49,7 @@ class Options(Connection):
     config_cache_ttl: float = 60
     """Seconds for which limits are cached; 0 reads them with every acquire."""
     bucket_ttl_multiplier: int = 7
-    on_unavailable: OnUnavailable = "block"
+    on_unavailable: Policy = "block"
     """What an acquire does without the store: ``"block"``, ``"allow"``, or ``"share"``, by this process's share."""
     acquire_timeout: float | None = 5.0
     rejection_staleness: float = 1.0
@@ -125,7 +125,7 @@ class PolicyOptions(TypedDict, total=False):
     """The fields of ``Options`` that ``open``, ``in_memory`` and ``sqlite`` take by keyword only."""
 
     bucket_ttl_multiplier: int
-    on_unavailable: OnUnavailable
+    on_unavailable: Policy
     acquire_timeout: float | None
     rejection_staleness: float
     buckets_remembered: int
@@ -215,7 +215,7 @@ class BuilderBase:
         """Set the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever."""
         return self._with(bucket_ttl_multiplier=times)
 
-    def on_unavailable(self, policy: OnUnavailable) -> Self:
+    def on_unavailable(self, policy: Policy) -> Self:
         """Set the policy for an unavailable store, if neither the call nor the system config has one."""
         return self._with(on_unavailable=policy)
 

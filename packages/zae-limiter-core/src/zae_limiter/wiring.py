@@ -20,7 +20,7 @@ from .flows.steps import Flow, Log, play
 from .runtime.callables import is_awaited, yields
 from .settings import Options
 from .values.audit import Cause, iso_instant
-from .values.limits import OnUnavailable
+from .values.limits import Policy
 from .values.namespaces import Namespace
 from .values.naming import check_namespace, check_principal
 from .values.versions import core_version
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .engines.memory.table import MemoryTable
 
 NAMESPACE_ID_BYTES = 8
+_PARTS: Final = frozenset({"store", "namespace_state", "options", "clock"})  # of a repository
 SECONDS_PER_DAY = 24 * 3600
 T = TypeVar("T")
 Decorated = TypeVar("Decorated", bound=Callable[..., Awaitable[Any]])
@@ -101,7 +102,7 @@ def _new_id() -> str:
     return drawn
 
 
-_MEANWHILE: Final[Mapping[OnUnavailable, str]] = {"allow": "no call is counted", "share": "no call passes"}
+_MEANWHILE: Final[Mapping[Policy, str]] = {"allow": "no call is counted", "share": "no call passes"}
 
 
 def late_namespace_state(
@@ -164,6 +165,16 @@ def check_repository(given: object, kind: type) -> None:
     twin = {"Repository": "RateLimiter", "SyncRepository": "SyncRateLimiter"}.get(type(given).__name__)
     advice = f"use {twin}, or open a {name}" if twin else f"open one with {name}.open, or {name}.in_memory"
     raise TypeError(f"{limiter} needs a {name}, not a {type(given).__name__}: {advice}")
+
+
+def refuse_construction(kind: str, given: Sequence[object], named: Mapping[str, object]) -> None:
+    """Raise ``TypeError`` unless a repository is made of its parts, as ``open`` does it."""
+    if len(given) >= len(_PARTS) or not _PARTS.isdisjoint(named):
+        return
+    stack = next((each for each in (named.get("stack"), named.get("name"), *given) if isinstance(each, str)), "my-app")
+    waits = "" if kind.startswith("Sync") else "await "
+    ways = f"{waits}{kind}.open(stack={stack!r}), {waits}{kind}.sqlite('limits.db') or {kind}.in_memory()"
+    raise TypeError(f"{kind}(...) opens nothing: use {ways}")
 
 
 def check_decorated(function: object, kind: type) -> None:

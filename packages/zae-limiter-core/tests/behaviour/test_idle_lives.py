@@ -21,12 +21,12 @@ from processes.idle import (
     Told,
     Way,
 )
-from zae_limiter import OnUnavailable
+from zae_limiter.values.limits import Policy
 
 IDLE_TIMES = (1.0, 2.0, 3.5, 12.0, 60.0, 600.0)
 WAYS = [*(("async", way) for way in get_args(Way)), ("sync", "running"), ("sync", "frozen")]
 OUTAGES: tuple[Outage, ...] = get_args(Outage)
-POLICIES: tuple[OnUnavailable, ...] = ("allow", "block")
+POLICIES: tuple[Policy, ...] = ("allow", "block")
 
 
 def lived(variant: str, life: Life) -> list[Told]:
@@ -35,7 +35,7 @@ def lived(variant: str, life: Life) -> list[Told]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(("variant", "way"), WAYS)
-def test_an_outage_that_ended_in_an_idle_time_is_over(variant: str, way: Way, policy: OnUnavailable) -> None:
+def test_an_outage_that_ended_in_an_idle_time_is_over(variant: str, way: Way, policy: Policy) -> None:
     first, second = lived(variant, Life(way, "refused", policy, 12.0, mended=True))
     assert dict(first.answers) == {"counted": CAPACITY - 1, "refused": CROWD - CAPACITY + 1}
     assert set(second.answers) == {"refused"}
@@ -43,7 +43,7 @@ def test_an_outage_that_ended_in_an_idle_time_is_over(variant: str, way: Way, po
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("variant", ["async", "sync"])
-def test_requests_that_outlast_a_freeze_do_not_show_an_outage(variant: str, policy: OnUnavailable) -> None:
+def test_requests_that_outlast_a_freeze_do_not_show_an_outage(variant: str, policy: Policy) -> None:
     first, _ = lived(variant, Life("frozen", "none", policy, 12.0, mended=True, under_way=5))
     assert dict(first.answers) == {"counted": CAPACITY - 4, "refused": CROWD - CAPACITY + 4}
 

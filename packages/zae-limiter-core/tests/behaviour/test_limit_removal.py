@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.core.plays import NOW, RPM, bucket_item, play_script, stage
 from support.core.shards import aim_at, shard_items, split_into
 from support.core.worlds import Process, World, drain, passes, take, until
-from zae_limiter import Limit, OnUnavailable, RateLimiterUnavailable, ValidationError
+from zae_limiter import Limit, RateLimiterUnavailable, ValidationError
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
 from zae_limiter.flows.bucket.serving import serve
@@ -15,7 +15,7 @@ from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, Store
 from zae_limiter.operations.values import Conditions, Item, Put, Update
 from zae_limiter.schema.changes import Consumption, consumption
 from zae_limiter.schema.items import read_bucket
-from zae_limiter.values.limits import MAX_LIMITS
+from zae_limiter.values.limits import MAX_LIMITS, Policy
 from zae_limiter.values.resolution import Config
 
 MINUTE_RPM = Limit.per_minute("rpm", 60)
@@ -284,7 +284,7 @@ def named(letter: str, count: int = MAX_LIMITS) -> list[Limit]:
     return [Limit.per_day(f"{letter}{number}", 1440) for number in range(count)]
 
 
-async def call(process: Process, limits: list[Limit], amount: int = 1, policy: OnUnavailable = "block") -> None:
+async def call(process: Process, limits: list[Limit], amount: int = 1, policy: Policy = "block") -> None:
     consume = {limit.name: amount for limit in limits}
     async with process.limiter.acquire("e", "r", consume, limits=limits, on_unavailable=policy):
         pass
@@ -311,9 +311,7 @@ async def test_full_limits_make_room_for_those_of_a_call(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", ["block", "allow"])
-async def test_limits_that_have_no_place_are_refused_and_the_way_out_is_named(
-    world: World, policy: OnUnavailable
-) -> None:
+async def test_limits_that_have_no_place_are_refused_and_the_way_out_is_named(world: World, policy: Policy) -> None:
     user = await world.process()
     await call(user, named("a"))
     await call(user, named("b"))

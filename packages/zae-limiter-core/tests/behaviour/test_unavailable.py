@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, take
-from zae_limiter import InfrastructureNotFoundError, Limit, OnUnavailable, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter import InfrastructureNotFoundError, Limit, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, TableMissing, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Put, Update
+from zae_limiter.values.limits import Policy
 
 RPM = Limit.per_minute("rpm", 60)
 
@@ -254,7 +255,7 @@ async def test_a_lease_that_is_degraded_in_its_block_or_at_its_end_is_logged_too
     ],
 )
 async def test_the_call_comes_before_the_system_config_and_that_before_the_repository(
-    world: World, call: OnUnavailable | None, system: OnUnavailable | None, repository: OnUnavailable, allows: object
+    world: World, call: Policy | None, system: Policy | None, repository: Policy, allows: object
 ) -> None:
     limiter, wire = await world.process(on_unavailable=repository)
     await limiter.set_system_defaults([RPM], system)

@@ -368,3 +368,29 @@ async def test_requests_that_wait_for_slots_hold_no_thread_that_plain_routes_nee
     assert time.monotonic() - begun < 1
     assert [status for status, _, _ in await asyncio.gather(*waiting)] == [200] * 5
     assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("name", ["limiter", "identity", "resource", "cost"])
+def test_a_function_whose_request_fastapi_would_not_know_is_refused_at_start(name: str) -> None:
+    def untyped(request):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - that is the mistake
+        raise AssertionError
+
+    for function in (lambda request: "ann", lambda req: "ann", untyped):
+        given: dict[str, Any] = {"limiter": no_limiter, "identity": user, "resource": "api", "cost": {}}
+        with pytest.raises(ValidationError, match=rf"^{name} .* def {name}\(request: Request\)"):
+            RateLimited(**{**given, name: function})
+
+
+async def test_functions_that_fastapi_knows_pass() -> None:
+    def typed(request: Request) -> str:
+        return request.headers["x-user"]
+
+    app = FastAPI()
+    install(app)
+
+    of_path, of_nothing = own(identity=lambda name: name), own(identity=lambda: "ann")
+
+    @app.post("/answer/{name}", dependencies=[Depends(own(identity=typed)), Depends(of_path), Depends(of_nothing)])
+    async def answer() -> None: ...
+
+    assert (await ask(app, "/answer/bob", stays=True))[0] == 200

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from zae_limiter import (
     Limit,
-    OnUnavailable,
     Options,
     RateLimiter,
     RateLimiterUnavailable,
@@ -28,6 +27,7 @@ from zae_limiter.engines.time_left import time_left
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import jitter
+from zae_limiter.values.limits import Policy
 
 from .loops import VirtualLoop, end
 from .patching import replaced, virtual_time
@@ -54,7 +54,7 @@ class Life:
 
     way: Way
     outage: Outage
-    policy: OnUnavailable
+    policy: Policy
     idle: float
     mended: bool
     lasting: float = 0.0

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -123,13 +124,21 @@ def test_an_outage_has_no_fields() -> None:
 
 
 def test_legacy_fields_are_of_the_scarcest_limit() -> None:
-    assert headers(Admitted([status(HOUR, 500, more=3.6), status(DAY, 500, more=17.28)]), legacy=True) == {
+    lease = Admitted([status(HOUR, 500, more=3.6), status(DAY, 500, more=17.28)])
+    assert headers(lease, legacy=True, now=1_795_000_000.0) == {
         "RateLimit-Policy": '"hour";q=1000;w=3600, "day";q=5000;w=86400',
         "RateLimit": '"hour";r=500;t=4, "day";r=500;t=18',
         "X-RateLimit-Limit": "5000",
         "X-RateLimit-Remaining": "500",
-        "X-RateLimit-Reset": "18",
+        "X-RateLimit-Reset": "1795000018",
     }
+
+
+def test_the_legacy_reset_is_an_instant_by_the_clock_of_the_system() -> None:
+    begun = time.time()
+    for answer in (Admitted([status(HOUR, 500, more=3600)]), RateLimitExceeded([status(HOUR, 0, wait=3600)])):
+        reset = int(headers(answer, legacy=True)["X-RateLimit-Reset"])
+        assert begun + 3600 <= reset <= time.time() + 3601
 
 
 def test_a_problem_document_names_the_policies_and_no_entity() -> None:

@@ -14,7 +14,8 @@ _QUALIFIED_PARTS: Final = 8  # arn:PARTITION:lambda:REGION:ACCOUNT:function:NAME
 
 def alias_in(context: object) -> str | None:
     """Return the alias, or the version, by which the function was invoked; ``None`` if it was by its name alone."""
-    parts = str(getattr(context, "invoked_function_arn", "")).split(":")
+    arn = getattr(context, "invoked_function_arn", None)
+    parts = arn.split(":") if isinstance(arn, str) else []
     return parts[-1] if len(parts) == _QUALIFIED_PARTS else None
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -142,3 +143,11 @@ def test_an_event_that_claims_the_stack_of_another_namespace_empties_nothing(sta
     for kind, wanted in (("Delete", foreign), ("Delete", EVERY_LEVEL), ("Update", EVERY_LEVEL)):
         stack.send(stack.event(kind, wanted), OURS)
         assert world.ask("export", OTHER).manifest == foreign
+
+
+@pytest.mark.parametrize("context", [None, object(), {}, "context", MagicMock()], ids=repr)
+def test_any_object_is_a_context_without_an_alias(store: Store, context: Any) -> None:
+    for act in (on_event, on_plan_event):
+        request = {"action": "plan", "manifest": manifest(resources={"gpt-4": limits(1)}).to_dict()}
+        assert act(request, context)["status"] == "planned"
+    assert on_event({"action": "apply", "manifest": manifest().to_dict()}, context)["status"] == "applied"

@@ -1,5 +1,7 @@
 import time
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 from support.provisioner.provisions import World, manifest
 from zae_limiter.engines.time_left import time_left
@@ -23,7 +25,7 @@ def test_work_ends_ten_seconds_before_a_long_invocation_does_and_a_fifth_before_
 
 def test_without_a_context_there_are_fifteen_minutes() -> None:
     context: Any
-    for context in (None, object()):
+    for context in (None, object(), {}, "context", MagicMock(), SimpleNamespace(get_remaining_time_in_millis=None)):
         assert 890 < Deadline.of(context).seconds_left <= 900
 
 

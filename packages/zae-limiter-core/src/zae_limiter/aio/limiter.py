@@ -16,7 +16,7 @@ from ..values.checks import Check
 from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.explanation import Explanation
-from ..values.limits import Limit, OnUnavailable, check_limits
+from ..values.limits import Limit, Policy, check_limits
 from ..values.on_refused import OnRefused
 from ..wiring import Decorated, check_decorated, check_repository, of_call
 from .entities import EntityMethods
@@ -37,7 +37,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         self,
         repository: Repository,
         *,
-        default_limits: Sequence[Limit] | None = None,
+        default_limits: Sequence[Limit | str] | None = None,
         observers: Sequence[Observer] = (),
         shadow: bool = False,
     ) -> None:
@@ -54,10 +54,10 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
-        on_unavailable: OnUnavailable | None = None,
+        on_unavailable: Policy | None = None,
         rollback: bool = True,
         max_wait: float = 0.0,
         also: Sequence[Draw] = (),
@@ -142,7 +142,9 @@ class RateLimiter(LimitMethods, EntityMethods):
             lambda key, share: state.settled_amounts.quantile(key, share, state.now()),
         )
 
-    async def available(self, entity_id: str, resource: str, limits: Sequence[Limit] | None = None) -> dict[str, int]:
+    async def available(
+        self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None = None
+    ) -> dict[str, int]:
         """Return the whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
         ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
@@ -155,7 +157,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
     ) -> float:
         """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes all above to which the
         entity cascades.
@@ -170,7 +172,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
     ) -> bool:
         """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return await self.time_until_available(entity_id, resource, consume, limits) == 0
@@ -180,7 +182,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate] | None = None,
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
         also: Sequence[Draw] = (),
@@ -199,7 +201,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate] | None = None,
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
         also: Sequence[Draw] = (),
@@ -229,7 +231,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate] | None,
-        limits: Sequence[Limit] | None,
+        limits: Sequence[Limit | str] | None,
         *,
         cascade: bool,
         also: Sequence[Draw],
@@ -256,5 +258,5 @@ class RateLimiter(LimitMethods, EntityMethods):
             shadow=self._shadow,
         )
 
-    def _place(self, entity_id: str, resource: str, limits: Sequence[Limit] | None) -> AcquireRequest:
+    def _place(self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None) -> AcquireRequest:
         return validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from ..clock.system import Clock
 from ..engines.engine import Store
@@ -28,6 +28,7 @@ from ..wiring import (
     open_in_memory,
     opening,
     quiet,
+    refuse_construction,
 )
 from .audit import AuditMethods
 from .buckets import BucketMethods
@@ -44,6 +45,11 @@ class Repository(
     LimitMethods, EntityMethods, AuditMethods, BucketMethods, UsageMethods, NamespaceMethods, StateMethods
 ):
     """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Return a repository of its parts. Raises ``TypeError`` without them, which says how to open one."""
+        refuse_construction(cls.__name__, given, named)
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..exceptions import ValidationError
 from ..values.entities import UNCHANGED, check_parent_ids
-from ..values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
+from ..values.limits import Limit, Policy, check_limits, check_on_unavailable
 from ..values.naming import check_identifier, check_plan, check_resource
 
 LARGEST_PAGE = 1000
@@ -36,7 +36,7 @@ def validate_page(limit: int, start: str | None) -> None:
         raise ValidationError("start", start, "must be the `next` of the page before")
 
 
-def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
+def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit | str]]) -> dict[OwnPlace, tuple[Limit, ...]]:
     """Check the new limits, and return them by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
@@ -85,7 +85,7 @@ def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
 
 
 def validate_system(
-    limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None, *, has_policy: bool = False
+    limits: Sequence[Limit | str] | None, on_unavailable: Policy | None, *, has_policy: bool = False
 ) -> tuple[Limit, ...] | None:
     """Check and return the limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
 

@@ -5,7 +5,7 @@ tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, isfunction, signature
 from typing import Any, Final, Unpack, cast
 
 from fastapi import Depends, FastAPI, routing
@@ -14,6 +14,7 @@ from fastapi.requests import HTTPConnection
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
+from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
 from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS
 from .answers import UNAVAILABLE
@@ -41,6 +42,7 @@ _QUOTA_EXCEEDED: Final = {
         "retry-after": {"type": ["integer", "null"], "description": "Seconds; null if a retry can never pass."},
     },
 }
+_REQUESTS: Final = ("request", "req", "connection", "conn", "scope")  # which no path or query is likely to have
 _STRING: Final = {"schema": {"type": "string"}}
 _SECONDS: Final = {"schema": {"type": "integer"}}
 ANSWERS: Final[Mapping[int, dict[str, Any]]] = {
@@ -67,9 +69,10 @@ class RateLimited:
 
     It limits no websocket, and no request that costs nothing (``{}``).
 
-    ``identity`` is a dependency that returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit)
-    are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the
-    application has begun, or ``"before_answer"``.
+    ``identity`` is a dependency that returns the entity's id: ``def identity(request: Request)``, no ``lambda
+    request:``, whose parameter FastAPI would read from the query. ``limiter``, ``resource`` and ``cost`` (tokens by
+    limit) are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"``
+    once the application has begun, or ``"before_answer"``.
     """
 
     def __init__(
@@ -85,6 +88,8 @@ class RateLimited:
         check_arguments(RateLimiter, limiter, cost, refund, options)
         self._refund, self._options = refund, options
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
+        for name, value in given.items():
+            _check_dependency(name, value)
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves these dependencies
             [
                 Parameter("connection", Parameter.KEYWORD_ONLY, annotation=HTTPConnection),
@@ -126,6 +131,17 @@ def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: boo
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation extends it
+
+
+def _check_dependency(name: str, given: object) -> None:
+    """Raise ``ValidationError`` for a function of the request whose parameter FastAPI would read from the query.
+
+    FastAPI knows the request by the annotation of a parameter, which a ``lambda`` has not: every call would be a 422.
+    """
+    for each in signature(given).parameters.values() if isfunction(given) else ():
+        if each.name in _REQUESTS and each.annotation is Parameter.empty and each.default is Parameter.empty:
+            problem = f"has a parameter {each.name!r} without a type, which FastAPI reads from the query"
+            raise ValidationError(name, given, f"{problem}: write def {name}(request: Request), or a dependency")
 
 
 def _depends(value: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-from ..values.limits import Limit, OnUnavailable, check_on_unavailable
+from ..values.limits import Limit, PolicyText, check_on_unavailable
 from ..values.naming import check_identifier, check_resource
 from ..values.on_refused import OnRefused
 from ..values.overrides import Override
@@ -111,7 +111,7 @@ def switch_attributes(switches: Switches) -> Item:
 
 
 @reads
-def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
+def read_on_unavailable(item: Item | None) -> PolicyText | None:
     """Return the policy of a system config, ``None`` if it has none."""
     value = (item or {}).get(ON_UNAVAILABLE)
     return None if value is None else check_on_unavailable(value)

@@ -16,7 +16,7 @@ from ..values.checks import Check
 from ..values.draws import Draw
 from ..values.estimates import Estimate
 from ..values.explanation import Explanation
-from ..values.limits import Limit, OnUnavailable, check_limits
+from ..values.limits import Limit, Policy, check_limits
 from ..values.on_refused import OnRefused
 from ..wiring import SyncDecorated, check_decorated, check_repository, of_call
 from .entities import SyncEntityMethods
@@ -37,7 +37,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         self,
         repository: SyncRepository,
         *,
-        default_limits: Sequence[Limit] | None = None,
+        default_limits: Sequence[Limit | str] | None = None,
         observers: Sequence[Observer] = (),
         shadow: bool = False,
     ) -> None:
@@ -54,10 +54,10 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
-        on_unavailable: OnUnavailable | None = None,
+        on_unavailable: Policy | None = None,
         rollback: bool = True,
         max_wait: float = 0.0,
         also: Sequence[Draw] = (),
@@ -140,7 +140,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             lambda key, share: state.settled_amounts.quantile(key, share, state.now()),
         )
 
-    def available(self, entity_id: str, resource: str, limits: Sequence[Limit] | None = None) -> dict[str, int]:
+    def available(self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None = None) -> dict[str, int]:
         """Return the whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
         ``limits`` replace the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
@@ -153,7 +153,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
     ) -> float:
         """Return the seconds until such an acquire can pass; ``math.inf`` if never. Includes all above to which the
         entity cascades.
@@ -168,7 +168,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate],
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
     ) -> bool:
         """Return whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return self.time_until_available(entity_id, resource, consume, limits) == 0
@@ -178,7 +178,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate] | None = None,
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
         also: Sequence[Draw] = (),
@@ -197,7 +197,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate] | None = None,
-        limits: Sequence[Limit] | None = None,
+        limits: Sequence[Limit | str] | None = None,
         *,
         cascade: bool = False,
         also: Sequence[Draw] = (),
@@ -227,7 +227,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int | Estimate] | None,
-        limits: Sequence[Limit] | None,
+        limits: Sequence[Limit | str] | None,
         *,
         cascade: bool,
         also: Sequence[Draw],
@@ -254,5 +254,5 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             shadow=self._shadow,
         )
 
-    def _place(self, entity_id: str, resource: str, limits: Sequence[Limit] | None) -> AcquireRequest:
+    def _place(self, entity_id: str, resource: str, limits: Sequence[Limit | str] | None) -> AcquireRequest:
         return validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)

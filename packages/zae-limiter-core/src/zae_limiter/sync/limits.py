@@ -13,7 +13,7 @@ from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace, check_no_policy
 from ..values.buckets import LiveBuckets, ToldBuckets
 from ..values.bulk import BulkResult
-from ..values.limits import Limit, OnUnavailable
+from ..values.limits import Limit, OnUnavailable, Policy
 from ..values.on_refused import OnRefused
 from ..values.overrides import Override
 from .plans import SyncPlanMethods
@@ -25,8 +25,8 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
 
     def set_system_defaults(
         self,
-        limits: Sequence[Limit] | None,
-        on_unavailable: OnUnavailable | None = None,
+        limits: Sequence[Limit | str] | None,
+        on_unavailable: Policy | None = None,
         *,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
@@ -50,7 +50,7 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
     def set_resource_defaults(
         self,
         resource: str,
-        limits: Sequence[Limit],
+        limits: Sequence[Limit | str],
         *,
         on_refused: OnRefused | None = None,
         principal: str | None = None,
@@ -74,7 +74,7 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
     def set_limits(
         self,
         entity_id: str,
-        limits: Sequence[Limit],
+        limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
         override_until: datetime | None = None,
@@ -154,7 +154,7 @@ class SyncLimitMethods(SyncSwitchMethods, SyncPlanMethods):
         return self._run(lists.resources_with_entity_limits(self.namespace_state))
 
     def set_many_limits(
-        self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
+        self, changes: Mapping[OwnPlace, Sequence[Limit | str]], *, principal: str | None = None
     ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; return which failed.
 

@@ -19,7 +19,7 @@ class SyncPlanMethods(SyncFlowRunner):
     def set_plan_limits(
         self,
         plan: str,
-        limits: Sequence[Limit],
+        limits: Sequence[Limit | str],
         resource: str = "_default_",
         *,
         on_refused: OnRefused | None = None,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal, get_args
+from enum import StrEnum
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ..exceptions import ValidationError
 from .alerts import check_alert
@@ -22,10 +23,10 @@ MAX_PERIOD: Final = 100 * 365 * 24 * 3600
 MAX_AHEAD: Final = 3600
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
-OnUnavailable = Literal["block", "allow", "share"]
 ConfigSource = Literal["entity", "entity_default", "plan", "plan_default", "resource", "system"]
 
-POLICIES: Final[tuple[OnUnavailable, ...]] = get_args(OnUnavailable)
+PolicyText: TypeAlias = Literal["block", "allow", "share"]
+POLICIES: Final[tuple[PolicyText, ...]] = get_args(PolicyText)
 _NO_RATE: Final = ("calendar", "first_use", "total", "concurrent")  # whose tokens do not come evenly
 _SELDOM: Final[Mapping[str, object]] = {
     "kind": "token_bucket",
@@ -38,6 +39,20 @@ _SELDOM: Final[Mapping[str, object]] = {
     "schedule": (),
     "alert": (),
 }
+
+
+class OnUnavailable(StrEnum):
+    """What a call does while the store is away. Each equals its text: ``OnUnavailable.ALLOW == "allow"``."""
+
+    BLOCK = "block"
+    """It raises ``RateLimiterUnavailable``."""
+    ALLOW = "allow"
+    """It goes on, and is not counted."""
+    SHARE = "share"
+    """It goes on by this process's share of the limits."""
+
+
+Policy: TypeAlias = OnUnavailable | PolicyText
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,19 +297,18 @@ class Limit(NamedLimits):
         return self.ceiling_milli if self.kind == "token_bucket" else self.capacity * MILLI
 
 
-def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """Return the limits sorted by name. Raises ``ValidationError`` for none, too many, wrong types and duplicates."""
-    if isinstance(limits, Limit | str) or not isinstance(limits, Iterable):
-        raise ValidationError(field, limits, "must be a list of limits")
-    checked = tuple(limits)
+def check_limits(field: str, limits: Sequence[Limit | str]) -> tuple[Limit, ...]:
+    """Return the limits sorted by name; a text like ``rpm: 100/min`` is one, too. Raises ``ValidationError`` for none,
+    too many, wrong types and duplicates.
+    """
+    if isinstance(limits, Limit | str | Mapping) or not isinstance(limits, Iterable):
+        raise ValidationError(field, limits, "must be a list of limits, like ['rpm: 100/min']")
+    checked = tuple([each if isinstance(each, Limit) else _read(field, each) for each in limits])
     if not checked:
         raise ValidationError(field, [], "give at least one limit")
     if len(checked) > MAX_LIMITS:
         problem = f"a bucket has at most {MAX_LIMITS} limits: leave some out, or put them on a resource of their own"
         raise ValidationError(f"number of {field}", len(checked), problem)
-    for limit in checked:
-        if not isinstance(limit, Limit):
-            raise ValidationError(field, limit, "is not a Limit: make one with Limit.per_minute(name, capacity)")
     names = [limit.name for limit in checked]
     for name in names:
         if names.count(name) > 1:
@@ -302,12 +316,18 @@ def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     return tuple(sorted(map(_without_class, checked), key=lambda limit: limit.name))
 
 
+def _read(field: str, given: object) -> Limit:
+    if isinstance(given, str):
+        return Limit.parse(given)
+    raise ValidationError(field, given, "is not a Limit: make one with Limit.per_minute(name, capacity)")
+
+
 def _without_class(limit: Limit) -> Limit:
     """Return the limit as the store gives it back: an instance of a subclass would equal none of the stored ones."""
     return limit if type(limit) is Limit else Limit(*(getattr(limit, each.name) for each in fields(Limit)))
 
 
-def check_on_unavailable(value: str) -> OnUnavailable:
+def check_on_unavailable(value: str) -> PolicyText:
     """Return ``"block"``, ``"allow"`` or ``"share"``. Raises ``ValidationError`` for anything else."""
     for known in POLICIES:
         if value == known:

@@ -314,6 +314,11 @@ class NamedLimits:
         return cls.custom(name, capacity, shadow=shadow, kind="concurrent", expires=expires)
 
 
+for _made in vars(NamedLimits).values():  # Python's own errors name `Limit.per_minute()`, as the caller wrote it
+    if isinstance(_made, classmethod):
+        _made.__func__.__qualname__ = f"Limit.{_made.__func__.__name__}"
+
+
 def _period(window: str | None, unit: str, **calendar: str) -> dict[str, Any]:
     """Return the fields of a limit whose tokens come evenly over a unit, or all at once with each one of a calendar."""
     return {"refill_period": SECONDS[unit]} if window is None else {"kind": CALENDAR, "window": unit, **calendar}

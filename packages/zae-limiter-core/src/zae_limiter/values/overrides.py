@@ -33,7 +33,7 @@ class Override:
         return _EPOCH + self.until_ms * _MILLISECOND
 
 
-def new_override(limits: Sequence[Limit], until: datetime, now_ms: int) -> Override:
+def new_override(limits: Sequence[Limit | str], until: datetime, now_ms: int) -> Override:
     """Return the override of a call made at ``now_ms``. Raises ``ValidationError``, which names ``override_until``."""
     if not isinstance(until, datetime) or until.utcoffset() is None:
         problem = "must be a datetime with a time zone, like datetime.now(UTC) + timedelta(hours=2)"

@@ -10,7 +10,7 @@ from typing import Final
 from ..exceptions import ValidationError
 from .applies import ApplyProgress
 from .entities import Json, check_parent_ids
-from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
+from .limits import Limit, PolicyText, check_limits, check_on_unavailable
 from .naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
 from .on_refused import OnRefused
 from .overrides import Override
@@ -35,7 +35,7 @@ class StoredConfig:
     """
 
     limits: tuple[Limit, ...]
-    on_unavailable: OnUnavailable | None = None
+    on_unavailable: PolicyText | None = None
     fingerprint: str | None = None
     override: Override | None = None
     switches: Switches = NO_SWITCHES

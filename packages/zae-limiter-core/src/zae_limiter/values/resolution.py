@@ -6,7 +6,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .limits import ConfigSource, Limit, OnUnavailable
+from .limits import ConfigSource, Limit, Policy
 from .on_refused import OnRefused
 from .switches import NO_SWITCHES, ResolvedSwitches, Switches
 from .timetables import schedule_id, timetable_of
@@ -153,7 +153,7 @@ class Resolved:
 
     config: Config
     source: ConfigSource | None
-    on_unavailable: OnUnavailable | None
+    on_unavailable: Policy | None
     parent_ids: tuple[str, ...]
     cascade: bool
     valid_until_ms: int

@@ -113,7 +113,7 @@ def test_checked_limits_are_sorted_by_name() -> None:
     [
         ([], "give at least one limit"),
         ([Limit.per_minute("l", 1), Limit.per_day("l", 2)], "is given twice"),
-        (["l"], "is not a Limit"),
+        (["l"], "must be a name and a limit"),
         ([{"name": "l", "capacity": 1}], "is not a Limit"),
     ],
 )

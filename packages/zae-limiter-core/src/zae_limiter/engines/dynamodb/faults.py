@@ -80,9 +80,14 @@ _NO_CREDENTIALS: Final = frozenset(
     ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOError")
 )
 _UNUSABLE: Final = frozenset(("NoRegionError", "InvalidRegionError", "ProfileNotFound", "ParamValidationError"))
+_WITHOUT_AWS: Final = (
+    "without AWS, use Repository.in_memory(), Repository.sqlite('limits.db'), or `zae-limiter local up` and `local env`"
+)
 _HINTS: Final = {
-    "NoRegionError": "pass region=, or set AWS_REGION",
-    "NoCredentialsError": "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role",
+    "NoRegionError": f"pass region=, or set AWS_REGION; {_WITHOUT_AWS}",
+    "NoCredentialsError": (
+        f"set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role; {_WITHOUT_AWS}"
+    ),
 }
 _CONFLICT_REASON: Final = "TransactionConflict"
 _UNKNOWN_REASON: Final = "Unknown"

@@ -9,7 +9,7 @@ from ...rules.schedules import wait_through
 from ...rules.sharding import Part, calculate_balance
 from ...schema.items import BucketId, BucketState
 from ...values.checks import Check
-from ...values.limits import MILLI, ConfigSource, Limit, OnUnavailable
+from ...values.limits import MILLI, ConfigSource, Limit, Policy
 from ...values.resolution import Config
 from ..bucket.reading import parts_of, read_whole
 from ..bucket.serving import cached_bucket, resolve
@@ -23,7 +23,7 @@ from .disabling import is_disabled, never
 from .requests import AcquireRequest
 from .statuses import status_of
 
-Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
+Resolution = tuple[list[Limit], Policy | None, ConfigSource | None]
 
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:

@@ -15,7 +15,7 @@ from ...operations.errors import StoreError
 from ...rules.balances import refill_bucket
 from ...schema.attributes import UNCOUNTED
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI, OnUnavailable
+from ...values.limits import MILLI, Policy
 from ...values.refusal import RateLimitExceeded
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket
@@ -28,7 +28,7 @@ from ..steps import Flow, Log, Post
 from .claims import Claim, Grant
 from .requests import AcquireRequest
 
-WHAT: Final[Mapping[OnUnavailable, str]] = {
+WHAT: Final[Mapping[Policy, str]] = {
     "allow": "not counted",
     "share": "goes by this process's share, and is counted later",
 }
@@ -62,7 +62,7 @@ def _remember_uncounted(namespace_state: NamespaceState, parts: Iterable[Acquire
 
 def let_through(
     namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
-) -> Flow[OnUnavailable]:
+) -> Flow[Policy]:
     """Return the policy by which this outage lets the amounts of the claims through, and log a line, at most one a
     minute.
 
@@ -122,7 +122,7 @@ def give_to_share(namespace_state: NamespaceState, grant: Grant, amounts: Mappin
 
 def _policy_for(
     namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
-) -> OnUnavailable:
+) -> Policy:
     """Return ``allow`` or ``share``: of the call, else of the system config read last, else of the repository.
 
     Raises the public error if the policy is ``block``, or if this is no outage.
@@ -138,9 +138,7 @@ def _policy_for(
     return policy
 
 
-def _say(
-    namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, policy: OnUnavailable
-) -> Flow[None]:
+def _say(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, policy: Policy) -> Flow[None]:
     more = namespace_state.degraded.count(namespace_state.now())
     if more is not None:
         what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""

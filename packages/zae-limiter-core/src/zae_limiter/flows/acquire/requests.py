@@ -14,7 +14,7 @@ from ...values.amounts import check_amounts
 from ...values.draws import Draw
 from ...values.entities import MOST_BUCKETS
 from ...values.estimates import Estimate, EstimateKey
-from ...values.limits import Limit, OnUnavailable, check_limits, check_on_unavailable
+from ...values.limits import Limit, Policy, check_limits, check_on_unavailable
 from ...values.naming import check_identifier, check_resource
 from ...values.on_refused import OnRefused
 from ..process.waiting_line import Turn
@@ -26,9 +26,9 @@ LONGEST_WAIT: Final = 10**9  # seconds; a longer wait has no bound
 class AcquireOptions(TypedDict, total=False):
     """The options of ``acquire``."""
 
-    limits: Sequence[Limit] | None
+    limits: Sequence[Limit | str] | None
     cascade: bool
-    on_unavailable: OnUnavailable | None
+    on_unavailable: Policy | None
     rollback: bool
     max_wait: float
     also: Sequence[Draw]
@@ -51,7 +51,7 @@ class AcquireRequest:
     limits: tuple[Limit, ...] = ()
     default_limits: tuple[Limit, ...] = ()
     cascade: bool = False
-    on_unavailable: OnUnavailable | None = None
+    on_unavailable: Policy | None = None
     rollback: bool = True
     max_wait: float = 0.0
     turn: Turn | None = None
@@ -97,10 +97,10 @@ def validate_request(
     resource: str,
     consume: Mapping[str, int | Estimate],
     *,
-    limits: Sequence[Limit] | None = None,
+    limits: Sequence[Limit | str] | None = None,
     default_limits: tuple[Limit, ...] = (),
     cascade: bool = False,
-    on_unavailable: OnUnavailable | None = None,
+    on_unavailable: Policy | None = None,
     rollback: bool = True,
     max_wait: float = 0.0,
     also: Sequence[Draw] = (),
@@ -221,7 +221,7 @@ def validate_place(
     entity_id: str,
     resource: str,
     *,
-    limits: Sequence[Limit] | None,
+    limits: Sequence[Limit | str] | None,
     default_limits: tuple[Limit, ...],
     cascade: bool = False,
     also: Sequence[Draw] = (),

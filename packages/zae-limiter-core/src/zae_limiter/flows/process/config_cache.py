@@ -20,7 +20,7 @@ from ...schema.configs import (
     read_switches,
 )
 from ...schema.entities import ParentLink, read_parent_link, read_plan
-from ...values.limits import OnUnavailable
+from ...values.limits import Policy
 from ...values.on_refused import OnRefused
 from ...values.resolution import NO_NAMES, OWN_LEVELS, Config, Level, Resolved, winner
 from ...values.stats import CacheStats
@@ -84,7 +84,7 @@ class ConfigCache:
         self._ttl_ms = ttl_ms
         self._records: LRU[Key, Record] = LRU(len(ConfigKeys._fields) * max(size, 1000))
         self._plans: LRU[Key, str] = LRU(max(size, 1000))
-        self._on_unavailable: OnUnavailable | None = None
+        self._on_unavailable: Policy | None = None
         self._lock = Lock()
         self._changes = max(size, 1000)
         self._changed: dict[Key, int] = {}
@@ -96,7 +96,7 @@ class ConfigCache:
         """Whether any record ever had an ``on_refused``: without one, no acquire looks for it."""
 
     @property
-    def on_unavailable(self) -> OnUnavailable | None:
+    def on_unavailable(self) -> Policy | None:
         """The policy of the system config read last; kept after it expires, for an outage."""
         return self._on_unavailable
 

@@ -15,7 +15,7 @@ from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.attributes import CASCADE, CONFIG_READ_AT
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
-from ...values.limits import Limit, OnUnavailable
+from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest
 from ..held_slots import HeldSlots
@@ -45,7 +45,7 @@ class Settings:
     staleness_ms: int = 1000
     config_ttl_ms: int = 60_000
     ttl_multiplier: int = 7
-    on_unavailable: OnUnavailable = "block"
+    on_unavailable: Policy = "block"
     acquire_timeout: float | None = None
     buckets_remembered: int = 10_000
     split_above: int | None = 500

@@ -52,7 +52,7 @@ class _Batch(NamedTuple, Generic[P]):
 
 
 def set_many(
-    namespace_state: NamespaceState, limits: Mapping[OwnPlace, Sequence[Limit]], cause: Cause
+    namespace_state: NamespaceState, limits: Mapping[OwnPlace, Sequence[Limit | str]], cause: Cause
 ) -> Flow[BulkResult[OwnPlace]]:
     """Replace the limits at all places."""
     checked = validate_changes(limits)

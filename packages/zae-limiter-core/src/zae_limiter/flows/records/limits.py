@@ -36,7 +36,7 @@ from ...schema.configs import (
 )
 from ...values.audit import AuditAction, Cause
 from ...values.entities import UNCHANGED, Unchanged
-from ...values.limits import Limit, OnUnavailable, check_limits
+from ...values.limits import Limit, OnUnavailable, Policy, check_limits
 from ...values.naming import check_resource
 from ...values.on_refused import OnRefused
 from ...values.overrides import Override, new_override
@@ -110,13 +110,14 @@ def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str)
 def get_system(namespace_state: NamespaceState) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
     """Return the system's limits, and its policy."""
     item = yield from read(system_place(namespace_state).key)
-    return list(read_limits(item)), read_on_unavailable(item)
+    policy = read_on_unavailable(item)
+    return list(read_limits(item)), None if policy is None else OnUnavailable(policy)
 
 
 def set_system(
     namespace_state: NamespaceState,
-    limits: Sequence[Limit] | None,
-    on_unavailable: OnUnavailable | None,
+    limits: Sequence[Limit | str] | None,
+    on_unavailable: Policy | None,
     cause: Cause,
     *,
     on_refused: OnRefused | None = None,
@@ -142,7 +143,7 @@ def get_resource(namespace_state: NamespaceState, resource: str) -> Flow[list[Li
 def set_resource(
     namespace_state: NamespaceState,
     resource: str,
-    limits: Sequence[Limit],
+    limits: Sequence[Limit | str],
     cause: Cause,
     *,
     on_refused: OnRefused | None = None,
@@ -168,7 +169,7 @@ def set_own(
     namespace_state: NamespaceState,
     entity_id: str,
     resource: str,
-    limits: Sequence[Limit],
+    limits: Sequence[Limit | str],
     cause: Cause,
     *,
     on_refused: OnRefused | None = None,
@@ -198,7 +199,7 @@ def set_override(
     namespace_state: NamespaceState,
     entity_id: str,
     resource: str,
-    limits: Sequence[Limit],
+    limits: Sequence[Limit | str],
     until: datetime,
     cause: Cause,
 ) -> Flow[int]:

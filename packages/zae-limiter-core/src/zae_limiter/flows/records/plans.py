@@ -40,7 +40,7 @@ def set_plan(
     namespace_state: NamespaceState,
     plan: str,
     resource: str,
-    limits: Sequence[Limit],
+    limits: Sequence[Limit | str],
     cause: Cause,
     *,
     on_refused: OnRefused | None,
