@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from support.cli.calls import Call, RecordingStore, allows, calls_of_key, recorded
+from support.cli.calls import Call, RecordingStore, allows, calls_of, calls_of_key, recorded
 from support.cli.granted import (
     BUS,
     KEY,
@@ -24,7 +24,9 @@ from support.cli.granted import (
 )
 from support.core.copies import Killed, table_over
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository, maintenance
+from zae_limiter.engines.dynamodb.render import render
 from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.operations.values import WRITES, changing_nothing
 from zae_limiter.schema.items import BucketId
 from zae_limiter.testing import ManualClock
 from zae_limiter_aggregator.handler import LOGGERS
@@ -204,12 +206,14 @@ class Tenant:
         self.repository.set_system_defaults(RPM)
         self.repository.tell_live_buckets("gpt-4")
         self.store.calls.clear()
+        self.store.operations.clear()
         reopened = SyncRepository.over(self.store, Options(namespace="tenant-alpha", stack="my-app", register=False))
         limiter = SyncRateLimiter(repository=reopened)
         for _ in range(3):
             with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}) as lease:
                 lease.adjust(rpm=-1)
         limiter.available("key-abc", "gpt-4")
+        assert reopened.ping()
         limiter.repository.driver.run(
             split_shard(
                 reopened.namespace_state, BucketId(reopened.namespace_state.namespace_id, "key-abc", "gpt-4", 0)
@@ -280,6 +284,20 @@ def test_who_may_acquire_writes_buckets_and_nothing_else(resources: Mapping[str,
     assert written
     for policy in ("AcquirePolicy", "AcquireOwnPolicy"):
         assert refused(resources, policy, written, tenant.tags) == written
+
+
+@pytest.mark.parametrize(("policy", "does"), [("Acquire", Tenant.acquire), ("Full", Tenant.write)])
+def test_a_probe_of_failed_writes_is_allowed_wherever_the_write_was(
+    policy: str, does: Any, resources: Mapping[str, Any]
+) -> None:
+    tenant = Tenant()
+    tenant.store.operations.clear()
+    does(tenant)
+    probes = [changing_nothing(each) for each in tenant.store.operations if isinstance(each, WRITES)]
+    calls = [call for probe in probes for call in calls_of("dynamodb", *render(probe, "my-app"))]
+    assert calls
+    assert refused(resources, f"{policy}Policy", calls, {}) == []
+    assert refused(resources, f"{policy}OwnPolicy", calls, tenant.tags) == []
 
 
 def test_who_may_read_writes_nothing(resources: Mapping[str, Any]) -> None:

@@ -138,9 +138,11 @@ class RecordingStore(SyncStore):
     def __init__(self, table_name: str) -> None:
         self.table_name = table_name
         self.calls: list[Call] = []
+        self.operations: list[Operation[Any]] = []
         self._store = SyncMemoryStore()
 
     def perform(self, operation: Operation[Any]) -> Any:
+        self.operations.append(operation)
         self.calls += calls_of("dynamodb", *render(operation, self.table_name))
         return self._store.perform(operation)
 

@@ -7,14 +7,14 @@ import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..engines.in_time import in_time
 from ..flows.records.opening import PROBE
-from ..operations.errors import StoreError
-from ..operations.health import Health
+from ..operations.errors import ConditionFailed, StoreError
+from ..operations.health import Health, Requests
 from ..operations.probing import Probing
 from ..operations.values import Operation
 from ..runtime.tasks import background_task, discard
@@ -48,14 +48,15 @@ class GuardedStore:
         """
         if self.health.is_open:
             self._probe_in_background()
-            if self._has_to_wait():
-                return self._send_after_probe(operation)
-            self.health.check()
+            kind = self.health.kind(operation)
+            if self._has_to_wait(kind):
+                return self._send_after_probe(operation, kind)
+            self.health.check(kind)
         return self._send(operation)
 
     def begin_outage(self, error: Exception) -> None:
         """Open the breaker, and begin to probe."""
-        self.health.open(error)
+        self.health.begin_outage(error)
         self._probe_in_background()
 
     def close(self) -> None:
@@ -93,37 +94,37 @@ class GuardedStore:
                 begun = self._now()
                 answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
-            raise self._failed(error, begun) from error.__cause__
+            raise self._failed(error, operation, begun) from error.__cause__
         if self.health.is_open:
             self._probing.answered(self._now())
-        self.health.served()
+        self.health.served(self.health.kind(operation))
         return answer
 
-    def _failed(self, error: StoreError, begun: float) -> StoreError:
+    def _failed(self, error: StoreError, operation: Operation[Any], begun: float) -> StoreError:
         """Note a failed request, and begin to probe if it opens the breaker."""
         now, was_open = self._now(), self.health.is_open
-        shown = self.health.failed(error, proves=self._probing.proves(begun, now))
+        shown = self.health.failed(error, operation, proves=self._probing.proves(begun, now))
         if self.health.is_open:
             self._probe_in_background()
         elif was_open:
             self._probing.answered(now)
         return shown
 
-    async def _send_after_probe(self, operation: Operation[R]) -> R:
-        while self._has_to_wait():
+    async def _send_after_probe(self, operation: Operation[R], kind: Requests) -> R:
+        while self._has_to_wait(kind):
             self._probe_in_background()
             self._probed = self._probed or asyncio.Event()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._probing.patience(self._now())):
                     await self._probed.wait()
-        self.health.check()
+        self.health.check(kind)
         return await self._send(operation)
 
-    def _has_to_wait(self) -> bool:
-        """Return whether a call has to wait for the next probe: the breaker is open, and the last silence is too old to
-        go by.
+    def _has_to_wait(self, kind: Requests) -> bool:
+        """Return whether a call has to wait for the next probe: the breaker is open for its kind, and the last silence
+        is too old to go by.
         """
-        return self.health.is_open and not self._closed and not self._probing.knows(self._now())
+        return self.health.refuses(kind) and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
         if is_new := self._outage != self.health.outages:
@@ -150,7 +151,9 @@ class GuardedStore:
 
     async def _probe(self, begun: float) -> None:
         try:
-            await in_time(self._send(PROBE), self._probing.longest)
+            for request in self.health.to_probe(PROBE):
+                with suppress(ConditionFailed):
+                    await in_time(self._send(request), self._probing.longest)
         except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
             log.debug("the store still does not answer: %r", error)
             self._probing.unanswered(begun, self._now())

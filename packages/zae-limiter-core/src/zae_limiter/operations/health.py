@@ -3,8 +3,14 @@
 With a store that hangs, every call takes its whole budget, also one that may go on without a limiter. So the breaker,
 *closed* while the store answers, opens after ``FAILURES`` requests in a row without an answer. While it is open,
 requests fail at once without being sent, and the driver sends probes in the background; ``probing`` says when, and why
-no caller's own request is one. The first answer to anything closes it. The pattern is the circuit breaker of Nygard
-("Release It!", 2007), without its half-open state.
+no caller's own request is one. The pattern is the circuit breaker of Nygard ("Release It!", 2007), without its
+half-open state.
+
+Reads and writes fail apart: a file whose lock another process holds, a full disk and a table without write capacity
+answer every read. So each kind of request has a count of its own, which only an answer to that kind ends: ``FAILURES``
+writes in a row open the breaker for writes, however many reads were answered in between. A third count is that of all
+requests, which any answer ends: a store that answers nothing is left alone by both kinds after the first ``FAILURES``.
+A kind is probed by itself, too: reads by a read, writes by the last failed write under a condition that never holds.
 
 A refusal is an answer, and so is throttling. Only refused credentials, and a certificate that does not verify, are an
 outage if the store served this process before: whoever changes a policy at night must not stop an application that
@@ -15,25 +21,47 @@ given back while the breaker is open are lost. docs/decisions/breaker.md.
 """
 
 import logging
+from collections.abc import Iterator
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from ..values.stats import BreakerState, StoreStats
 from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, TrustLost, Unreachable, Untrusted
+from .values import WRITES, Operation, changing_nothing
 
 FAILURES: Final = 3
 
 log = logging.getLogger(__name__)
 
 
+class Requests:
+    """Reads, or writes. ``in_a_row``: how many have had no answer since the last one that had.
+
+    ``lost``: whether the store refuses the credentials for them that it took before, or its certificate is no longer
+    good. ``failed``: the last one without an answer.
+    """
+
+    __slots__ = ("failed", "in_a_row", "lost", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.in_a_row = 0
+        self.lost = False
+        self.failed: Operation[Any] | None = None
+
+
 class Health:
-    """The health of a store, as this process knows it. Threads may share it."""
+    """The health of a store, as this process knows it. Threads may share it.
+
+    ``is_open``: the breaker is open, for one kind of request or for both.
+    """
 
     def __init__(self) -> None:
         self.is_open = False
         self.probes = 0
-        self._served = self._lost = False
-        self._in_a_row = 0
+        self.reads, self.writes = Requests("reads"), Requests("writes")
+        self._served = False
+        self._in_a_row = 0  # requests of both kinds
         self._opened = self._unanswered = self._not_sent = self._denied = self._untrusted = 0
         self._foreign_rows = self._unreadable_rows = 0
         self._lock = Lock()
@@ -43,38 +71,64 @@ class Health:
         """How often the breaker has opened."""
         return self._opened
 
-    def check(self) -> None:
-        """Raise ``Unreachable`` if the breaker is open."""
-        if self.is_open:
+    def kind(self, operation: Operation[Any]) -> Requests:
+        """Return the kind of a request."""
+        return self.writes if isinstance(operation, WRITES) else self.reads
+
+    def refuses(self, kind: Requests) -> bool:
+        """Return whether the breaker is open for this kind of request."""
+        return self.is_open and (self._in_a_row >= FAILURES or kind.in_a_row >= FAILURES)
+
+    def check(self, kind: Requests) -> None:
+        """Raise ``Unreachable`` if the breaker is open for this kind of request."""
+        if self.refuses(kind):
             self._not_sent += 1
-            raise Unreachable("the store does not answer; it is asked again in the background")
+            raise Unreachable(f"{self._silence(kind)}; it is asked again in the background")
 
-    def served(self) -> None:
-        """Note an answer of the store, good or bad; it closes the breaker."""
-        self._served, self._lost = True, False
-        self._in_a_row = 0
+    def to_probe(self, read: Operation[Any]) -> Iterator[Operation[Any]]:
+        """Yield the requests of a probe, each after the one before was answered: ``read`` for reads, and for writes the
+        last one that failed, so that it changes nothing.
+
+        While neither is answered, every other probe begins with the write: one kind may be served again long before the
+        other.
+        """
+        kinds = (self.reads, self.writes) if self.probes % 2 else (self.writes, self.reads)
+        for kind in kinds:
+            if kind is self.reads and self.refuses(kind):
+                yield read
+            elif kind.failed is not None and self.refuses(kind):
+                yield changing_nothing(kind.failed)
+
+    def served(self, kind: Requests) -> None:
+        """Note an answer of the store, good or bad; it closes the breaker for this kind of request."""
+        self._served = True
+        kind.lost = False
+        kind.in_a_row = self._in_a_row = 0
         if self.is_open:
-            self._close()
+            self._close_if_answered()
 
-    def failed(self, error: StoreError, *, proves: bool = True) -> StoreError:
+    def failed(self, error: StoreError, operation: Operation[Any], *, proves: bool = True) -> StoreError:
         """Note a failed request, and return its error; return an outage if a refusal comes from a store that served
         before.
 
         ``proves``: whether a missing answer shows that the store is away now.
         """
+        kind = self.kind(operation)
         if isinstance(error, Denied | Untrusted):
-            error = self._refused(error)
+            error = self._refused(error, kind)
             if not isinstance(error, TrustLost):
                 return error
         if not isinstance(error, (OutcomeUnknown, Unreachable)):
-            self.served()
+            self.served(kind)
             return error
         self._unanswered += 1
         if not proves:
             return error
+        kind.failed = operation
+        kind.in_a_row += 1
         self._in_a_row += 1
-        if self._in_a_row >= FAILURES and not self.is_open:
-            self.open(error)
+        if not self.is_open and max(kind.in_a_row, self._in_a_row) >= FAILURES:
+            self._open(kind, error)
         return error
 
     def dropped(self, foreign: int, unreadable: int) -> None:
@@ -101,9 +155,10 @@ class Health:
     def reset(self) -> None:
         """Close the breaker in a forked child, where no probe runs."""
         self._lock = Lock()
-        self.is_open, self._in_a_row = False, 0
+        self._forget_failures()
+        self.is_open = False
 
-    def _refused(self, error: Denied | Untrusted) -> StoreError:
+    def _refused(self, error: Denied | Untrusted, kind: Requests) -> StoreError:
         """Return an outage for credentials or a certificate that were good before. It ends when they are good again."""
         outage: type[Unreachable]
         if isinstance(error, Denied):
@@ -113,29 +168,39 @@ class Health:
             self._untrusted += 1
             outage, how = TrustLost, "cannot be trusted"
         if not self._served:  # a mistake of the deployment, which each call raises, also after an outage
-            self._in_a_row = 0
+            self._forget_failures()
             if self.is_open:
-                self._close()
+                self._close_if_answered()
             return error
-        if not self._lost:  # a line for each outage, not for each request
-            self._lost = True
+        if not kind.lost:  # a line for each outage, not for each request
+            kind.lost = True
             log.error("the store served this process before, and now %s: %s", how, error)
         lost = outage(str(error))
         lost.__cause__ = error
         return lost
 
-    def open(self, error: Exception) -> None:
-        """Open the breaker."""
+    def begin_outage(self, error: Exception) -> None:
+        """Open the breaker for both kinds of requests."""
+        self._in_a_row = FAILURES
+        self._open(self.reads, error)
+
+    def _open(self, kind: Requests, error: Exception) -> None:
         with self._lock:
             if self.is_open:
                 return
             self.is_open = True
             self._opened += 1
-        log.error("the store does not answer (%s): requests fail at once until it does", error)
+        log.error("%s (%s): they fail at once until it does", self._silence(kind), error)
 
-    def _close(self) -> None:
+    def _silence(self, kind: Requests) -> str:
+        return f"the store does not answer {'requests' if self._in_a_row >= FAILURES else kind.name}"
+
+    def _close_if_answered(self) -> None:
         with self._lock:
-            if not self.is_open:
+            if not self.is_open or max(self._in_a_row, self.reads.in_a_row, self.writes.in_a_row) >= FAILURES:
                 return
             self.is_open = False
         log.warning("the store answers again")
+
+    def _forget_failures(self) -> None:
+        self.reads.in_a_row = self.writes.in_a_row = self._in_a_row = 0

@@ -1,7 +1,7 @@
 """Operations and their answers, as frozen values. ``render`` has the form of a request, stores execute it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -101,6 +101,7 @@ class Conditions(NamedTuple):
 
 
 UNCONDITIONAL: Final = Conditions()
+NEVER: Final = Conditions(exists=("PK",), absent=("PK",))  # no item meets it: such a write changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,9 @@ class BatchWrite(Operation[Unwritten]):
     writes: tuple[Put | Delete, ...]
 
 
+WRITES: Final = (Update, Put, Delete, Transact, BatchWrite)
+
+
 @dataclass(frozen=True, slots=True)
 class CreateTable(Operation[None]):
     """Create the table of the schema. The answer comes before the table is active. Raises ``TableExists``."""
@@ -178,3 +182,17 @@ class DescribeTable(Operation[str]):
 @dataclass(frozen=True, slots=True)
 class EnableTtl(Operation[None]):
     """Switch on expiry by the attribute ``ttl``; no error if it is on."""
+
+
+def changing_nothing(write: Operation[Any]) -> Put | Update | Delete:
+    """Return a write that changes nothing, and needs the permissions of ``write``, or of a part of it: the store takes
+    it, and finds that its condition does not hold, if it would take ``write``.
+    """
+    parts: Iterable[Any] = getattr(write, "writes", (write,))
+    part: Put | Update | Delete = next(each for each in parts if not isinstance(each, Check))
+    return part._replace(when=NEVER) if isinstance(part, Update) else replace(part, when=NEVER)
+
+
+def changes_nothing(operation: Operation[Any]) -> bool:
+    """Return whether an operation is such a write."""
+    return getattr(operation, "when", None) is NEVER

@@ -6,14 +6,15 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Final, TypeVar
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..engines.time_left import set_deadline
 from ..flows.records.opening import PROBE
-from ..operations.errors import BudgetSpent, StoreError
-from ..operations.health import Health
+from ..operations.errors import BudgetSpent, ConditionFailed, StoreError
+from ..operations.health import Health, Requests
 from ..operations.probing import Probing
 from ..operations.values import Operation
 
@@ -47,14 +48,15 @@ class GuardedStore:
         """
         if self.health.is_open:
             self._probe_in_background()
-            if self._has_to_wait():
-                self._wait_for_probe(until)
-            self.health.check()
+            kind = self.health.kind(operation)
+            if self._has_to_wait(kind):
+                self._wait_for_probe(kind, until)
+            self.health.check(kind)
         return self._send(operation, until)
 
     def begin_outage(self, error: Exception) -> None:
         """Open the breaker, and begin to probe."""
-        self.health.open(error)
+        self.health.begin_outage(error)
         self._probe_in_background()
 
     def close(self) -> None:
@@ -82,26 +84,26 @@ class GuardedStore:
             finally:
                 set_deadline(before)
         except StoreError as error:
-            raise self._failed(error, begun) from error.__cause__
+            raise self._failed(error, operation, begun) from error.__cause__
         if self.health.is_open:
             self._probing.answered(self._now())
-        self.health.served()
+        self.health.served(self.health.kind(operation))
         return answer
 
-    def _failed(self, error: StoreError, begun: float) -> StoreError:
+    def _failed(self, error: StoreError, operation: Operation[Any], begun: float) -> StoreError:
         """Note a failed request, and begin to probe if it opens the breaker."""
         now, was_open = self._now(), self.health.is_open
-        shown = self.health.failed(error, proves=self._probing.proves(begun, now))
+        shown = self.health.failed(error, operation, proves=self._probing.proves(begun, now))
         if self.health.is_open:
             self._probe_in_background()
         elif was_open:
             self._probing.answered(now)
         return shown
 
-    def _wait_for_probe(self, until: float) -> None:
+    def _wait_for_probe(self, kind: Requests, until: float) -> None:
         """Wait until a probe has ended. Raises ``BudgetSpent`` at the instant ``until``."""
         probed = self._probed
-        while self._has_to_wait():
+        while self._has_to_wait(kind):
             self._probe_in_background()
             left = until - time.monotonic()
             if left <= 0:
@@ -112,11 +114,11 @@ class GuardedStore:
                 self._probe(self._note_probe(), until)
             probed = self._probed
 
-    def _has_to_wait(self) -> bool:
-        """Return whether a call has to wait for the next probe: the breaker is open, and the last silence is too old to
-        go by.
+    def _has_to_wait(self, kind: Requests) -> bool:
+        """Return whether a call has to wait for the next probe: the breaker is open for its kind, and the last silence
+        is too old to go by.
         """
-        return self.health.is_open and not self._closed and not self._probing.knows(self._now())
+        return self.health.refuses(kind) and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
         with self._lock:
@@ -155,7 +157,9 @@ class GuardedStore:
 
     def _probe(self, begun: float, until: float = math.inf) -> None:
         try:
-            self._send(PROBE, min(until, time.monotonic() + self._probing.longest))
+            for request in self.health.to_probe(PROBE):
+                with suppress(ConditionFailed):
+                    self._send(request, min(until, time.monotonic() + self._probing.longest))
         except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
             log.debug("the store still does not answer: %r", error)
             self._probing.unanswered(begun, self._now())

@@ -199,7 +199,11 @@ class SyncRepository(
         self.close()
 
     def ping(self) -> bool:
-        """Return whether the store answers, and the namespace is open; ``False`` at once while the breaker is open."""
+        """Return whether the namespace is open, and the store answers a read and a write of a bucket now.
+
+        The write changes nothing; it asks for all that an acquire needs, such as the permission, and space on the disk.
+        ``False`` at once while the breaker is open.
+        """
         return self.driver.run(namespaces.ping(self.namespace_state))
 
     def get_store_stats(self) -> StoreStats:

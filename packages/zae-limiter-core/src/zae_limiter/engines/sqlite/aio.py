@@ -19,14 +19,14 @@ from typing import Any, Final, cast
 
 from ...clock.system import Clock
 from ...operations.errors import OutcomeUnknown, Unreachable
-from ...operations.values import Operation
+from ...operations.values import Operation, changes_nothing
 from ...runtime import forks
 from ...runtime.tasks import result_of
 from ...runtime.threads import in_thread
 from ..engine import Capabilities, Store
 from ..meter import Meter
 from .clock import WallClock
-from .file import Call, SQLiteFile
+from .file import PROBE_SECONDS, Call, SQLiteFile
 from .place import checked_path
 
 IDLE_SECONDS: Final = 5.0
@@ -78,7 +78,8 @@ class SQLiteStore(Store):
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         loop = asyncio.get_running_loop()
-        call = _Awaited(operation, loop, time.monotonic() + self._timeout)
+        seconds = min(PROBE_SECONDS, self._timeout) if changes_nothing(operation) else self._timeout
+        call = _Awaited(operation, loop, time.monotonic() + seconds)
         self._worker.enter(call)
         watch = loop.call_later(self._timeout + GRACE_SECONDS, _give_up, self._file, call)
         try:

@@ -56,6 +56,7 @@ FIRST_PAUSE: Final = 0.000_05  # seconds
 LONGEST_PAUSE: Final = 0.001
 REST: Final = 64  # batches from one sweep to the next
 LOOK_SECONDS: Final = 0.01  # from one look at the inodes to the next: the system calls take 8 % of the smallest batch
+PROBE_SECONDS: Final = 0.25  # for which a probe of writes waits for the lock: the reads of this process wait behind it
 BESIDE: Final = ("-wal", "-shm")  # the log, and its index
 _READS: Final = (Get, BatchGet, Query)
 

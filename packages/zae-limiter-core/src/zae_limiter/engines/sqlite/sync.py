@@ -15,12 +15,12 @@ from typing import Any
 
 from ...clock.system import Clock
 from ...operations.errors import OutcomeUnknown, StoreError, Unreachable
-from ...operations.values import Operation
+from ...operations.values import Operation, changes_nothing
 from ..engine import Capabilities, SyncStore
 from ..meter import Meter
 from ..time_left import time_left
 from .clock import WallClock
-from .file import Call, SQLiteFile
+from .file import PROBE_SECONDS, Call, SQLiteFile
 from .place import checked_path
 
 
@@ -48,18 +48,21 @@ class SyncSQLiteStore(SyncStore):
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         call = Call(operation)
-        file, until, thread = self._file, time.monotonic() + time_left(), threading.get_ident()
+        is_probe = changes_nothing(operation)
+        seconds = min(PROBE_SECONDS, time_left()) if is_probe else time_left()
+        file, until, thread = self._file, time.monotonic() + seconds, threading.get_ident()
         if file.server == thread:
             raise Unreachable(f"{self.path}: a call of this thread uses it, which a signal interrupted")
         lock = file.lock
         try:
-            file.waiting.append(call)
+            if not is_probe:  # it enters below: a thread that reads must not wait for the write lock on its behalf
+                file.waiting.append(call)
             try:
-                if not lock.acquire(timeout=min(max(time_left(), 0.0), threading.TIMEOUT_MAX)):
+                if not lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
                     raise self._too_late(call)
                 file.server = thread
                 while not call.done:
-                    if call not in file.waiting:  # a signal came just as another thread took it
+                    if call not in file.waiting:  # or a signal came just as another thread took it
                         file.waiting.append(call)
                     file.serve(until)
             finally:

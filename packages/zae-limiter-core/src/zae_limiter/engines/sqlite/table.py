@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from ...clock.system import Clock
-from ...operations.errors import NotApplied, TableExists
+from ...operations.errors import ConditionFailed, NotApplied, TableExists
 from ...operations.sizes import projected
 from ...operations.values import (
     BatchGet,
@@ -32,12 +32,14 @@ from ...operations.values import (
     Transact,
     Unwritten,
     Update,
+    changes_nothing,
 )
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
 from ..effects import after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
 from ..metering import metered
+from .connection import VERSION
 from .rows import Row, Rows, page_size
 from .usage import HOUR_MS, Usage, reads_usage
 
@@ -75,9 +77,14 @@ class SQLiteTable:
         then.
         """
         handler = self._handlers[type(operation)]
-        if self._meter is None:
-            return handler(operation)
-        return metered(self._meter, operation, self._look_up, handler)
+        try:
+            if self._meter is None:
+                return handler(operation)
+            return metered(self._meter, operation, self._look_up, handler)
+        except ConditionFailed:
+            if changes_nothing(operation):  # it asks for the disk, too: this puts a page into the log, as it was
+                self._execute(f"PRAGMA user_version = {VERSION}")
+            raise
 
     def count_usage_for(self, operation: Operation[Any]) -> bool:
         """Count usage that ``operation`` could read; return whether there may be more, for another transaction."""

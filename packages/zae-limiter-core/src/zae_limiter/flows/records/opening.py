@@ -4,9 +4,11 @@ import logging
 from collections.abc import Callable
 
 from ...exceptions import NamespaceNotFoundError, NoUpgradePathError, RateLimiterUnavailable, ZAELimiterError
-from ...operations.errors import ForeignRecord, StoreError, TableExists, TableMissing
-from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get
+from ...operations.errors import ConditionFailed, ForeignRecord, StoreError, TableExists, TableMissing
+from ...operations.values import NEVER, CreateTable, DescribeTable, EnableTtl, Get, Key, Update
 from ...schema.attributes import COPYING, DELETED
+from ...schema.items import ONE_WRITE, WRITES
+from ...schema.keys import pk_bucket, sk_state
 from ...schema.registry import RegistryRecord, read_record
 from ...values.namespaces import Namespace
 from ...values.versions import check_compatible
@@ -117,10 +119,20 @@ def _is_active() -> Flow[bool]:
 
 
 def ping(namespace_state: NamespaceState) -> Flow[bool]:
-    """Return whether the store answers a read and the namespace is open; ``False`` at once in an outage."""
+    """Return whether the namespace is open, and the store answers a read and a write of a bucket, which changes
+    nothing; ``False`` at once in an outage.
+    """
     try:
         yield from opened(namespace_state)
         yield from call(PROBE)
+        yield from call(_write_of_a_bucket(namespace_state.namespace_id))
+    except ConditionFailed:  # an answer: no item meets the condition
+        return True
     except (StoreError, ZAELimiterError):
         return False
     return True
+
+
+def _write_of_a_bucket(namespace_id: str) -> Update:
+    """Return a write as an acquire sends it, that changes nothing, on the key of a bucket that nobody can have."""
+    return Update(Key(pk_bucket(namespace_id, "", "", 0), sk_state()), add={WRITES: ONE_WRITE}, when=NEVER)
