@@ -17,7 +17,7 @@ from zae_limiter_cli.main import main as program
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 BLOCK: Final = re.compile(r"(<!-- (overview|commands|methods): ([\w, ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-OF_ALL: Final = ("name", "region", "profile", "endpoint_url", "store", "namespace", "output")
+OF_ALL: Final = ("name", "region", "profile", "endpoint_url", "store", "timeout", "namespace", "output")
 TOLD_ONCE: Final = {*OF_ALL, "principal", "yes", "debug", "help"}
 
 

@@ -45,10 +45,8 @@ class StoredName(click.types.StringParamType):
         with SyncRepository.open(
             chosen_namespace(ctx),
             register=False,
-            connect_timeout=SECONDS,
-            read_timeout=SECONDS,
             check_version=False,
-            **connection.store_options(),
+            **{**connection.store_options(), "connect_timeout": SECONDS, "read_timeout": SECONDS},
         ) as repository:
             return [name for name in self.read(repository, incomplete) if name.startswith(incomplete)][:MOST]
 

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from zae_limiter.stores import Meter, SyncSQLiteStore
 
 CONNECT_SECONDS: Final = 5
-READ_SECONDS: Final = 60
 ATTEMPTS: Final = 3
-TABLE_READ_SECONDS: Final = 10.0  # a migration or a copy rather waits than ends
+TIMEOUT: Final = 30.0  # of who looks while the machine is busy; a service's calls have 2 s
 
 
 @dataclass(frozen=True)  # without slots: the session is made once
 class Connection:
     """A stack's name, and the AWS to look for it in; ``None`` leaves it to the SDK's environment.
 
-    With a ``file`` there is no AWS, and ``name`` is the file's URL, which is the same in every directory.
+    With a ``file`` there is no AWS, and ``name`` is the file's URL, which is the same in every directory. A request
+    that is not answered in half of ``timeout`` seconds is sent once more.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Connection:
     profile: str | None = None
     endpoint_url: str | None = None
     file: Path | None = None
+    timeout: float = TIMEOUT
 
     @classmethod
     def of_store(cls, url: str, *, source: str) -> Self:
@@ -52,13 +53,15 @@ class Connection:
         if self.endpoint_url is not None and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.endpoint_url):
             raise CommandError(f"endpoint URL {self.endpoint_url!r}: must be an address like http://localhost:4566")
 
-    def client(self, service: str, *, read_seconds: int = READ_SECONDS, attempts: int = ATTEMPTS) -> Any:
-        """Return a client of an AWS service. Raises errors of botocore where there is no region or no such profile."""
+    def client(self, service: str, *, read_seconds: float | None = None, attempts: int = ATTEMPTS) -> Any:
+        """Return a client of an AWS service; by default its answers have ``timeout`` seconds. Raises errors of botocore
+        where there is no region or no such profile.
+        """
         from botocore.config import Config
 
         config = Config(
             connect_timeout=CONNECT_SECONDS,
-            read_timeout=read_seconds,
+            read_timeout=self.timeout if read_seconds is None else read_seconds,
             retries={"total_max_attempts": attempts, "mode": "standard"},
             tcp_keepalive=True,  # a NAT ends connections on which nothing comes for some minutes
         )
@@ -106,15 +109,18 @@ class Connection:
         """
         from zae_limiter import Options, maintenance
 
-        options = Options(check_version=False, read_timeout=TABLE_READ_SECONDS, **self.store_options())
+        options = Options(check_version=False, **self.store_options())
         return maintenance.open_table(options)
 
     def store_options(self) -> dict[str, Any]:
         """Return the arguments of ``SyncRepository.open`` for this stack or file."""
+        connect = min(CONNECT_SECONDS, self.timeout / 6)
+        seconds = {"connect_timeout": connect, "read_timeout": self.timeout / 2 - connect}  # core asks twice
         if self.file is not None:
-            return {"store": self.name}
+            return {"store": self.name, **seconds}
         self._prepare()
         return {
+            **seconds,
             "stack": self.name,
             "region": self.region,
             "profile": self.profile,

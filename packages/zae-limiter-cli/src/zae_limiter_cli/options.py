@@ -4,6 +4,7 @@ An option of a group holds for its commands, too, unless the command has it behi
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from math import isfinite
 from typing import Any, Final, Literal, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from .connection import Connection
+from .connection import TIMEOUT, Connection
 from .errors import CommandError, debug_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -47,15 +48,23 @@ stack_option = click.option(*_STACK_NAMES, **_STACK)
 
 
 def connection_options(function: Function) -> Function:
-    """Add ``--name``, ``--region``, ``--profile``, ``--endpoint-url``, ``--store`` to a group, whose commands inherit
-    them.
+    """Add ``--name``, ``--region``, ``--profile``, ``--endpoint-url``, ``--store``, ``--timeout`` to a group, whose
+    commands inherit them.
     """
-    return _aws_options(_store_option(function))
+    return _aws_options(_store_option(_timeout_option(function)))
 
 
 def _store_option(function: Function, *, hidden: bool = False) -> Function:
     told = "File in place of a stack, such as sqlite:///limits.db."
     return _inherited("--store", envvar="ZAEL_STORE", help=told, show_envvar=True, hidden=hidden)(function)
+
+
+def _timeout_option(function: Function) -> Function:
+    seconds = FiniteRange(min=1, max=900)
+    told = "Seconds for each answer, with a second try."
+    return _inherited("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", show_default=True, help=told)(
+        function
+    )
 
 
 def _aws_options(function: Function) -> Function:
@@ -112,7 +121,7 @@ def connected_to_stack(function: Function) -> Function:
             )
         return function(*args, connection=_stack(), **kwargs)
 
-    return debug_option(_aws_options(_store_option(command, hidden=True)))  # type: ignore[return-value]  # as above
+    return debug_option(_aws_options(_store_option(_timeout_option(command), hidden=True)))  # type: ignore[return-value]  # as above
 
 
 def chosen_connection(context: click.Context) -> Connection:
@@ -134,11 +143,11 @@ def _connection() -> Connection:
     if for_aws := _named(ParameterSource.COMMANDLINE):
         told = f"{' and '.join(for_aws)} would mean nothing"
         raise CommandError(f"{_store_source()} names a file, for which {told}: pass the one or the other")
-    return Connection.of_store(url, source=_store_source())
+    return replace(Connection.of_store(url, source=_store_source()), timeout=_value("timeout"))
 
 
 def _stack() -> Connection:
-    return Connection(**{name: _value(name) for name in _AWS})
+    return Connection(**{name: _value(name) for name in _AWS}, timeout=_value("timeout"))
 
 
 def _named(*sources: ParameterSource) -> list[str]:
@@ -194,7 +203,7 @@ def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]
     return click.option(*names, expose_value=False, callback=_remember, **attributes)
 
 
-def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     """Store an option of the command line, which wins over any other source; of two, the one further to the right
     wins.
     """

@@ -24,18 +24,28 @@ ROWS_OF_A_PAGE: Final = 1000  # the most that core gives at once
 
 
 def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository":
-    """Open a namespace that exists already. Raises the errors of ``SyncRepository.open``, and ``CommandError`` for a
-    missing file.
+    """Open a namespace that exists already, with a second try if the store does not answer. Raises the errors of
+    ``SyncRepository.open``, and ``CommandError`` for a missing file.
     """
-    from zae_limiter import NamespaceNotFoundError, SyncRepository
+    from zae_limiter import NamespaceNotFoundError
 
     connection.check_there()
     try:
-        return SyncRepository.open(namespace, register=False, **connection.store_options())
+        return _open(connection, namespace)
     except NamespaceNotFoundError:
         with connection.open_table() as table:
             table.get_version_record()  # it raises for the table of another product
         raise
+
+
+def _open(connection: "Connection", namespace: str) -> "SyncRepository":
+    from zae_limiter import RateLimiterUnavailable, SyncRepository
+
+    options = connection.store_options()
+    try:
+        return SyncRepository.open(namespace, register=False, **options)
+    except RateLimiterUnavailable:
+        return SyncRepository.open(namespace, register=False, **options)
 
 
 def in_repository(function: Function) -> Function:

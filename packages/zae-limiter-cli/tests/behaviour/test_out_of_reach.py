@@ -1,12 +1,18 @@
 """Commands without a region, credentials, a profile, an endpoint or a namespace: one line with the way out."""
 
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.request import Request, urlopen
 
 import pytest
 
 from support.cli.by_hand import refused, run
 from support.cli.tables import Table, making
 
+SLOW = 3.2  # seconds; a service's requests have 1 s to connect and 2 s for the answer
 REGION = "there is no AWS region: pass --region, or set AWS_REGION"
 CREDENTIALS = "Unable to locate credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass"
 COMMANDS = [["system", "get-defaults"], ["limits", "state"], ["usage", "list", "--resource", "gpt-4"]]
@@ -49,6 +55,43 @@ def test_the_region_may_be_given_as_aws_region_to_every_command(aws: str, monkey
     assert run("status").stdout.startswith("FAILED  stack  there is none")
     with making():
         assert run("system", "get-defaults").exit_code == 0
+
+
+@pytest.fixture
+def slow(aws: str) -> Iterator[str]:
+    """The address of an AWS whose answers take longer than a service would wait."""
+
+    class Late(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            time.sleep(SLOW)
+            headers = {name: self.headers[name] for name in ("X-Amz-Target", "Content-Type", "Authorization")}
+            with suppress(OSError):  # nobody waits for it any more
+                with urlopen(Request(aws, data=body, headers=headers)) as answer:
+                    told = answer.read()
+                self.send_response(200)
+                for name, value in (("Content-Length", str(len(told))), ("Content-Type", "application/x-amz-json-1.0")):
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(told)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class calls it so
+            """Keep quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Late)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.slow
+def test_a_busy_machine_has_the_seconds_of_timeout(slow: str) -> None:
+    with making():
+        asked = ("system", "get-defaults", "--endpoint-url", slow)
+        done = run(*asked)
+        assert (done.exit_code, done.stdout) == (0, "The system has no limits in namespace default.\n"), done.stderr
+        assert run(*asked, "--timeout", "1").exit_code == 1
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def test_an_entity_below_several_parents_is_read_once(deep: Table, monkeypatch: 
 
     monkeypatch.setattr(SyncRepository, "get_children", counted)
     assert len(run("entity", "tree", "acme").stdout.splitlines()) == 8
-    assert asked == ["acme", "blue", "project", "key", "red"]
+    assert sorted(asked) == ["acme", "blue", "project", "red"], "a query for each that has children, and no leaf"
 
 
 def test_the_list_shows_every_parent(deep: Table) -> None:
