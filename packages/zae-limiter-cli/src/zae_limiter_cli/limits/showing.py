@@ -7,15 +7,18 @@ from typing import Final
 import click
 
 from zae_limiter_manifest import Answer, Plan, plans_hash
+from zae_limiter_manifest.left_out import LeftOut
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 from zae_limiter_manifest.render.views import EVERYTHING, View
 
+from ..columns import counted, say_sentence
 from ..errors import CommandError
 from ..options import DocumentForm
 from ..terminal import Terminal
 from .replay.showing import markdown, say_replays
 from .replay.verdicts import Replayed
 
+MOST_WARNINGS: Final = 20
 OTHER_RELEASE: Final = (
     "this command finds no mistake in the manifest, so the stack's functions are of another release: see "
     "`zae-limiter check`, then run `zae-limiter upgrade`"
@@ -23,22 +26,45 @@ OTHER_RELEASE: Final = (
 
 
 def show_plans(
-    plans: list[Plan], form: DocumentForm, view: View = EVERYTHING, replays: Sequence[Replayed] = ()
+    plans: list[Plan],
+    form: DocumentForm,
+    view: View = EVERYTHING,
+    replays: Sequence[Replayed] = (),
+    warnings: Sequence[LeftOut] = (),
 ) -> None:
-    """Print what would change, what replays of it found, and the hash that `limits apply --expect-hash` takes."""
+    """Print what would change, what replays of it found, what the manifests leave out, and the hash that `limits apply
+    --expect-hash` takes.
+    """
     match form:
         case "json":
-            document = as_json.render_plan(*plans, view=view)
+            document = as_json.render_plan(*plans, view=view, warnings=warnings)
             found = {"replays": [each.to_dict() for each in replays]}
             text = f"{json.dumps(json.loads(document) | found, indent=2)}\n" if replays else document
         case "markdown":
-            found_text = markdown(replays, full=view.full)
+            found_text = markdown(replays, full=view.full) + _as_list(warnings)
             text = f"{as_markdown.render_plan(*plans, view=view)}{found_text}\nHash: `{plans_hash(plans)}`\n"
         case _:
             click.echo(_fitted(as_text.render_plan(*plans, color=_colour(), view=view)), nl=False)
             say_replays(replays, full=view.full)
+            say_warnings(warnings)
             text = f"\nHash: {plans_hash(plans)}\n"
     click.echo(text, nl=False)
+
+
+def say_warnings(warnings: Sequence[LeftOut]) -> None:
+    """Print the levels that leave limits out on standard error: the first of many, and how many there are."""
+    for line in _lines(warnings):
+        say_sentence(f"Warning: {line}", err=True)
+
+
+def _as_list(warnings: Sequence[LeftOut]) -> str:
+    lines = "".join(f"- {line}\n" for line in _lines(warnings))
+    return f"\n**Warnings**\n\n{lines}" if lines else ""
+
+
+def _lines(warnings: Sequence[LeftOut]) -> list[str]:
+    more = len(warnings) - MOST_WARNINGS
+    return [*map(str, warnings[:MOST_WARNINGS]), *([f"and {counted(more, 'more level')}"] if more > 0 else [])]
 
 
 def announce(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> None:

@@ -139,6 +139,22 @@ def test_validate_says_what_is_valid_and_json_lists_the_problems(stack: Stack) -
     assert stack.paths == []
 
 
+def test_validate_and_plan_warn_of_the_calls_that_lose_a_limit(stack: Stack) -> None:
+    file = stack.write(
+        "namespace: n\nsystem: {limits: {rpm: 1/min, tpm: 1/min}}\nresources: {r: {limits: {rpm: 1/min}}}\n"
+    )
+    line = "n: resources.r does not limit tpm (system does): calls on r are counted, and not limited by tpm"
+    for command in ("validate", "plan"):
+        done = stack.run(command, "-f", file)
+        assert (done.exit_code, " ".join(done.stderr.split())) == (0, f"Warning: {line}")
+        [warning] = json.loads(stack.ok(command, "-f", file, "-o", "json"))["warnings"]
+        assert (warning["path"], warning["names"], warning["message"]) == ("resources.r", {"tpm": ["system"]}, line)
+    assert f"**Warnings**\n\n- {line}\n" in stack.ok("plan", "-f", file, "-o", "markdown")
+    names = "".join(f"  r-{each}: {{limits: {{rpm: 1/min}}}}\n" for each in range(30))
+    many = stack.write(f"namespace: n\nsystem: {{limits: {{rpm: 1/min, tpm: 1/min}}}}\nresources:\n{names}")
+    assert "Warning: and 10 more levels" in stack.run("validate", "-f", many).stderr
+
+
 def test_json_and_markdown_are_documents_of_their_own(stack: Stack) -> None:
     file = stack.write(ALPHA)
     kinds = []

@@ -7,6 +7,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from ..history import ApplyEntry
+from ..left_out import LeftOut
 from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
@@ -17,13 +18,14 @@ SCHEMA_VERSION: Final = 1
 _LISTS: Final = frozenset({"changes", "overrides", "unmanaged"})
 
 
-def render_plan(*plans: Plan, view: View = EVERYTHING) -> str:
-    """Return `{"schema_version", "kind": "plan", "namespaces": [...], "hash"}`: each plan with its hash and its
-    fields.
+def render_plan(*plans: Plan, view: View = EVERYTHING, warnings: Iterable[LeftOut] = ()) -> str:
+    """Return `{"schema_version", "kind": "plan", "namespaces": [...], "hash", "warnings": [...]}`: each plan with its
+    hash and its fields, and the levels of the manifests that leave limits out.
 
     The counts are of the whole plan, the lists have what the view shows.
     """
-    return _document("plan", namespaces=[_plan(plan, view) for plan in plans], hash=plans_hash(plans))
+    namespaces, found = [_plan(plan, view) for plan in plans], [each.to_dict() for each in warnings]
+    return _document("plan", namespaces=namespaces, hash=plans_hash(plans), warnings=found)
 
 
 def render_drift(*plans: Plan, view: View = EVERYTHING) -> str:
@@ -50,10 +52,15 @@ def render_history(namespace: str, entries: Iterable[ApplyEntry]) -> str:
     )
 
 
-def render_problems(problems: Iterable[Problem]) -> str:
-    """Return `"kind": "problems"`: each with file, line, column, path and message."""
+def render_problems(problems: Iterable[Problem], warnings: Iterable[LeftOut] = ()) -> str:
+    """Return `"kind": "problems"`: each with file, line, column, path and message; and the `warnings`, each with the
+    names that a level leaves out.
+    """
     keys = ("file", "line", "column", "path", "message")
-    return _document("problems", problems=[{key: getattr(each, key) for key in keys} for each in problems])
+    found = [each.to_dict() for each in warnings]
+    return _document(
+        "problems", problems=[{key: getattr(each, key) for key in keys} for each in problems], warnings=found
+    )
 
 
 def _plan(plan: Plan, view: View) -> dict[str, Any]:

@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 @files_option(required=True)
 @form_option("text", "json")
 def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
-    """Check manifests, and report every mistake with its file, line and column."""
+    """Check manifests, and report every mistake with its file, line and column.
+
+    It warns of each level that leaves out a limit which weaker levels have: whose calls lose it.
+    """
     from zae_limiter_manifest import ManifestError
+    from zae_limiter_manifest.left_out import find_left_out
     from zae_limiter_manifest.render import as_json
 
     from ...limits.files import load_files
+    from ...limits.showing import say_warnings
 
     try:
         manifests = load_files(files)
@@ -33,13 +38,15 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
             raise
         click.echo(as_json.render_problems(error.problems), nl=False)
         raise click.exceptions.Exit(1) from error
+    warnings = [each for manifest in manifests for each in find_left_out(manifest)]
     if form == "json":
-        click.echo(as_json.render_problems(()), nl=False)
+        click.echo(as_json.render_problems((), warnings), nl=False)
         return
     for manifest in manifests:
         items = counted(len(manifest.managed_set()), "item")
         valid = f"{manifest.namespace}: valid, {items}, {manifest.canonical_hash()}"
         click.echo(Terminal.of_stdout().fitted(valid))
+    say_warnings(warnings)
 
 
 @click.command(short_help="Print the JSON Schema of a manifest, for editors.")

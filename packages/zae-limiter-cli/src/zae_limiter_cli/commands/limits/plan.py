@@ -77,6 +77,7 @@ def plan(
 
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
+    from zae_limiter_manifest.left_out import find_left_out
     from zae_limiter_manifest.render.views import View
 
     from ...limits.asking import requests_of
@@ -100,7 +101,8 @@ def plan(
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
-    show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays)
+    warnings = [each for manifest in manifests for each in find_left_out(manifest)]
+    show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays, warnings)
     if exit_code and any(each.changes for each in plans):
         raise click.exceptions.Exit(2)
 

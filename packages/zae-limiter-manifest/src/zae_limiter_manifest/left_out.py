@@ -1,0 +1,173 @@
+"""Levels of a manifest that leave out a limit which a weaker level has: whose calls are not limited by it any more.
+
+The first level that has limits wins as a whole, so a level that names some of them drops the others. That may be meant,
+so it is no mistake; but nobody sees it in a file, and a call that names the limit is admitted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from .declarations import EntityDecl, ResourceDecl
+from .manifest import LimitsManifest
+from .naming import DEFAULT_RESOURCE
+from .problems import Path, format_path
+
+_SHOWN = 3  # levels that have a limit, in a message
+
+_Levels = Mapping[str, Sequence[str]]  # the paths of the levels that have a limit, by its name
+
+
+@frozen
+class LeftOut:
+    """A level at `path` that leaves limits out: `names` has the levels that have each of them, `calls` whose calls lose
+    it.
+    """
+
+    namespace: str
+    path: str
+    names: _Levels
+    calls: str
+
+    def __str__(self) -> str:
+        lost = ", ".join(f"{name} ({' and '.join(at)} {'do' if at[1:] else 'does'})" for name, at in self.names.items())
+        effect = f"{self.calls} are counted, and not limited by {', '.join(self.names)}"
+        return f"{self.namespace}: {self.path} does not limit {lost}: {effect}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, with the message."""
+        names = {name: list(levels) for name, levels in self.names.items()}
+        return {"namespace": self.namespace, "path": self.path, "names": names, "message": str(self)}
+
+
+def find_left_out(manifest: LimitsManifest) -> Iterator[LeftOut]:
+    """Yield each level that leaves limits out, in the order of the manifest."""
+    everywhere = _of_resources(manifest)
+    system = _named(("system",), None if manifest.system is None else manifest.system.limits)
+    for resource, decl in manifest.resources.items():
+        lost = _lost(decl, system)
+        if lost:
+            yield _found(manifest, ("resources", resource), lost, f"calls on {resource}")
+    for plan, of_plan in manifest.plans.items():
+        for resource, decl in of_plan.resources.items():
+            below = _below_plan(manifest, plan, resource, everywhere)
+            if lost := _lost(decl, below, system):
+                who = f"calls of entities with plan {plan} {_on(resource, of_plan.resources)}"
+                yield _found(manifest, ("plans", plan, "resources", resource), lost, who)
+    for entity, own in manifest.entities.items():
+        for resource, decl in own.resources.items():
+            lost = _lost(decl, _below_entity(manifest, entity, resource, everywhere), system)
+            above = _limited_above(manifest, entity, resource) if lost else ()
+            if lost := {name: levels for name, levels in lost.items() if name not in above}:
+                who = f"calls of {entity} {_on(resource, own.resources)}"
+                yield _found(manifest, ("entities", entity, "resources", resource), lost, who)
+
+
+def _on(resource: str, levels: Mapping[str, ResourceDecl]) -> str:
+    if resource != DEFAULT_RESOURCE:
+        return f"on {resource}"
+    return "on all resources" if len(levels) == 1 else "on all other resources"
+
+
+def _found(manifest: LimitsManifest, path: Path, lost: _Levels, calls: str) -> LeftOut:
+    names = {name: tuple(dict.fromkeys(lost[name]))[:_SHOWN] for name in sorted(lost)}
+    return LeftOut(manifest.namespace, format_path(path), names, calls)
+
+
+def _of_resources(manifest: LimitsManifest) -> _Levels:
+    """Return the resources that have a limit, by its name."""
+    found: dict[str, list[str]] = {}
+    for resource, decl in manifest.resources.items():
+        for name in decl.limits:
+            found.setdefault(name, []).append(resource)
+    return found
+
+
+def _named(path: Path, limits: Mapping[str, object] | None) -> _Levels:
+    return dict.fromkeys(limits or (), (format_path(path),))
+
+
+def _lost(decl: ResourceDecl, *weaker: _Levels) -> dict[str, Sequence[str]]:
+    """Return what the weaker levels have and a level with limits leaves out."""
+    return {name: each for name, each in _merged(*weaker).items() if name not in decl.limits} if decl.limits else {}
+
+
+def _merged(*levels: _Levels) -> dict[str, Sequence[str]]:
+    merged: dict[str, Sequence[str]] = {}
+    for each in levels:
+        for name, paths in each.items():
+            merged[name] = (*merged.get(name, ()), *paths)
+    return merged
+
+
+def _below_plan(manifest: LimitsManifest, plan: str, resource: str, everywhere: _Levels) -> dict[str, Sequence[str]]:
+    """Return the limits of the levels between a plan's level and the system."""
+    levels = manifest.plans[plan].resources
+    if resource == DEFAULT_RESOURCE:
+        return _on_others(everywhere, levels)
+    return _merged(_of_level(("plans", plan), levels, DEFAULT_RESOURCE), _of_resource(manifest, resource))
+
+
+def _below_entity(
+    manifest: LimitsManifest, entity: str, resource: str, everywhere: _Levels
+) -> dict[str, Sequence[str]]:
+    """Return the limits of the levels between an entity's level and the system."""
+    own = manifest.entities[entity]
+    plan, levels = ("plans", own.plan), _levels_of_plan(manifest, own)
+    if resource == DEFAULT_RESOURCE:
+        of_plan = (each for each in levels if each == DEFAULT_RESOURCE or each not in own.resources)
+        return _merged(*(_of_level(plan, levels, each) for each in of_plan), _on_others(everywhere, own.resources))
+    return _merged(
+        _of_level(("entities", entity), own.resources, DEFAULT_RESOURCE),
+        *(_of_level(plan, levels, each) for each in (resource, DEFAULT_RESOURCE)),
+        _of_resource(manifest, resource),
+    )
+
+
+def _levels_of_plan(manifest: LimitsManifest, own: EntityDecl) -> Mapping[str, ResourceDecl]:
+    plan = None if own.plan is None else manifest.plans.get(own.plan)
+    return {} if plan is None else plan.resources
+
+
+def _of_level(path: Path, levels: Mapping[str, ResourceDecl], resource: str) -> _Levels:
+    decl = levels.get(resource)
+    return {} if decl is None else _named((*path, "resources", resource), decl.limits)
+
+
+def _of_resource(manifest: LimitsManifest, resource: str) -> _Levels:
+    return _of_level((), manifest.resources, resource)
+
+
+def _on_others(everywhere: _Levels, levels: Mapping[str, ResourceDecl]) -> dict[str, Sequence[str]]:
+    """Return the limits of all resources but those on which there is a level of its own."""
+    found: dict[str, Sequence[str]] = {}
+    for name, resources in everywhere.items():
+        others = (format_path(("resources", each)) for each in resources if each not in levels)
+        if paths := tuple(path for path, _ in zip(others, range(_SHOWN), strict=False)):
+            found[name] = paths
+    return found
+
+
+def _limited_above(manifest: LimitsManifest, entity: str, resource: str) -> set[str]:
+    """Return the names that the buckets above an entity limit: its calls still take from these."""
+    found: set[str] = set()
+    met, level = {entity}, [entity]
+    while level:
+        sections = [manifest.entities[each] for each in level if each in manifest.entities]
+        level = [above for each in sections if each.cascade for above in each.parents if above not in met]
+        met.update(level)
+        for each in level:
+            if each in manifest.entities:
+                found.update(_winner(manifest, manifest.entities[each], resource))
+    return found
+
+
+def _winner(manifest: LimitsManifest, own: EntityDecl, resource: str) -> Mapping[str, object]:
+    of_entity = (own.resources, _levels_of_plan(manifest, own))
+    places = [(levels, each) for levels in of_entity for each in (resource, DEFAULT_RESOURCE)]
+    for levels, each in [*places, (manifest.resources, resource)]:
+        decl = levels.get(each)
+        if decl is not None and decl.limits:
+            return decl.limits
+    return {} if manifest.system is None else manifest.system.limits

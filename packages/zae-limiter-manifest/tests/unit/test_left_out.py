@@ -1,0 +1,84 @@
+"""Levels that leave out what weaker ones limit."""
+
+from collections.abc import Sequence
+
+from zae_limiter_manifest import load
+from zae_limiter_manifest.left_out import find_left_out
+
+SEED = """
+namespace: tenant-alpha
+system:
+  limits: {rpm: 10k/min, tpm: 100k/min}
+resources:
+  gpt-4: {limits: {rpm: 1k/min, tpm: 50k/min}}
+  claude-3: {limits: {tpm: 200k/min}}
+entities:
+  user-123:
+    resources:
+      gpt-4: {limits: {rpm: 500/min}}
+      _default_: {limits: {rpm: 200/min}}
+"""
+
+
+def found(text: str) -> dict[str, dict[str, Sequence[str]]]:
+    return {each.path: dict(each.names) for each in find_left_out(load(text))}
+
+
+def test_the_specifications_manifest_leaves_out_three() -> None:
+    messages = [str(each).removeprefix("tenant-alpha: ") for each in find_left_out(load(SEED))]
+    default, own = "entities.user-123.resources._default_", "entities.user-123.resources.gpt-4"
+    assert messages == [
+        "resources.claude-3 does not limit rpm (system does): calls on claude-3 are counted, and not limited by rpm",
+        f"{default} does not limit tpm (resources.claude-3 and system do): calls of user-123 on all other resources"
+         " are counted, and not limited by tpm",
+        f"{own} does not limit tpm (resources.gpt-4 and system do): calls of user-123 on gpt-4 are counted, and not"
+         " limited by tpm",
+    ]
+
+
+def test_a_level_that_names_every_limit_leaves_out_nothing() -> None:
+    mended = SEED.replace("{rpm: 500/min}", "{rpm: 500/min, tpm: 1k/min}")
+    assert found(mended).keys() == {"resources.claude-3", "entities.user-123.resources._default_"}
+    assert found("{namespace: n, system: {limits: {rpm: 1/min}}, entities: {e: {}}}") == {}
+
+
+def test_an_entitys_level_is_compared_with_its_plan_and_its_default() -> None:
+    text = """
+namespace: n
+plans:
+  gold:
+    resources:
+      gpt-4: {limits: {tpm: 9/min}}
+      _default_: {limits: {rpd: 9/day}}
+entities:
+  e:
+    plan: gold
+    resources:
+      gpt-4: {limits: {rpm: 1/min}}
+      _default_: {limits: {usd: 5/day}}
+"""
+    plan = "plans.gold.resources"
+    assert found(text) == {
+        f"{plan}.gpt-4": {"rpd": (f"{plan}._default_",)},
+        "entities.e.resources._default_": {"rpd": (f"{plan}._default_",)},
+        "entities.e.resources.gpt-4": {
+            "rpd": (f"{plan}._default_",),
+            "tpm": (f"{plan}.gpt-4",),
+            "usd": ("entities.e.resources._default_",),
+        },
+    }
+    own = text.replace("      gpt-4: {limits: {rpm: 1/min}}\n", "")
+    names = {"rpd": (f"{plan}._default_",), "tpm": (f"{plan}.gpt-4",)}
+    assert found(own)["entities.e.resources._default_"] == names
+
+
+def test_a_parent_that_limits_the_name_is_asked_anyway() -> None:
+    text = """
+namespace: n
+system: {limits: {rpm: 1/min, tpm: 1/min}}
+entities:
+  org: {cascade: false}
+  key: {parent: org, cascade: CASCADE, resources: {gpt-4: {limits: {rpm: 1/min}}}}
+"""
+    assert found(text.replace("CASCADE", "true")) == {}
+    assert found(text.replace("CASCADE", "false")).keys() == {"entities.key.resources.gpt-4"}
