@@ -213,7 +213,7 @@ def test_a_call_whose_end_nobody_tells_is_forgotten_after_an_hour(
     limiter: SyncRateLimiter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits, now = TokenLimits(limiter, **PLACE, refund="before_answer"), 0.0
-    monkeypatch.setattr("zae_limiter.integrations.leases.monotonic", lambda: now)
+    monkeypatch.setattr("zae_limiter.integrations.leases.elapsed", lambda: now)
     runs = [uuid4() for _ in range(3)]
     for run, now in zip(runs, (0.0, 1.0, 3601.0), strict=True):  # noqa: B007 - the clock reads it
         limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=run, invocation_params={"max_tokens": 100})

@@ -120,7 +120,7 @@ def test_a_slot_of_a_call_whose_end_nobody_tells_is_renewed_for_an_hour_at_most(
     limits, now = langchain.TokenLimits(limiter, **PLACE, slots="parallel"), 0.0
     other = langchain.TokenLimits(limiter, entity_id="bob", resource="model")
     other._open = limits._open  # calls of another entity push the first one out
-    monkeypatch.setattr("zae_limiter.integrations.leases.monotonic", lambda: now)
+    monkeypatch.setattr("zae_limiter.integrations.leases.elapsed", lambda: now)
     run = uuid4()  # which somebody keeps
     limits.on_chat_model_start({}, [[]], run_id=run)
     assert holds(limiter) == 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from ..operations.errors import ConditionFailed, StoreError
 from ..operations.health import Health, Requests
 from ..operations.probing import Probing
 from ..operations.values import Operation
+from ..runtime.elapsed import elapsed
 from ..runtime.tasks import background_task, discard
 
 R = TypeVar("R")
@@ -31,7 +31,7 @@ class GuardedStore:
     """
 
     def __init__(self, store: Store, *, operation_timeout: float, clock: Clock | None = None) -> None:
-        self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
+        self._now: Callable[[], float] = getattr(clock, "monotonic", elapsed)  # of the breaker
         self._store = store
         self._deadlines = store.capabilities.deadlines
         self._operation_timeout = operation_timeout

@@ -1,7 +1,7 @@
 """Agreement on dates: which of the answers that contradict the belief replace it.
 
 A single wrong ``Date``, an hour ahead, made a process write a bucket as of then, and all others had to wait for an
-hour. But a machine that slept, or was paused, is wrong itself, and has to believe the answers. So an answer that moves
+hour. But a virtual machine that was paused is wrong itself, and has to believe the answers. So an answer that moves
 the time by more than a second is only a *doubt*, until enough others agree with it, of other seconds, with none for the
 belief between them. The wall clock and what earlier answers proved are the other two witnesses: the more of them share
 the belief, the more answers it takes.

@@ -1,9 +1,10 @@
 """The current time, as the limiter counts it: in epoch milliseconds of the store's clock.
 
 Buckets mint by the time that a process writes, so processes have to agree on it, and it must not step: one that writes
-as of an hour ahead takes what others were to have. Wall clocks are wrong, and are set. So the time is the monotonic
-clock, which nobody sets, plus an offset that the ``Date`` of each answer of the store corrects, without a request of
-its own. ``offset`` says what a date proves, ``agreement`` which dates are believed.
+as of an hour ahead takes what others were to have. Wall clocks are wrong, and are set. So the time is the clock that
+nobody sets and that no suspension stops (``runtime.elapsed``), plus an offset that the ``Date`` of each answer of the
+store corrects, without a request of its own. ``offset`` says what a date proves, ``agreement`` which dates are
+believed.
 
 The price: a date has whole seconds, so a machine whose clock is wrong by less becomes right only by and by; and before
 the first answer there is nothing but its wall clock. docs/design/admission.md ("Clocks"),
@@ -13,9 +14,10 @@ docs/decisions/a-possible-clock-stays.md.
 import logging
 from collections.abc import Callable
 from functools import lru_cache
-from time import monotonic_ns, time_ns
+from time import time_ns
 from typing import Protocol
 
+from ..runtime.elapsed import elapsed_ns
 from .agreement import JUMP_MS, TimeEstimate
 from .offset import Offset
 
@@ -36,14 +38,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The monotonic clock plus an offset: a step of the wall clock does nothing. Threads may share it.
+    """The elapsed time plus an offset: a step of the wall clock does nothing. Threads may share it.
 
     At the start the offset is the wall clock's; then the ``Date`` of every answer corrects it. A date that contradicts
     the belief counts once other answers, or the wall clock, agree with it (``agreement``). ``wall_ns`` and
     ``monotonic_ns`` are the two clocks, in nanoseconds; for tests.
     """
 
-    def __init__(self, *, wall_ns: Callable[[], int] = time_ns, monotonic_ns: Callable[[], int] = monotonic_ns) -> None:
+    def __init__(self, *, wall_ns: Callable[[], int] = time_ns, monotonic_ns: Callable[[], int] = elapsed_ns) -> None:
         self._wall_ns = wall_ns
         self._monotonic_ns = monotonic_ns
         self._known = TimeEstimate(self._by_wall())
@@ -60,7 +62,7 @@ class SystemClock:
     def on_answer(self, date: str, sent_ms: float, received_ms: float) -> None:
         """Correct the offset by an answer's ``Date``; an unreadable date is ignored.
 
-        ``sent_ms`` and ``received_ms`` are of ``time.monotonic``. One assignment replaces the estimate: another thread
+        ``sent_ms`` and ``received_ms`` are of ``elapsed_ms``. One assignment replaces the estimate: another thread
         sees the former or the new one. Of two answers at once one may be lost, which proves less, but nothing wrong.
         """
         date_ms = read_http_date(date)

@@ -11,12 +11,12 @@ back: a *door*, which is a further limit that turns the request away before the 
 import logging
 from collections.abc import Hashable
 from contextlib import AsyncExitStack, ExitStack
-from time import monotonic
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from weakref import finalize, ref
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
+from ..runtime.elapsed import elapsed
 from ..runtime.lru import LRU
 from ..sync.lease import SyncLease
 
@@ -35,7 +35,7 @@ class _Entered(Generic[L]):
     def __init__(self) -> None:
         self._entered: list[tuple[L, Refund]] = []
         self.turned_away = False
-        self.since = monotonic()
+        self.since = elapsed()
 
     @property
     def last(self) -> L | None:

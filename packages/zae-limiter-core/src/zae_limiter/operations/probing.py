@@ -26,7 +26,7 @@ STANDSTILL: Final = (
 
 
 class Probing:
-    """The times of the probes of an outage. Instants are of ``time.monotonic``.
+    """The times of the probes of an outage. Instants are of ``runtime.elapsed``.
 
     ``longest``: the most seconds that a request takes in a process that does not stand still.
     """

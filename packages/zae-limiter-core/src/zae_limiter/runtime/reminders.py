@@ -4,14 +4,15 @@ import threading
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
-from time import monotonic
 from typing import Final, Generic, TypeVar
 
 from . import forks
+from .elapsed import elapsed
 
 T = TypeVar("T")
 
 THREAD_NAME: Final = "zae-limiter-reminders"
+LOOK_SECONDS: Final = 1.0  # a wait of a thread stands still with the machine, what is held does not
 
 
 class Reminders(Generic[T]):
@@ -32,7 +33,7 @@ class Reminders(Generic[T]):
 
     def add(self, seconds: float, value: T) -> None:
         """Call with ``value`` in so many seconds. Without threads, at the end of the interpreter, nothing is called."""
-        due = monotonic() + seconds, next(self._numbers), value
+        due = elapsed() + seconds, next(self._numbers), value
         with self._lock:
             heappush(self._due, due)
             starts, self._runs = not self._runs, True
@@ -57,9 +58,9 @@ class Reminders(Generic[T]):
                     self._runs = False
                     return
                 self._sooner.clear()
-                seconds = self._due[0][0] - monotonic()
+                seconds = self._due[0][0] - elapsed()
                 value = heappop(self._due)[2] if seconds <= 0 else None
             if value is None:
-                self._sooner.wait(seconds)
+                self._sooner.wait(min(seconds, LOOK_SECONDS))
             else:
                 self._remind(value)

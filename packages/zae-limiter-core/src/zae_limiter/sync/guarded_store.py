@@ -17,6 +17,7 @@ from ..operations.errors import BudgetSpent, ConditionFailed, StoreError
 from ..operations.health import Health, Requests
 from ..operations.probing import Probing
 from ..operations.values import Operation
+from ..runtime.elapsed import elapsed
 
 R = TypeVar("R")
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class GuardedStore:
     """
 
     def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
-        self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
+        self._now: Callable[[], float] = getattr(clock, "monotonic", elapsed)  # of the breaker
         self._store = store
         self._connects = store.capabilities.deadlines == "driver"
         self._operation_timeout = operation_timeout

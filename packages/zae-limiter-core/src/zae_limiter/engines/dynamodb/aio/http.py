@@ -12,6 +12,7 @@ from typing import Any, Final
 from ....operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from ....operations.values import Operation
 from ....runtime.deadlines import Deadlines
+from ....runtime.elapsed import elapsed
 from ....runtime.sockets import closed_before, is_readable
 from ....runtime.tasks import result_of
 from ..aws.credentials import CredentialSource
@@ -159,7 +160,7 @@ class Pool:
 
     def take_idle(self) -> Connection | None:
         """Return a connection if one is idle; ``give`` or ``drop`` takes it back."""
-        oldest = time.monotonic() - IDLE_SECONDS
+        oldest = elapsed() - IDLE_SECONDS
         while self._idle and self._idle[0].idle_since < oldest:
             self.drop(self._idle.popleft())
         while self._idle:
@@ -199,7 +200,7 @@ class Pool:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 return waiter.set_result(connection)
-        connection.idle_since = time.monotonic()
+        connection.idle_since = elapsed()
         self._idle.append(connection)
         return None
 

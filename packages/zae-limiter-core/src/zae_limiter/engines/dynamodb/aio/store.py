@@ -1,7 +1,6 @@
 """Async stores: over DynamoDB, or in memory."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -10,6 +9,7 @@ from ....clock.system import SystemClock
 from ....operations.errors import Closed, StoreError
 from ....operations.values import Operation
 from ....runtime import forks
+from ....runtime.elapsed import elapsed_ms
 from ...engine import Capabilities, Store
 from ...meter import Meter
 from ..aws.identity import CallerIdentity
@@ -78,25 +78,25 @@ class DynamoDBStore(Store):
         send, client = self._send, self._client
         if send is None or client is None:
             raise Closed("the store is closed")
-        sent = time.monotonic()
+        sent_ms = elapsed_ms()
         try:
             answer = await send(name, request)
         except StoreError:
             raise
         except client.errors as error:
-            self._note_date(getattr(error, "response", None) or {}, sent)
+            self._note_date(getattr(error, "response", None) or {}, sent_ms)
             fault = client.fault_of(operation, error)
             if fault is None:
                 return None
             raise_without_password(fault, error)
-        self._note_date(answer, sent)
+        self._note_date(answer, sent_ms)
         return read_answer(operation, answer)
 
-    def _note_date(self, answer: Mapping[str, Any], sent: float) -> None:
+    def _note_date(self, answer: Mapping[str, Any], sent_ms: float) -> None:
         """Correct the clock by the date of an answer, good or bad."""
         date = read_date(answer)
         if date is not None:
-            self.clock.on_answer(date, sent * 1000, time.monotonic() * 1000)
+            self.clock.on_answer(date, sent_ms, elapsed_ms())
 
     async def caller(self) -> str | None:
         """Return the ARN of the caller, which STS is asked for once; ``None`` where it cannot be known."""

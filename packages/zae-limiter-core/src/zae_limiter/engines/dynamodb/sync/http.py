@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ....operations.errors import OutcomeUnknown, StoreError, Unreachable
 from ....operations.values import Operation
+from ....runtime.elapsed import elapsed
 from ....runtime.sockets import closed_before, ends, is_readable, is_writable
 from ...time_left import check_time, left_until, time_left
 from ..aws.credentials import CredentialSource, too_late
@@ -66,7 +67,7 @@ class Connection:
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection: it was not idle for long, and the server has not closed it."""
-        return time.monotonic() - self.idle_since < IDLE_SECONDS and not is_readable(self._socket)
+        return elapsed() - self.idle_since < IDLE_SECONDS and not is_readable(self._socket)
 
     def close(self) -> None:
         """Close the connection."""
@@ -167,7 +168,7 @@ class Pool:
         if self._closed:
             slot.close()
         elif slot.connection is not None:
-            slot.connection.idle_since = now = time.monotonic()
+            slot.connection.idle_since = now = elapsed()
             if now >= self._next_look:
                 self._close_idle(now)
         self._free.append(slot)
