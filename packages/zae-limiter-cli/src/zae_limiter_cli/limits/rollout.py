@@ -56,7 +56,6 @@ class Rollout:
         self, manifests: Sequence[LimitsManifest], *, take_over: bool = False, targets: Sequence[str] = ()
     ) -> bool:
         """Apply manifests as ``of_files`` does."""
-        self._check_can_ask()
         requests = requests_of("plan", manifests, take_over=take_over, targets=tuple(targets), **self.claims)
         answers = {request.namespace: self._plan(request) for request in requests}
         if not self._are_accepted(answers):
@@ -75,7 +74,6 @@ class Rollout:
             raise CommandError(f"{path}: this plan is for the {what} {saved.stack}: pass {option_of(saved.stack)}")
         if self.namespace not in (None, saved.plan.namespace):
             raise CommandError(f"{path}: this plan is for the namespace {saved.plan.namespace}, not {self.namespace}")
-        self._check_can_ask()
         if not self._are_accepted({saved.plan.namespace: self._guarded(Answer.planned(saved.plan))}):
             return False
         self._confirm([saved.plan])
@@ -110,10 +108,6 @@ class Rollout:
         why = f'the hash of the plan is {found}, not "{told}" as expected: look at the plan, then pass its hash'
         return {plan.namespace: _refusal(plan, "different_plan", why) for plan in plans}
 
-    def _check_can_ask(self) -> None:
-        if self.asks:
-            confirmation.check_can_ask(QUESTION)
-
     def _confirm(self, plans: Sequence[Plan]) -> None:
         changing = [plan for plan in plans if plan.changes]
         if changing and (self.asks or (self.form == "text" and not self.quiet)):
@@ -121,7 +115,14 @@ class Rollout:
         if self.now:
             announce_telling(self.provisioner.connection, changing)
         if changing and self.asks:
-            confirmation.confirm(QUESTION)
+            self._ask(changing)
+
+    def _ask(self, changing: Sequence[Plan]) -> None:
+        """Ask on the terminal. Raises ``CommandError`` where there is none, with what to pass in place of an answer."""
+        if not confirmation.can_ask():
+            only = f"--yes --expect-hash {plans_hash(changing)} applies this plan and no other"
+            raise CommandError(f"{QUESTION} There is no terminal to answer on: pass --yes to confirm; {only}")
+        confirmation.confirm(QUESTION)
 
     def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
         """Yield the answers of an apply of exactly the plan that was shown. If it has to be planned again, show it and

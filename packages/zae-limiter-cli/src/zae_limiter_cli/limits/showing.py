@@ -33,7 +33,7 @@ def show_plans(
     warnings: Sequence[LeftOut] = (),
 ) -> None:
     """Print what would change, what replays of it found, what the manifests leave out, and the hash that `limits apply
-    --expect-hash` takes.
+    --expect-hash` takes; people need none of a plan without changes, and a CI passes on the one that it finds.
     """
     match form:
         case "json":
@@ -47,7 +47,7 @@ def show_plans(
             click.echo(_fitted(as_text.render_plan(*plans, color=_colour(), view=view)), nl=False)
             say_replays(replays, full=view.full)
             say_warnings(warnings)
-            text = f"\nHash: {plans_hash(plans)}\n"
+            text = f"\nHash: {plans_hash(plans)}\n" if any(plan.changes for plan in plans) else ""
     click.echo(text, nl=False)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from support.cli.limits_stack import PLANNER, Stack
 from support.provisioner.provisions import rpm
+from zae_limiter import Limit
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -216,22 +217,48 @@ def test_deletes_of_much_that_is_managed_must_be_allowed(stack: Stack) -> None:
 
 def test_a_manifest_from_standard_input_is_applied_with_yes_alone(stack: Stack) -> None:
     refused = stack.run("apply", "-f", "-", input=ALPHA)
-    assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "pass --yes to confirm" in refused.stderr) == (1, True)
     assert not stack.world.items()
     assert stack.run("apply", "-f", "-", "--yes", input=ALPHA).exit_code == 0
     assert stack.world.live() == load(ALPHA)
 
 
 @pytest.mark.parametrize("answer", [None, "y\n", "n\n"])
-def test_without_a_terminal_nothing_is_sent_without_yes(stack: Stack, answer: str | None) -> None:
+def test_without_a_terminal_the_plan_is_shown_and_what_to_pass(stack: Stack, answer: str | None) -> None:
     out = str(stack.directory / "alpha.plan")
     stack.ok("plan", "-f", stack.write(ALPHA), "--out", out)
     stack.actions()
     for words in (("-f", stack.write(ALPHA)), (out,), ("-q", "-o", "json", out)):
         refused = stack.run("apply", *words, input=answer)
-        assert (refused.exit_code, refused.stdout) == (1, "")
-        assert refused.stderr == "Error: Apply? There is no terminal to answer on: pass --yes to confirm\n"
-    assert stack.actions() == []
+        assert (refused.exit_code, "+ resource gpt-4" in refused.output) == (1, True)
+        told = refused.stderr.splitlines()[-1]
+        assert told.startswith("Error: Apply? There is no terminal to answer on: pass --yes to confirm; --yes --expect")
+    assert stack.actions() == ["plan"]
+    assert not stack.world.items()
+    _, _, passed = told.partition("; ")
+    stack.ok("apply", "-f", stack.write(ALPHA), *passed.split()[:3])
+    assert stack.world.live() == load(ALPHA)
+
+
+def test_without_a_terminal_nothing_to_change_is_no_error(stack: Stack) -> None:
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
+    assert "No changes." in stack.ok("apply", "-f", stack.write(ALPHA))
+    assert stack.run("apply", "-f", "-", input=ALPHA).exit_code == 0
+
+
+def test_a_plan_without_changes_has_no_hash_for_people(stack: Stack) -> None:
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
+    told = stack.ok("plan", "-f", stack.write(ALPHA))
+    assert told.endswith("No changes.\n")
+    assert "Hash: `sha256:" in stack.ok("plan", "-f", stack.write(ALPHA), "-o", "markdown"), "a CI compares it"
+
+
+def test_a_first_apply_over_limits_set_by_hand_says_what_it_manages(stack: Stack) -> None:
+    stack.world.repository().set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 500)])
+    file = stack.write("namespace: tenant-alpha\nresources: {gpt-4: {limits: {rpm: 500/min}}}\n")
+    told = stack.ok("apply", "--yes", "-f", file)
+    assert told.endswith("0 created, 1 updated, 0 deleted. The manifest manages 1 item from now on.\n")
+    assert stack.ok("apply", "--yes", "-f", file).endswith("No changes.\n")
 
 
 @pytest.mark.usefixtures("on_a_terminal")

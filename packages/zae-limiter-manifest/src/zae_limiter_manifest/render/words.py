@@ -152,16 +152,24 @@ def plan_summary(plan: Plan) -> str:
 
 def applied_summary(answer: Answer) -> str:
     """Return the summary of an apply: `Applied: 2 created, 1 updated, 0 deleted.`, with the numbers of failed and
-    remaining changes.
+    remaining changes; after a first apply that found items, the number of all that it manages from then on.
     """
     made = answer.plan
     if answer.status == "failed":
         return f"Failed: {counted(len(answer.errors), 'error')}, nothing was applied."
     if made is None or not (made.changes or answer.errors or answer.remaining):
-        return NO_CHANGES
+        return f"{NO_CHANGES}{_managed(answer)}"
     failed = f" {len(answer.errors):,} failed." if answer.errors else ""
     left = f" {answer.remaining:,} left to do." if answer.remaining else ""
-    return f"Applied: {_counts(made, 'created', 'updated', 'deleted')}.{failed}{left}"
+    return f"Applied: {_counts(made, 'created', 'updated', 'deleted')}.{failed}{left}{_managed(answer)}"
+
+
+def _managed(answer: Answer) -> str:
+    """Return how many items a manifest manages after its first apply, where it has not created them all."""
+    made = answer.plan
+    if made is None or made.managed or answer.errors or answer.remaining or made.created == made.declared:
+        return ""
+    return f" The manifest manages {counted(made.declared, 'item')} from now on." if made.declared else ""
 
 
 def drift_summary(plan: Plan) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...confirmation import can_ask
 from ...errors import CommandError
 from ...now import now_option
 from ...options import DocumentForm, connected, quiet_option, yes_option
@@ -67,8 +68,8 @@ def apply(
 ) -> None:
     """Make namespaces match their files, or apply a PLAN saved by `limits plan --out`.
 
-    The command shows the plan and asks first; without a terminal it requires --yes. It reports each item that fails;
-    failed items stay pending, and the next apply tries them again.
+    The command shows the plan and asks first. Without a terminal it applies a plan with changes only with --yes. It
+    reports each item that fails; failed items stay pending, and the next apply tries them again.
 
     With --now, this process then tells the live buckets of changed resources and of the system: it needs the
     permissions of a program that writes buckets.
@@ -81,7 +82,7 @@ def apply(
         raise CommandError("pass either manifests with -f, or the file of a saved plan")
     if saved and targets:
         raise CommandError("a saved plan has the targets that it was made with: leave out --target")
-    if STANDARD_INPUT in files and not yes:
+    if STANDARD_INPUT in files and not yes and can_ask():
         raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
     claims = {
         "principal": principal,
