@@ -29,10 +29,14 @@ def test_the_specifications_manifest_leaves_out_three() -> None:
     default, own = "entities.user-123.resources._default_", "entities.user-123.resources.gpt-4"
     assert messages == [
         "resources.claude-3 does not limit rpm (system does): calls on claude-3 are counted, and not limited by rpm",
-        f"{default} does not limit tpm (resources.claude-3 and system do): calls of user-123 on all other resources"
-        " are counted, and not limited by tpm",
-        f"{own} does not limit tpm (resources.gpt-4 and system do): calls of user-123 on gpt-4 are counted, and not"
-        " limited by tpm",
+        (
+            f"{default} does not limit tpm (resources.claude-3 and system do): calls of user-123 on all other resources"
+            " are counted, and not limited by tpm"
+        ),
+        (
+            f"{own} does not limit tpm (resources.gpt-4 and system do): calls of user-123 on gpt-4 are counted, and not"
+            " limited by tpm"
+        ),
     ]
 
 
