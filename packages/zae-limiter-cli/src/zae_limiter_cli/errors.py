@@ -1,7 +1,7 @@
 """Show errors to people: one line with the mistake, or the traceback with `--debug`."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from traceback import format_exception
 from typing import IO, Any, Final, TypeVar
@@ -17,6 +17,7 @@ _WORDS: Final = {
     "is not a valid integer range": "is not a whole number",
     "is not a valid float range": "is not a number",
 }
+_AUTO_APPROVE: Final = frozenset({"-auto-approve", "--auto-approve"})  # of other tools, which is `--yes` here
 _CHECK: Final = "check --endpoint-url, --region and the network"
 
 
@@ -79,7 +80,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run as a group does, but without a traceback for errors that people can correct."""
         try:
-            with _code_one():
+            with _code_one([*getattr(ctx, "_protected_args", ()), *ctx.args]):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click knows how to end
@@ -92,9 +93,9 @@ class Commands(click.Group):
 
 
 @contextmanager
-def _code_one() -> Iterator[None]:
+def _code_one(words: Sequence[str] = ()) -> Iterator[None]:
     """Exit with code 1 for a usage error: code 2 means changes for `--exit-code`. Omit click's usage line; `--help` has
-    it.
+    it. ``words`` are those of the command line.
     """
     try:
         yield
@@ -102,12 +103,21 @@ def _code_one() -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = one_line(" ".join(error.format_message().split()))
+        told = _without_yes(error, words) or one_line(" ".join(error.format_message().split()))
         for of_click, words in _WORDS.items():
             told = told.replace(of_click, words)
         told = told if told.endswith(("?", ".")) else f"{told}."
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error
+
+
+def _without_yes(error: click.UsageError, words: Sequence[str]) -> str | None:
+    """Return what to say of the option by which other tools do not ask, to a command that has ``--yes``."""
+    tried = next((word for word in words if word in _AUTO_APPROVE), None)
+    if tried is None or error.ctx is None or not isinstance(error, click.NoSuchOption):
+        return None
+    options = {name for each in error.ctx.command.params for name in each.opts}
+    return f"No such option {tried!r}. Did you mean `--yes`?" if "--yes" in options else None
 
 
 def _shown(error: Exception) -> click.ClickException | None:

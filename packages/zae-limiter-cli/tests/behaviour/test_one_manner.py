@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from zae_limiter_cli.main import main
+from zae_limiter_cli.meant import GUESSED
 
 SHORT = {
     "-n": "name",
@@ -181,12 +182,39 @@ def _given(parameter: click.Parameter) -> list[str]:
         (["limits", "top"], "`main usage top` or `main top`"),
         (["dokter"], "`main doctor`"),
         (["show"], "`main limits show` or `main plan show` or `main entity show`"),
+        (["entity", "ls"], "`main entity list`"),
+        (["rm"], "`main entity delete` or `main namespace delete` or `main delete`"),
+        (["entity", "remove"], "`main entity delete`"),
+        (["entity", "set-parent", "a", "b"], "`main entity move ID --to PARENT`"),
+        (["bucket", "top-up", "a"], "`main bucket credit ID --resource NAME --tokens LIMIT:AMOUNT`"),
+        (["disable", "a"], "`main switch set ID --disabled yes`"),
+        (["entity", "enable", "a"], "`main switch set ID --disabled inherit`"),
+        (["help"], "`main --help`"),
+        (["entity", "help"], "`main entity --help`"),
     ],
     ids=str,
 )
 def test_a_mistyped_command_gets_the_one_that_may_be_meant(words: list[str], meant: str) -> None:
     done = run(*words)
     assert (done.exit_code, f" Did you mean {meant}? See `main" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("line", [line for line in GUESSED.values() if line != "--help"])
+def test_a_command_line_for_a_guess_is_one(line: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'limits.db'}"
+    assert run("namespace", "register", "default", "--store", url).exit_code == 0
+    for entity in ("ID", "PARENT"):
+        assert run("entity", "create", entity, "--store", url).exit_code == 0
+    done = run(*line.replace("AMOUNT", "1").split(), "--store", url, *(["--yes"] if "switch" in line else []))
+    assert "No such" not in done.stderr
+    assert done.exit_code == (1 if "credit" in line else 0), done.stderr  # there is no bucket yet
+
+
+@pytest.mark.parametrize("tried", ["--auto-approve", "-auto-approve"])
+def test_the_option_of_other_tools_points_to_yes(tried: str) -> None:
+    told = f"Error: No such option '{tried}'. Did you mean `--yes`? See `main limits apply --help`.\n"
+    assert run("limits", "apply", "limits.yaml", tried).stderr == told
+    assert "--yes" not in run("limits", "plan", "limits.yaml", tried).stderr
 
 
 def test_nothing_is_guessed_for_a_word_that_is_like_none() -> None:

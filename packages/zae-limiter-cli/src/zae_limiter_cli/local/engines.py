@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -29,13 +29,17 @@ OLDEST_JAVA: Final = 17
 class Engine:
     """A data plane; ``command`` runs it at a host and a port, and is ``None`` for moto, which needs no process.
 
-    ``prepare`` is called once it answers, before anybody uses it.
+    ``prepare`` is called once it answers, before anybody uses it. ``why`` says why ``auto`` took it.
     """
 
     name: str
     description: str
     command: Command | None = None
     prepare: Callable[[], None] | None = None
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.description}; {self.why}" if self.why else self.description
 
 
 class Missing(CommandError):
@@ -62,14 +66,25 @@ def choose(choice: Choice, *, name: str, data: Path | None, scratch: Path | None
 
 
 def _best(name: str, data: Path | None, scratch: Path | None) -> Engine:
-    fastest: Callable[[Path | None], Engine] = partial(dynoxide, scratch=scratch)
-    candidates = [dynamodb_local] if len(name) < SHORTEST_FOR_DYNOXIDE else [fastest, dynamodb_local]
-    for candidate in candidates if can_be_alone() else []:  # or other users could reach the items, unasked
+    if not can_be_alone():  # or other users could reach the items, unasked
+        return _taken(_moto(data), "this system cannot keep other users from the port of a faster engine")
+    passed_over = []
+    if len(name) < SHORTEST_FOR_DYNOXIDE:
+        passed_over.append(f"dynoxide needs a --name of {SHORTEST_FOR_DYNOXIDE} characters")
+    else:
         try:
-            return candidate(data)
+            return _taken(dynoxide(data, scratch), "it is the fastest")
         except Missing:
-            continue
-    return _moto(data)
+            passed_over.append("dynoxide is not installed")
+    try:
+        return _taken(dynamodb_local(data), *passed_over)
+    except Missing:
+        return _taken(_moto(data), *passed_over, f"DynamoDB Local with Java {OLDEST_JAVA} is not installed")
+
+
+def _taken(engine: Engine, *reasons: str) -> Engine:
+    more = f": {DOCS}/local.md#what-keeps-the-items" if engine.name == "moto" else ""
+    return replace(engine, why=f"auto took it because {' and '.join(reasons)}{more}")
 
 
 def _moto(data: Path | None) -> Engine:
@@ -77,7 +92,7 @@ def _moto(data: Path | None) -> Engine:
         raise CommandError(
             f"--data: moto cannot keep items; {DOCS}/local.md shows how to get dynoxide or DynamoDB Local"
         )
-    return Engine("moto", "moto, in memory")
+    return Engine("moto", "moto, in memory, slow: 150 to 300 requests a second")
 
 
 def dynoxide(data: Path | None, scratch: Path | None = None) -> Engine:

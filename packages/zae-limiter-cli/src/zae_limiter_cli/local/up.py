@@ -41,7 +41,7 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     credentials, log = Credentials.random(), state_dir.logs / "local.log"
     with _until_a_signal(), _logging_to(log), _stack(request, state_dir, engine, credentials) as url:
         seconds = round(time.monotonic() - begun, 1)
-        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds, credentials, days)
+        running = Running(request.name, os.getpid(), url, REGION, str(engine), seconds, credentials, days)
         state_dir.write(running)
         ready(running)
         _wait()

@@ -44,7 +44,7 @@ def usage_query(
 def check_subject(entity: str | None, resource: str | None) -> None:
     """Raise ``CommandError`` for a query of neither an entity nor a resource."""
     if entity is None and resource is None:
-        raise CommandError("usage needs a subject: pass --entity, --resource, or both")
+        raise CommandError("usage needs a subject: pass --entity, --resource, or both; `usage list` lists all")
 
 
 def _checked(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:

@@ -211,7 +211,6 @@ def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "usage needs a subject: pass --entity, --resource, or both"),
         (["--entity", "a b"], "--entity 'a b': "),
         (["--resource", "a b"], "--resource 'a b': "),
         (["--entity", "e", "--since", "yesterday"], "--since 'yesterday': must be a time like 2024-01-31"),
@@ -227,6 +226,20 @@ def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
 )
 def test_a_wrong_question_is_one_line_with_the_way_out(table: Table, command: str, args: list[str], told: str) -> None:
     assert refused(run(command, *args)).startswith(told)
+
+
+def test_a_list_without_a_subject_is_of_the_whole_namespace(table: Table) -> None:
+    table.used("e", "r", DAY, tpm=1)
+    table.used("f", "s", DAY + timedelta(hours=1), tpm=2)
+    assert [(each["entity_id"], each["resource"]) for each in rows(*PAST)] == [("e", "r"), ("f", "s")]
+    assert run("list", "--until", "2023-12-31").stdout.startswith("No usage: all resources, hourly, since 2023-12-30")
+    assert refused(run("summary")).startswith("usage needs a subject: pass --entity, --resource, or both")
+
+
+def test_a_wrong_question_is_told_before_anything_is_asked(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert refused(run("list", "--since", "yesterday")).startswith("--since 'yesterday': must be a time")
+    assert refused(run("list", "--entity", "a b")).startswith("--entity 'a b': ")
 
 
 @BOTH

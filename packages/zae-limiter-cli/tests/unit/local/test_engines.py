@@ -139,3 +139,25 @@ def test_without_networks_of_their_own_no_engine_opens_a_port_unasked(
     assert choose("dynoxide", name=LONG, data=None).description.endswith("; other users of this machine can reach it")
     with pytest.raises(CommandError, match="dynamodb-local: it listens on every address"):
         choose("dynamodb-local", name=LONG, data=None)
+
+
+def test_what_auto_took_says_why_and_moto_that_it_is_slow(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = f"{engines.DOCS}/local.md#what-keeps-the-items"
+    slow = "moto, in memory, slow: 150 to 300 requests a second"
+    local = "DynamoDB Local with Java 17 is not installed"
+    assert str(choose("moto", name=LONG, data=None)) == slow
+    assert str(choose("auto", name=LONG, data=None)) == (
+        f"{slow}; auto took it because dynoxide is not installed and {local}: {none}"
+    )
+    assert str(choose("auto", name=SHORT, data=None)) == (
+        f"{slow}; auto took it because dynoxide needs a --name of 11 characters and {local}: {none}"
+    )
+    put_dynamodb_local(cache)
+    assert str(choose("auto", name=LONG, data=None)) == (
+        "DynamoDB Local, in memory; auto took it because dynoxide is not installed"
+    )
+    put_dynoxide(cache)
+    assert str(choose("auto", name=LONG, data=None)) == "dynoxide, in memory; auto took it because it is the fastest"
+    monkeypatch.setattr(engines, "can_be_alone", lambda: False)
+    why = "this system cannot keep other users from the port of a faster engine"
+    assert str(choose("auto", name=LONG, data=None)) == f"{slow}; auto took it because {why}: {none}"

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from ...usage.month import Month
 
 
+_entity_option = click.option(
+    "--entity", "-e", metavar="ID", help="Usage of this entity; with --resource, on that resource only."
+)
+_resource_option = click.option("--resource", "-r", metavar="NAME", help="Usage of this resource by all entities.")
+
+
 def query_options(function: Function) -> Function:
-    """Add the options of a query; the command gets ``query``, a `UsageQuery`."""
-    return _asking(
-        function,
-        click.option(
-            "--entity", "-e", metavar="ID", help="Usage of this entity; with --resource, on that resource only."
-        ),
-        click.option("--resource", "-r", metavar="NAME", help="Usage of this resource by all entities."),
-    )
+    """Add the options of a query of an entity, a resource or both; the command gets ``query``, a `UsageQuery`."""
+    return _asking(function, _entity_option, _resource_option)
+
+
+def list_options(function: Function) -> Function:
+    """Add the options of a query of an entity, a resource, both, or the namespace; the command gets ``query``."""
+    return _asking(function, _entity_option, _resource_option, whole_namespace=True)
 
 
 def resource_options(function: Function) -> Function:

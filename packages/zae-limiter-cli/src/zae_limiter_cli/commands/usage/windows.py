@@ -9,8 +9,8 @@ import click
 from ...columns import say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...paging import FetchPage, every_row, first_rows, in_repository, open_namespace, rows_option, say_more
-from .options import query_options
+from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
+from .options import list_options, query_options
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot
@@ -20,19 +20,22 @@ if TYPE_CHECKING:
 
 
 @click.command("list", short_help="List the consumption of each window.")
-@in_repository
-@query_options
+@connected
+@in_namespace
+@list_options
 @rows_option
 @output_option
-def list_usage(*, repository: "SyncRepository", query: "UsageQuery", rows: int, output: OutputForm) -> None:
+def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
     """List the acquires of each window, and its net consumption in tokens by limit, the oldest window first.
 
+    Without --entity and --resource it lists the windows of the whole namespace.
     Acquires are admitted or refused. Shadowed ones were admitted although shadow limits would have refused them.
     For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
     """
     from ...usage.showing import plain_snapshot, say_snapshots
 
-    found, more = first_rows(_snapshots(repository, query), rows)
+    with open_namespace(connection, namespace) as repository:
+        found, more = first_rows(_snapshots(repository, query), rows)
     if output == "json":
         say_json([plain_snapshot(each) for each in found])
     elif found:
