@@ -15,6 +15,7 @@ from ..live.health import Health
 from ..live.reading import Reader
 from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
 from ..live.tree import Branch, tree_of
+from ..rates import rate as rate_of
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Pages:
         return {
             "report": report,
             "in_force": in_force,
+            "rate": rate_of,
             "asked": amounts_of(report.asked),
             "notes": [*(each.sentence for each in report.unknown), *asked_by(report)],
             "changes": [(event, list(changes(event))) for event in report.changes],

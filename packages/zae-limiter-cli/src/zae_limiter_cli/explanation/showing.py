@@ -73,7 +73,8 @@ def _verdict(report: Report) -> Iterator[str]:
         yield f"{what}: refused by {bucket.entity_id}/{limit.limit.name}{on}."
         yield f"Path: {' -> '.join([*bucket.path, limit.limit.name])}"
         yield _until(found.passes_at, bucket, limit)
-    yield from asked_by(report)
+    for line in asked_by(report):
+        yield f"{line} -c asks for other amounts."
     if found.parent_ids and not found.cascades:
         who = (
             f"parents {', '.join(found.parent_ids)} are"
@@ -95,9 +96,9 @@ def asked_by(report: Report) -> Iterator[str]:
     """Yield by what the amounts are, if nobody gave them and calls were refused."""
     asked = report.asked
     if asked.since is not None:
-        yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC): -c asks for other amounts."
+        yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC)."
     elif asked.by == "one" and report.was_refused:
-        yield "How much its refused calls asked for is not known, so it asks for 1: -c asks for other amounts."
+        yield "How much its refused calls asked for is not known, so it asks for 1."
 
 
 def _until(passes_at: datetime | None, bucket: "BucketExplanation", limit: "LimitExplanation") -> str:

@@ -62,7 +62,7 @@ class Row:
     refused in this hour and the one before; ``refused_per_minute``: those that its bucket has counted in a minute. A
     rate is ``None`` before a second reading of the bucket.
     ``blocked_by``: the ancestor's limit that refused most of them, as ``acme/rpm``; empty if its own limits did.
-    ``until``: the end of the window of which ``available`` is left, behind it; empty without one.
+    ``until``: the end of the window of which ``available`` is left, as ``until 2026-12-01 00:00``; empty without one.
     ``credit``: as many tokens as its capacity has, if a larger limit gives it none now and it lacks some; else 0.
     """
 
@@ -155,7 +155,7 @@ def _row(place: Place, reading: Reading, before: Reading | None) -> Row:
         refused_per_minute=_refused_per_minute(place, reading, before),
         blocked_by=_blocked_by(usage),
         credit=_credit(tightest) if tightest else 0,
-        until=of_window(tightest) if tightest else "",
+        until=of_window(tightest).strip() if tightest else "",
     )
 
 

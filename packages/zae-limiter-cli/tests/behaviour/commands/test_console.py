@@ -88,7 +88,7 @@ def test_values_in_force_are_shown_and_the_window_of_what_is_left(repository: Sy
     assert "500 of 500, now until further notice" in bucket
     assert "of 1,000" not in bucket
     rows = client.get("/rows?shape=list&only=sched").text
-    assert re.search(r"89 of 90 until 20..-..-01 00:00", rows)
+    assert re.search(r"89 of 90 <span class=\"until\">until 20..-..-01 00:00<", rows)
 
 
 def test_the_tree_has_entities_below_each_of_their_parents_with_what_is_left(
