@@ -1,8 +1,8 @@
 """A report on one acquire: its explanation, the refusals of the last hour, the last changes of the limits that decide.
 
 Two reads for an entity and its parent, one query for the refusals, one for the changes. Who asks without amounts wants
-to know why calls are refused, not whether one token is there: an entity that was refused is explained again, for the
-mean of its calls.
+to know why calls are refused, not whether one token is there: where one passes, an entity that was refused is explained
+again, for the mean of its calls. Where even one is refused, every call is, whatever it asks for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ def read_report(
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
     asked = Asked(amounts, "given") if amounts else _ones(explanation)
-    if not amounts and (usage.total_refused or explanation.buckets[0].refused):
+    if not amounts and explanation.passes and (usage.total_refused or explanation.buckets[0].refused):
         mean = _mean(usage, asked, since) or _mean_of_days(repository, explanation, asked)
         if mean is not None and mean.amounts != asked.amounts:
             explanation = limiter.explain(entity_id, resource, mean.amounts, cascade=cascade, also=also)

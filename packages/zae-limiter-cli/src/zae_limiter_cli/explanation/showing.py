@@ -97,7 +97,7 @@ def asked_by(report: Report) -> Iterator[str]:
     asked = report.asked
     if asked.since is not None:
         yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC)."
-    elif asked.by == "one" and report.was_refused:
+    elif asked.by == "one" and report.was_refused and report.explanation.passes:
         yield "How much its refused calls asked for is not known, so it asks for 1."
 
 

@@ -288,6 +288,14 @@ def test_alone_it_asks_for_the_mean_of_a_refused_key(table: Table) -> None:
     assert (given["asked"], given["asked_by"], given["passes"]) == ({"tpm": 5}, "given", True)
 
 
+def test_where_one_token_is_refused_no_mean_is_asked_for(table: Table) -> None:
+    """Every call is refused then, and the time is the earliest at which one may pass."""
+    exhausted(table)
+    table.used("key-1", "gpt-4", datetime.now(UTC), events=1, refused=5, rpm=10)
+    told = document("why", "key-1", "gpt-4")
+    assert (told["asked"], told["asked_by"], told["passes"]) == ({"rpm": 1}, "one", False)
+
+
 def test_without_calls_in_this_hour_it_asks_for_the_mean_of_the_days(table: Table) -> None:
     table.repository.set_resource_defaults("gpt-4", [Limit.total("tpm", 500)])
     now = datetime.now(UTC)
