@@ -2,7 +2,9 @@
 
 import gc
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
@@ -196,11 +198,11 @@ def test_a_test_client_ends_the_lease_when_it_closes_the_response(limiter: SyncR
 SLOTS = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1)]
 
 
-def holding(limiter: SyncRateLimiter, refund: Any = "never") -> tuple[Flask, list[int]]:
+def holding(limiter: SyncRateLimiter, refund: Any = "never", **more: Any) -> tuple[Flask, list[int]]:
     """An application whose views hold a slot, and the slots that were free while they ran."""
     app, seen = Flask(__name__), list[int]()
     what: dict[str, Any] = {"identity": lambda: "ann", "resource": "api", "cost": {"rpm": 1, "parallel": 1}}
-    limited = RateLimited(limiter, refund=refund, **what)
+    limited = RateLimited(limiter, refund=refund, **what, **more)
 
     def parts() -> Iterator[str]:
         for part in ("one ", "two"):
@@ -261,3 +263,24 @@ def test_a_slot_of_a_response_that_another_function_replaces_is_not_renewed_for_
     assert cached is not None
     assert cached.held_slots is not None
     assert cached.held_slots.holds() == []
+
+
+def test_requests_that_wait_end_on_their_own_threads(of_slots: SyncRateLimiter) -> None:
+    """A server of three threads: two wait for the slot of the third one, whose stream ends on that one."""
+    app, seen = holding(of_slots, max_wait=20.0)
+    begun = time.monotonic()
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: app.test_client().get("/stream", buffered=True), range(9)))
+    assert [each.status_code for each in answers] == [200] * 9
+    assert ({*seen}, slots(of_slots), time.monotonic() - begun < 10) == ({0}, 1, True)
+
+
+def test_decorated_functions_that_wait_end_on_their_own_threads(of_slots: SyncRateLimiter) -> None:
+    @of_slots.limit("ann", "api", {"parallel": 1}, max_wait=20.0)
+    def work() -> int:
+        return slots(of_slots)
+
+    begun = time.monotonic()
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lambda _: work(), range(9))) == [0] * 9
+    assert (slots(of_slots), time.monotonic() - begun < 10) == (1, True)
