@@ -265,7 +265,11 @@ async def test_an_override_and_a_shadow_limit_may_have_windows(world: World) -> 
 @pytest.mark.parametrize(
     ("make", "field", "told"),
     [
-        (lambda: Limit.per_month("m", 5, timezone="Europe/Berlln"), "timezone", "no time zone of this machine"),
+        (
+            lambda: Limit.per_month("m", 5, timezone="Europe/Berlln"),
+            "timezone",
+            "is no time zone, did you mean Europe/Berlin?",
+        ),
         (lambda: Limit.per_month("m", 5, timezone="../etc/passwd"), "timezone", "no time zone"),
         (lambda: Limit.per_month("m", 5, timezone="Europe"), "timezone", "no time zone"),
         (lambda: Limit.per_month("m", 5, timezone="localtime"), "timezone", "no time zone of this machine"),
@@ -288,7 +292,7 @@ async def test_an_override_and_a_shadow_limit_may_have_windows(world: World) -> 
         (lambda: Limit.per_day("m", 5, window="calendar", ahead=1), "ahead", "means nothing"),
         (lambda: Limit.quota("m", 5, cron="day"), "cron", "cron expression"),
         (lambda: Limit.quota("m", 5, cron="0 6 * *"), "window", "cron expression of five"),
-        (lambda: Limit.quota("m", 5, cron="0 6 * * * *"), "window", "cron expression of five"),
+        (lambda: Limit.quota("m", 5, cron="0 6 * * * *"), "window", "has 6: leave out the seconds"),
         (lambda: Limit.quota("m", 5, cron="0 25 * * *"), "window", "Bad hour"),
         (lambda: Limit.quota("m", 5, cron="0 6 30 2 *"), "window", "no cron expression"),
         (lambda: Limit.custom("m", 5, window="day"), "window", "kind='calendar'"),

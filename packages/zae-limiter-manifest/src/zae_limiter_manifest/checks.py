@@ -241,6 +241,10 @@ def _unknown_key(path: Path, key: object, known: Iterable[str]) -> Finding:
 def describe_unknown_key(key: object, known: Iterable[str]) -> Hinted:
     """Return `unknown key "refil_period", did you mean `refill_period`?`, or the list of known keys."""
     words = tuple(known)
+    if key in ("limits", "Limits") and "resources" in map(str.lower, words):
+        of = "`system`, or of a resource" if "system" in map(str.lower, words) else "a resource"
+        way_out = "" if "system" in map(str.lower, words) else ", of all of them `resources: {_default_: {limits: …}}`"
+        return Hinted(f"unknown key {show(key)}: limits are of {of}{way_out}", key, ())
     return Hinted(f"unknown key {show(key)}", key, words, f"; known here: {', '.join(f'`{k}`' for k in words)}")
 
 

@@ -1,5 +1,5 @@
 """The rules of a manifest that no single section can break: those of the tree of entities, that each plan is declared,
-and that no level on a resource overflows to that resource.
+and that no level on a resource overflows to that resource, or to a mistyped one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,41 @@ def find_cross_problems(manifest: object) -> Iterator[Finding]:
     if not isinstance(manifest, Mapping):
         return
     yield from _unknown_plans(manifest.get(_PLANS, {}), manifest.get(_ENTITIES))
-    yield from _own_overflows((_RESOURCES,), manifest.get(_RESOURCES))
+    levels = list(_levels(manifest))
+    known = tuple({name: None for _, of_path in levels for name in of_path if isinstance(name, str)})
+    for path, of_path in levels:
+        yield from _own_overflows(path, of_path)
+    system = manifest.get("system")
+    each_level = [(("system",), system), *(((*path, name), each) for path, of in levels for name, each in of.items())]
+    for path, level in each_level:
+        yield from _unknown_overflow(path, level, known)
+
+
+def _levels(manifest: Mapping[object, object]) -> Iterator[tuple[Path, Mapping[object, object]]]:
+    """Yield the levels by resource, of the resources, of each plan and of each entity, with their paths."""
+    sections: list[tuple[Path, object]] = [((), manifest)]
     for part in (_PLANS, _ENTITIES):
-        sections = manifest.get(part)
-        for name, section in sections.items() if isinstance(sections, Mapping) else ():
-            if isinstance(section, Mapping):
-                yield from _own_overflows((part, name, _RESOURCES), section.get(_RESOURCES))
+        named = manifest.get(part)
+        sections += [((part, name), each) for name, each in named.items()] if isinstance(named, Mapping) else []
+    for path, section in sections:
+        levels = section.get(_RESOURCES) if isinstance(section, Mapping) else None
+        if isinstance(levels, Mapping):
+            yield (*path, _RESOURCES), levels
+
+
+def _unknown_overflow(path: Path, level: object, known: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield the overflow that is none of the manifest's resources and like one of them; others may be set by hand."""
+    overflow = _overflow(level)
+    if overflow is not None and in_nfc(overflow) not in map(in_nfc, known):
+        hint = Hinted(f"{show(overflow)} is no resource of this manifest", overflow, known)
+        if str(hint) != hint.text:
+            yield Finding((*path, "on_refused", "overflow"), hint)
+
+
+def _overflow(level: object) -> str | None:
+    policy = level.get("on_refused") if isinstance(level, Mapping) else None
+    overflow = policy.get("overflow") if isinstance(policy, Mapping) else None
+    return overflow if isinstance(overflow, str) else None
 
 
 def _unknown_plans(plans: object, entities: object) -> Iterator[Finding]:
@@ -44,10 +73,9 @@ def _unknown(plan: str, known: list[str]) -> Hinted:
     return Hinted(f"{show(plan)} is no plan of this manifest", plan, tuple(known), way_out)
 
 
-def _own_overflows(path: Path, levels: object) -> Iterator[Finding]:
-    for name, level in levels.items() if isinstance(levels, Mapping) else ():
-        policy = level.get("on_refused") if isinstance(level, Mapping) else None
-        overflow = policy.get("overflow") if isinstance(policy, Mapping) else None
-        if isinstance(name, str) and isinstance(overflow, str) and in_nfc(overflow) == in_nfc(name):
+def _own_overflows(path: Path, levels: Mapping[object, object]) -> Iterator[Finding]:
+    for name, level in levels.items():
+        overflow = _overflow(level)
+        if isinstance(name, str) and overflow is not None and in_nfc(overflow) == in_nfc(name):
             problem = f"{show(overflow)} is the resource of this level, which has refused: name another one"
             yield Finding((*path, name, "on_refused", "overflow"), problem)

@@ -8,6 +8,7 @@ from unicodedata import normalize
 RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
 
 DEFAULT_RESOURCE: Final = "_default_"
+PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none
 PLAN_SUBJECT: Final = "$PLAN:"  # with a plan's name, it stands where others have an entity
 
 
@@ -54,7 +55,10 @@ _SHORT_NAME: Final = _Form(
     re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,63}"),
     "must be a letter, then letters, digits, `_`, `-` or `.`; 64 characters at most",
 )
-_RESOURCE: Final = _Form.of_text(128, 384)
+_RESOURCE_TEXT: Final = _Form.of_text(128, 384)
+_RESOURCE: Final = _RESOURCE_TEXT._replace(
+    pattern=re.compile(r"\S*[^\s*]"), rule=f"{_RESOURCE_TEXT.rule}, without a `*` at the end"
+)
 _ENTITY: Final = _Form.of_text(256, 512, ("$SYSTEM",))
 _FORMS: Final = {
     NameKind.NAMESPACE: _SHORT_NAME,
@@ -75,6 +79,8 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
         return "must be a string"
     if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE:
         return "is reserved: it means all resources of an entity"
+    if kind in (NameKind.RESOURCE, NameKind.RESOURCE_OR_DEFAULT) and value.endswith(PATTERN_END):
+        return "ends with `*`, and there are no patterns of resources: name each one, or use `system`"
     form = _FORMS[kind]
     if value in form.reserved:
         return "is a reserved name"

@@ -41,7 +41,8 @@ def find_schedule_problem(texts: Sequence[str]) -> str | None:
         if names.count(name) > 1:
             return f"has two entries named {show(name)}: give each its own name"
     if found := find_unreachable(entries):
-        return f"has {show(found[0])}, which never holds: {show(found[1])} comes first whenever it would"
+        first = " or ".join(map(show, found[1]))
+        return f"has {show(found[0])}, which never holds: {first} comes first whenever it would"
     return None
 
 

@@ -37,6 +37,7 @@ _TOO_DEEP: Final = f"nested more than {MAX_DEPTH} deep"
 _TOO_MUCH: Final = "move limits that many entities share into a resource"
 
 _NodeEvent = AliasEvent | ScalarEvent | CollectionStartEvent
+_CLOSERS: Final = {"{": "}", "[": "]", '"': '"', "'": "'"}
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -184,7 +185,20 @@ class _Reader:
             at = error.problem_mark.index if error.problem_mark else 0
             if "nesting depth" in str(error.problem):  # libyaml looks ahead, and has a bound of its own
                 self._stop(at, _TOO_DEEP)
-            self._stop(at, f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}")
+            self._stop(at, f"not valid YAML: {self._cause(error, at)}")
+
+    def _cause(self, error: yaml.MarkedYAMLError, at: int) -> str:
+        """Return what is wrong by an error of the parser, which says only what it was about to read."""
+        text = self._text.text
+        if text[at : at + 1] == "\t":
+            return "a tab: indent with spaces"
+        began = error.context_mark.index if error.context_mark else at
+        opener = text[began : began + 1]
+        if opener in _CLOSERS and "expected" in str(error.problem):
+            line, column = self._text.place(began)
+            missing = "" if opener in "\"'" else ", or a comma is missing in it"
+            return f"the {opener} of line {line + 1}, column {column + 1} is not closed by {_CLOSERS[opener]}{missing}"
+        return ", ".join(filter(None, (error.context, error.problem)))
 
     def _read_document(self) -> Node:
         root: Node | None = None
@@ -241,7 +255,7 @@ class _Reader:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._stop(at, _TOO_DEEP)
-        node = self._read_map(at) if isinstance(event, MappingStartEvent) else self._read_list(at)
+        node = self._read_map(event) if isinstance(event, MappingStartEvent) else self._read_list(at)
         self._depth -= 1
         if event.tag not in (None, "!"):
             return self._skip(at, f"the tag {show(event.tag)} is not supported")
@@ -256,15 +270,21 @@ class _Reader:
             items.append(part.value)
         return node
 
-    def _read_map(self, at: int) -> Node:
+    def _read_map(self, start: MappingStartEvent) -> Node:
         entries: dict[object, object] = {}
-        node, shared = Node(entries, at), []
+        node, shared = Node(entries, _at(start)), []
+        last: object = None
         while not isinstance(event := next(self._events), MappingEndEvent):
             if isinstance(event, ScalarEvent) and is_merge_key(event):
                 shared += self._read_merged(event)
                 continue
-            key = self._read_key(event)
-            part = self._read_part("?" if key is ALREADY_CHECKED else key, next(self._events))
+            key, value = self._read_key(event), next(self._events)
+            if start.flow_style and last is not None and self._is_cut_off(event, value):
+                self._note_comma(node, last, event)
+                entries[last] = ALREADY_CHECKED
+                continue
+            part = self._read_part("?" if key is ALREADY_CHECKED else key, value)
+            last = key
             if key in entries:
                 self._note(_at(event), partial(self._duplicate_key, key, node.keys[key]), key)
                 entries[key] = node.add_again(key, _at(event), part, entries[key])
@@ -285,6 +305,21 @@ class _Reader:
                 _at(event), "a merge key takes a map, or a list of maps: alias the map to be shared", event.value
             )
         return part.maps()
+
+    def _is_cut_off(self, event: _NodeEvent, value: _NodeEvent) -> bool:
+        """Return whether a key without a value, in a map in braces, stands right behind a comma: what was one text is
+        cut at the comma. Metadata may mean it.
+        """
+        if not isinstance(event, ScalarEvent) or not isinstance(value, ScalarEvent) or "metadata" in self._path:
+            return False
+        is_empty = _at(value) == _end(value) and not value.value
+        return is_empty and self._text.text[_at(event) - 1 : _at(event)] == ","
+
+    def _note_comma(self, node: Node, last: object, event: ScalarEvent) -> None:
+        part = node.parts[last]
+        at = part if isinstance(part, int) else part.at
+        text = self._text.text[at : _end(event)]
+        self._note(at, f"a comma ends a text in braces: write {show(text)} in quotes", last)
 
     def _duplicate_key(self, key: object, first_at: int) -> str:
         return f"duplicate key {show(key)}, first in line {self._text.problem(first_at, (), '').line}"
@@ -317,6 +352,11 @@ class _Reader:
     def _stop(self, at: int, message: str) -> NoReturn:
         self._note(at, message)
         raise _Stopped
+
+
+def _end(event: Any) -> int:
+    index: int = event.end_mark.index
+    return index
 
 
 def _at(event: Any) -> int:

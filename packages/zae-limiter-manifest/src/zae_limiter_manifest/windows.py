@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from .limit_text import cron_problem, near_zone
 from .problems import show
 
 UTC: Final = "UTC"
@@ -33,6 +34,8 @@ def find_window_problem(text: str) -> str | None:
     if text in WINDOWS:
         return None
     names = ", ".join(f"`{name}`" for name in WINDOWS)
+    if len(text.split()) == _FIELDS_OF_CRON + 1:
+        return f"is no window: {cron_problem(text.split())}"
     if len(text.split()) != _FIELDS_OF_CRON or len(text) > _LONGEST_CRON:
         return f"must be {names}, or a cron expression of five fields like `0 6 * * MON`, not {show(text)}"
     from cronsim import CronSim, CronSimError  # most manifests have none
@@ -53,6 +56,8 @@ def find_zone_problem(text: str) -> str | None:
             return None
     except (ZoneInfoNotFoundError, OSError, ValueError):  # also a folder of the database
         pass
+    if near := near_zone(text):
+        return f"must be a time zone, not {show(text)}, did you mean `{near}`?"
     return f"must be a time zone like `Europe/Berlin`, not {show(text)}, which this machine's database does not have"
 
 

@@ -6,11 +6,12 @@ import pytest
 
 from support.manifest.reference import with_pieces
 from zae_limiter_manifest import LimitsManifest, ManifestError, StackProperties, load, render_template
+from zae_limiter_manifest.left_out import find_left_out
 
 ROOT = Path(__file__).parents[4]
 REFERENCE = ROOT / "docs" / "manifest.md"
 PAGES = [REFERENCE, ROOT / "packages" / "zae-limiter-manifest" / "README.md"]
-BLOCK = re.compile(r"^```(yaml[^\n]*|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(yaml[^\n]*|text[^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("*.limits.yaml"))
 
 
@@ -31,6 +32,11 @@ def test_the_mistakes_of_the_page_are_told_as_it_says() -> None:
     with pytest.raises(ManifestError) as caught:
         load(mistakes, "limits.yaml")
     assert str(caught.value) == told.rstrip("\n")
+
+
+def test_the_warning_of_the_page_is_of_the_example_above_it() -> None:
+    (_, example, *_), (told,) = blocks("yaml"), blocks("text warning")
+    assert told.rstrip("\n") in [f"Warning: {each}" for each in find_left_out(load(example))]
 
 
 def test_the_generated_pieces_of_the_page_are_those_of_the_models() -> None:

@@ -99,7 +99,10 @@ def test_the_schema_has_them() -> None:
         ("{capacity: 5, schedule: [{name: n, capacity: 5}]}", "must be a string, not a map"),
         ('{capacity: 5, schedule: ["n: mon Europe/Nowhere 1/min"]}', "its zone must be a time zone"),
         ('{capacity: 5, schedule: ["n: mon localtime 1/min"]}', "its zone must be a time zone"),
-        ('{capacity: 5, schedule: ["n: mon 5/min capacity 9 burst 8"]}', "its burst must be at least its capacity"),
+        (
+            '{capacity: 5, schedule: ["n: mon 5/min capacity 9 burst 8"]}',
+            "the burst of 8 is below the capacity of 9: leave the burst out",
+        ),
         ('{capacity: 5, schedule: ["n: mon 5/min", "n: tue 5/min"]}', 'has two entries named "n"'),
         (
             '{capacity: 5, schedule: ["n: mon-fri 5/min", "m: tue 5/min"]}',

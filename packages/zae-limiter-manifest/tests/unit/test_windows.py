@@ -124,7 +124,10 @@ def test_the_schema_has_their_keys() -> None:
         ("{capacity: 5, window: 3600}", "must be a string, not the integer 3600"),
         ("{capacity: 5, window: '0 25 * * *'}", "is no cron expression that fires"),
         ("{capacity: 5, window: '0 6 30 2 *'}", "is no cron expression that fires"),
-        ("{capacity: 5, window: month, timezone: Europe/Berlln}", "must be a time zone like `Europe/Berlin`"),
+        (
+            "{capacity: 5, window: month, timezone: Europe/Berlln}",
+            'must be a time zone, not "Europe/Berlln", did you mean `Europe/Berlin`?',
+        ),
         ("{capacity: 5, window: month, timezone: ../../etc}", "must be a time zone"),
         ("{capacity: 5, window: month, timezone: localtime}", "must be a time zone like `Europe/Berlin`"),
         ("{capacity: 5, window: month, timezone: posixrules}", "must be a time zone like `Europe/Berlin`"),

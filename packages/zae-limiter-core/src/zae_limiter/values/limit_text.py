@@ -19,6 +19,7 @@ Core and manifest know nothing of each other, so both have this file, byte for b
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 EXAMPLES: Final = ["100/min", "10k/min burst 20k", "250/month Europe/Berlin"]
@@ -29,6 +30,7 @@ PATTERN: Final = r"^\s*[0-9][^\s/]*((\s*/\s*|\s+per\s+)[0-9]*[A-Za-z]|\s+(concur
 Fields: TypeAlias = dict[str, Any]
 
 _LONGEST: Final = 200
+_FIELDS_OF_CRON: Final = 5
 _EXPIRES: Final = 60  # seconds of slots, unless the text says otherwise
 _UTC: Final = "UTC"
 _WORDS: Final = r"((?:\s+[^\s/]+)*)"
@@ -37,6 +39,11 @@ _RATE: Final = re.compile(r"([^\s/]+)\s*/\s*([^\s/]+)" + _WORDS)
 _CALENDAR: Final = re.compile(r"([^\s/]+)\s*/\s*([a-z]+)" + _ZONE + _WORDS)
 _MONTH: Final = re.compile(r"([^\s/]+)\s*/\s*(month)()" + _WORDS)
 _CRON: Final = re.compile(r"(\S+)\s+cron((?:\s+\S+){5})(?:" + _ZONE + ")?" + _WORDS)
+_LIKE_CRON: Final = re.compile(r"\S+\s+cron\s+(.*)")
+_CRON_FIELD: Final = re.compile(
+    r"(?:[-0-9*?#/,LW]|MON|TUE|WED|THU|FRI|SAT|SUN|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+", re.IGNORECASE
+)
+_LIKE_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+|(?i:utc|gmt)")
 _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WORDS)
 _TOTAL: Final = re.compile(r"([^\s/]+)\s+total" + _WORDS)
 _SLOTS: Final = re.compile(r"([^\s/]+)\s+concurrent" + _WORDS)
@@ -66,11 +73,25 @@ _WINDOW_WORDS: Final = {"minute": "min"}
 _OTHER_UNITS: Final = {
     "m": "may be minutes or months: write min or month",
     "week": "has a time zone if it is one of the calendar: write week UTC, or 7d for any seven days",
-    "weeks": "write days, such as 14d",
+    "weeks": "are no unit: write days, such as 14d",
     "month": "has no fixed length: write days, such as 30d",
     "months": "have no fixed length: write month for one of the calendar, or days, such as 90d",
     "year": "has no fixed length: write days, such as 365d",
+    "years": "have no fixed length: write days, such as 365d",
 }
+_MEANT: Final = {
+    **dict.fromkeys(("secs", "sek"), "sec"),
+    **dict.fromkeys(("mins", "mn"), "min"),
+    **dict.fromkeys(("hr", "hrs"), "hour"),
+    **dict.fromkeys(("dy", "dys"), "day"),
+    **dict.fromkeys(("w", "wk"), "week"),
+    "wks": "weeks",
+    **dict.fromkeys(("mo", "mon", "mth"), "month"),
+    **dict.fromkeys(("mos", "mths"), "months"),
+    **dict.fromkeys(("y", "yr"), "year"),
+    "yrs": "years",
+}
+"""The units that abbreviations stand for, which the message names."""
 
 
 def read_limit(text: str) -> Fields:
@@ -84,9 +105,11 @@ def read_limit(text: str) -> Fields:
     try:
         if len(text) > _LONGEST:
             raise ValueError(f"a limit has at most {_LONGEST} characters")
+        _check_cron(text.strip())
         for form, read in _FORMS:
             if found := form.fullmatch(text.strip()):
                 return read(*found.groups(""))
+        _refuse_zone(text.split()[1:])
         raise ValueError("a limit begins with an amount and a period, or is an amount that is `total` or `concurrent`")
     except ValueError as error:
         raise ValueError(f"is no limit: {error}; examples: {EXAMPLE}") from None
@@ -151,6 +174,38 @@ def write_time(seconds: float) -> str:
     return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
 
 
+def near_zone(text: str) -> str | None:
+    """Return the time zone of this machine's database that a text seems to mean: in another case, or mistyped."""
+    from difflib import get_close_matches  # only a mistake needs them
+    from zoneinfo import available_timezones
+
+    known = {zone.lower(): zone for zone in sorted(available_timezones())}
+    close = get_close_matches(text.lower()[:64], known, n=1, cutoff=0.8)
+    return known[close[0]] if close and known[close[0]] != text else None
+
+
+def _refuse_zone(words: Sequence[str]) -> None:
+    """Raise `ValueError` for a zone that is not spelled as the database has it."""
+    for word in words:
+        if _LIKE_ZONE.fullmatch(word) and (zone := near_zone(word)):
+            raise ValueError(f"{word} is no time zone: write {zone}")
+
+
+def _check_cron(text: str) -> None:
+    """Raise `ValueError` for a cron expression of more or fewer than five fields."""
+    if found := _LIKE_CRON.fullmatch(text):
+        fields = list(takewhile(_CRON_FIELD.fullmatch, found[1].split()))
+        if len(fields) != _FIELDS_OF_CRON:
+            raise ValueError(cron_problem(fields))
+
+
+def cron_problem(fields: Sequence[str]) -> str:
+    """Return the problem of a cron expression that has not five fields."""
+    way_out = ": leave out the seconds" if len(fields) == _FIELDS_OF_CRON + 1 else ""
+    five = "a cron expression has five fields, minute, hour, day, month and weekday"
+    return f"{five}, and `{' '.join(fields)}` has {len(fields)}{way_out}"
+
+
 def _read_rate(amount: str, period: str, words: str) -> Fields:
     return _refilled(amount, words, _VALUES, refill_period=_read_period(period))
 
@@ -172,6 +227,10 @@ def _refilled(amount: str, words: str, values: "_Words", **when: Any) -> Fields:
     fields: Fields = {"refill_amount": tokens or 1, **when, **_read_words(words, values)}
     if tokens == 0 and fields.get("capacity"):
         raise ValueError("0 tokens come back, which blocks: leave the capacity out")
+    capacity, burst = fields.get("capacity", tokens), fields.get("burst")
+    if capacity and burst is not None and burst < capacity:
+        way_out = "leave the burst out" if "capacity" in fields else f"for {burst} at once write `capacity {burst}`"
+        raise ValueError(f"the burst of {burst} is below the capacity of {capacity}: {way_out}")
     return {"capacity": tokens, **fields}
 
 
@@ -203,6 +262,7 @@ def _read_words(text: str, values: "_Words") -> Fields:
                 raise ValueError(f"`{word}` needs a value, such as {values[word][1]}")
             fields[word] = values[word][0](value)
         else:
+            _refuse_zone([word])
             known = ", ".join(values)
             raise ValueError(f"`{word}` is no word of such a limit: there are {known} and shadow")
     return fields
@@ -226,8 +286,14 @@ def _read_amount(text: str) -> int:
 def _read_period(text: str) -> int:
     found = _PERIOD.fullmatch(text)
     unit = found[2] if found else ""
-    if unit in _OTHER_UNITS:
-        raise ValueError(f"`{unit}` {_OTHER_UNITS[unit]}")
+    meant = _MEANT.get(unit.lower(), unit.lower() if unit != "M" else "")
+    if meant == "month" != unit:
+        raise ValueError(f"`{unit}` is no period: write month")
+    if meant in _OTHER_UNITS:
+        said = f"`{unit}`" if meant == unit else f"`{unit}` is no period: `{meant}`"
+        raise ValueError(f"{said} {_OTHER_UNITS[meant]}")
+    if unit not in _UNITS and meant in _UNITS:
+        raise ValueError(f"`{unit}` is no period: write {meant}")
     if found is None or unit not in _UNITS:
         raise ValueError(f"{text} is no period: write sec, min, hour or day, or a number of them, such as 90s or 7d")
     return int(found[1] or 1) * _UNITS[unit]

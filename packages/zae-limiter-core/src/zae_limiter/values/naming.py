@@ -9,6 +9,7 @@ from urllib.parse import quote
 from ..exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
 
 DEFAULT_RESOURCE: Final = "_default_"
+PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none
 
 # A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
 RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
@@ -59,6 +60,8 @@ def check_resource(field: str, value: object, *, allow_default: bool = False) ->
         if allow_default and value == DEFAULT_RESOURCE:
             return DEFAULT_RESOURCE
     reserved = "is reserved" if value == DEFAULT_RESOURCE else None
+    if isinstance(value, str) and value.endswith(PATTERN_END):
+        reserved = "ends with *, and there are no patterns of resources: name each one, or use the system's limits"
     raise InvalidIdentifierError(field, value, reserved or _problem(value, _RESOURCE_RULE))
 
 
@@ -121,7 +124,9 @@ def _identifier(value: str) -> str | None:
 def _resource(value: str) -> str | None:
     """Return the resource in NFC, as a plain string; ``None`` if it is not valid."""
     name = normalize("NFC", str.__str__(value))
-    return name if _fits(name, LONGEST_RESOURCE, _MOST_RESOURCE_BYTES) and name != DEFAULT_RESOURCE else None
+    if name == DEFAULT_RESOURCE or name.endswith(PATTERN_END):
+        return None
+    return name if _fits(name, LONGEST_RESOURCE, _MOST_RESOURCE_BYTES) else None
 
 
 @lru_cache(maxsize=4_096)

@@ -24,6 +24,7 @@ PATTERN: Final = r"^\s*[A-Za-z][A-Za-z0-9_-]*\s*:\s*\S"
 MAX_ENTRIES: Final = 16
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FULL_DAY: Final = 24 * 60
+_WEEK: Final = 7
 
 _LONGEST: Final = 200
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
@@ -101,35 +102,66 @@ def write_days(days: Sequence[int]) -> str:
     return ",".join(_write_run([DAYS[day - 1] for day in run]) for run in runs)
 
 
-def find_unreachable(entries: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """Return the first entry that never holds because an earlier one always does where it would, and that one."""
+def find_unreachable(entries: Sequence[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]] | None:
+    """Return the first entry that never holds because earlier ones always do where it would, and these.
+
+    Only entries of the same zone are compared, minute by minute of their clocks, also over midnight. From one day on
+    which a date begins or ends to the next one, every week is like the other: so a week behind each is looked at.
+    """
     for place, entry in enumerate(entries):
-        for earlier in entries[:place]:
-            if earlier["timezone"] == entry["timezone"] and _covers(earlier, entry):
-                return entry["name"], earlier["name"]
+        earlier = [each for each in entries[:place] if each["timezone"] == entry["timezone"]]
+        spans = [span for day in _days_to_look_at(entry, earlier) if (span := _span(entry, day))]
+        if spans and all(_is_covered(span, earlier) for span in spans):
+            alone = [each for each in earlier if all(_is_covered(span, [each]) for span in spans)]
+            used = alone[:1] or [each for each in earlier if any(_overlaps(each, span) for span in spans)]
+            return entry["name"], tuple(each["name"] for each in used)
     return None
+
+
+def _days_to_look_at(entry: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the days, counted as by `date.toordinal`, that stand for all on which the entry may hold."""
+    if not entry["dates"]:
+        far = date.max.toordinal() - 4 * _WEEK  # behind all dates
+        return list(range(far, far + _WEEK))
+    first, last = (date.fromisoformat(day).toordinal() for day in entry["dates"])
+    dates = [date.fromisoformat(day).toordinal() for each in earlier for day in each["dates"] or ()]
+    days = {day for begin in (first, *dates) for day in range(begin - _WEEK, begin + _WEEK + 2)}
+    return sorted(day for day in days if first <= day <= last)
+
+
+def _span(entry: Mapping[str, Any], day: int) -> tuple[int, int] | None:
+    """Return the minutes in which an entry holds from a day on; `None` if it does not begin on that day."""
+    if entry["days"] and (day - 1) % _WEEK + 1 not in entry["days"]:
+        return None
+    if entry["dates"]:
+        first, last = (date.fromisoformat(each).toordinal() for each in entry["dates"])
+        if not first <= day <= last:
+            return None
+    begin, end = entry["times"] or (0, FULL_DAY)
+    return day * FULL_DAY + begin, day * FULL_DAY + end
+
+
+def _is_covered(span: tuple[int, int], entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether one of the entries holds in every minute of a span."""
+    at, end = span
+    others = [each for entry in entries for each in _spans_around(entry, span)]
+    for first, last in sorted(others):
+        if first <= at < last:
+            at = last
+    return at >= end
+
+
+def _overlaps(entry: Mapping[str, Any], span: tuple[int, int]) -> bool:
+    return any(first < span[1] and span[0] < last for first, last in _spans_around(entry, span))
+
+
+def _spans_around(entry: Mapping[str, Any], span: tuple[int, int]) -> list[tuple[int, int]]:
+    day = span[0] // FULL_DAY
+    return [found for each in (day - 1, day, day + 1) if (found := _span(entry, each))]
 
 
 def _write_run(names: Sequence[str]) -> str:
     return f"{names[0]}-{names[-1]}" if len(names) >= _FEWEST else names[0]
-
-
-def _covers(earlier: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
-    begin, end = earlier["times"] or (0, FULL_DAY)
-    first, last = entry["times"] or (0, FULL_DAY)
-    if not earlier["days"] and not earlier["dates"] and begin <= first + FULL_DAY and last + FULL_DAY <= end:
-        return True  # every day after the midnight of the night before
-    if not begin <= first <= last <= end or not _has_days(earlier, entry):
-        return False
-    if not earlier["dates"]:
-        return True
-    return bool(entry["dates"]) and earlier["dates"][0] <= entry["dates"][0] <= entry["dates"][1] <= earlier["dates"][1]
-
-
-def _has_days(earlier: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
-    if not earlier["days"]:
-        return True
-    return bool(entry["days"]) and set(entry["days"]) <= set(earlier["days"])
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

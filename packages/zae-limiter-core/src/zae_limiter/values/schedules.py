@@ -172,4 +172,4 @@ def _check_together(field: str, entries: Sequence[ScheduleEntry]) -> None:
             raise ValidationError(field, name, "is the name of two entries: give each its own")
     plain = [{each.name: getattr(entry, each.name) for each in fields(entry)} for entry in entries]
     if found := find_unreachable(plain):
-        raise ValidationError(field, found[0], f"never holds: {found[1]} comes first whenever it would")
+        raise ValidationError(field, found[0], f"never holds: {' or '.join(found[1])} comes first whenever it would")

@@ -9,6 +9,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..exceptions import ValidationError
+from .limit_text import cron_problem, near_zone
 
 UTC: Final = "UTC"
 CALENDAR: Final = "calendar"
@@ -31,6 +32,8 @@ def check_window(limit: str, window: str, timezone: str, starts_on: int) -> str:
     if not isinstance(window, str) or (window not in SECONDS and len(window.split()) != _FIELDS_OF_CRON):
         names = ", ".join(SECONDS)
         problem = f"must be one of {names}, or a cron expression of five fields, like '0 6 * * MON'"
+        if isinstance(window, str) and len(window.split()) == _FIELDS_OF_CRON + 1:
+            problem = f"is no window: {cron_problem(window.split())}"
         raise ValidationError(f"window of limit {limit!r}", window, problem)
     _check_zone(limit, window, timezone)
     most = _LAST_START.get(window, 1)
@@ -59,6 +62,8 @@ def zone_of(timezone: str, field: str = "timezone") -> ZoneInfo:
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:  # a folder of the database, a broken file
+        near = near_zone(timezone)
+        problem = problem if near is None else f"is no time zone, did you mean {near}?"
         raise ValidationError(field, timezone, problem) from error
 
 

@@ -92,7 +92,7 @@ def test_a_limit_without_a_name_is_refused(text: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("rpm:10/min burst 9", "burst of limit 'rpm' 9: must be at least the capacity"),
+        ("rpm:10/min burst 9", "below the capacity of 10: for 9 at once write `capacity 9`"),
         ("rpm:0/min burst 5", "burst of limit 'rpm' 5: must be 0"),
         ("rpm:5/min ahead 59s", "leave one token"),
         ("wcu:5/min", "limit 'wcu': is reserved"),

@@ -66,7 +66,9 @@ def test_each_minute_has_the_first_entry_that_the_clocks_show(zone: str, change:
     dates = {"first": (change - DAY).date().isoformat(), "last": change.date().isoformat()}
     dice = random.Random(f"{zone}{change}")
     for _ in range(2):
-        chosen = sorted(dice.sample(ENTRIES, 4), key=lambda text: text.startswith("night"))  # which covers some
+        chosen = sorted(
+            dice.sample(ENTRIES, 4), key=lambda text: text.startswith(("night", "weekend"))
+        )  # which cover some
         limit = Limit.custom("rpm", 100, schedule=[each.format(zone, **dates) for each in chosen])
         table, piece = timetable_of(limit), None
         for at_ms, shown in watched(zone, change - 2 * DAY, change + 3 * DAY):
