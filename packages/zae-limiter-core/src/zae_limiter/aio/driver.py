@@ -108,6 +108,16 @@ class Driver:
             task.cancel()
         await self.drain()
 
+    def at_exit(self, last: Flow[None]) -> None:
+        """Run the ``last`` flow as the interpreter ends, unless the driver is closed: its event loop has ended."""
+
+        async def run() -> None:
+            self._enter_loop()
+            await self.drain(last)
+
+        if not self._closed:
+            asyncio.run(run())
+
     def _under_way(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
         """Return the tasks that serve a queue; those of another loop ended with it."""
         return [task for task in self._active if not task.done()] if self._loop is loop else []

@@ -12,12 +12,13 @@ from ..engines.memory.store import MemoryStore
 from ..engines.meter import Meter
 from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
-from ..flows.acquire.counting import count_the_rest
+from ..flows.acquire.counting import count_the_rest, owes
 from ..flows.process.late_opening import known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
+from ..runtime import endings
 from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options, SQLiteOptions
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
@@ -65,6 +66,7 @@ class Repository(
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
+        endings.register(self)
 
     @classmethod
     async def open(
@@ -185,6 +187,11 @@ class Repository(
         await self.driver.close(last)
         await self._store.close()
         return None
+
+    def at_exit(self) -> None:
+        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
+        if owes(self.namespace_state):
+            self.driver.at_exit(count_the_rest(self.namespace_state))
 
     async def __aenter__(self) -> Self:
         return self

@@ -132,8 +132,8 @@ def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
 def play_late(flow: Flow[T], error: StoreError, enter: Callable[[Waiter], object]) -> T:
     """Run the rest of a flow whose budget is spent: throw ``error`` into it, now and at each later step.
 
-    Some steps are performed: ``Log`` is written, and ``enter`` puts what may not be dropped, such as a give-back, into
-    its queue, without waiting for it.
+    Some steps are performed: ``Log`` is written, and ``enter`` puts what may not be dropped, such as a give-back or a
+    reminder, into its queue, without waiting for it.
     """
 
     def perform(step: Step | Wait) -> None:
@@ -144,7 +144,9 @@ def play_late(flow: Flow[T], error: StoreError, enter: Callable[[Waiter], object
                 enter(back)
             raise error
         parts = step.steps if isinstance(step, Parallel) else (step,)
-        waiters = [part.waiter for part in parts if isinstance(part, Enqueue | Post) and not part.waiter.droppable]
+        waiters = [
+            part.waiter for part in parts if isinstance(part, Enqueue | Post | Remind) and not part.waiter.droppable
+        ]
         if len(waiters) < len(parts):
             raise error
         for waiter in waiters:

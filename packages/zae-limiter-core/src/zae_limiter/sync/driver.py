@@ -117,6 +117,11 @@ class SyncDriver:
             settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
         self.drain(last)
 
+    def at_exit(self, last: Flow[None]) -> None:
+        """Run the ``last`` flow as the interpreter ends, unless the driver is closed."""
+        if not self._closed:
+            self.drain(last)
+
     def forget(self) -> None:
         """Begin again in a child process, which has one thread: the work of the others belongs to the parent."""
         self._lock = threading.Lock()

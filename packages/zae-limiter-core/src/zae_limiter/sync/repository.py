@@ -12,12 +12,13 @@ from ..engines.memory.store import SyncMemoryStore
 from ..engines.meter import Meter
 from ..engines.sqlite.place import url_of
 from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
-from ..flows.acquire.counting import count_the_rest
+from ..flows.acquire.counting import count_the_rest, owes
 from ..flows.process.late_opening import known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import Flow
 from ..operations.errors import Unreachable
+from ..runtime import endings
 from ..settings import DEFAULT_NAMESPACE, BuilderBase, InMemoryOptions, OpenOptions, Options, SQLiteOptions
 from ..values.stats import CacheStats, StoreStats
 from ..wiring import (
@@ -71,6 +72,7 @@ class SyncRepository(
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
+        endings.register(self)
 
     @classmethod
     def open(
@@ -191,6 +193,11 @@ class SyncRepository(
         self.driver.close(last)
         self._store.close()
         return None
+
+    def at_exit(self) -> None:
+        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
+        if owes(self.namespace_state):
+            self.driver.at_exit(count_the_rest(self.namespace_state))
 
     def __enter__(self) -> Self:
         return self

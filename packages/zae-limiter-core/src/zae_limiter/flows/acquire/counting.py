@@ -16,7 +16,7 @@ from ..bucket.serving import cached_bucket
 from ..bucket_queue import BucketRequest, RefusalCount
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
-from ..steps import Flow, Post
+from ..steps import Flow, Post, Remind
 from .outage import pay_the_rest
 
 Place: TypeAlias = tuple[str, str]  # an entity and a resource
@@ -28,8 +28,8 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
     """Count a refusal once on the bucket of the entity that asked, and on each bucket above that was short; the same
     for an overflow that was short.
 
-    The next write of this process to the bucket adds it. If no write came for a minute, queue a separate write; nobody
-    waits for it.
+    The next write of this process to the bucket adds it. If no write comes within five seconds, a separate write does;
+    nobody waits for it.
     """
     now = namespace_state.now()
     for asker, violations in _asked(refusal):
@@ -37,8 +37,12 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
         for place in dict.fromkeys(places):
             cached = cached_bucket(namespace_state, *place)
             by_others = _by_others(asker, violations, cached) if place == asker else ()
-            if namespace_state.refusals.add(cached, now, (REFUSED, *by_others)) and cached.state is not None:
-                yield Post(RefusalCount(cached.queue))
+            in_ms = namespace_state.refusals.add(cached, now, (REFUSED, *by_others))
+            if in_ms is not None and cached.state is not None:
+                if in_ms:
+                    yield Remind(RefusalCount(cached.queue, now + in_ms), in_ms / 1000)
+                else:
+                    yield Post(RefusalCount(cached.queue))
 
 
 def _asked(refusal: RateLimitExceeded) -> Iterator[tuple[Place, Sequence[LimitStatus]]]:
@@ -57,6 +61,12 @@ def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBuc
     item = {} if asker.state is None else asker.state.item
     known = [name for name in item if parse_refused_by(name) is not None] if names else []
     return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]
+
+
+def owes(namespace_state: NamespaceState) -> bool:
+    """Return whether there is something that ``count_the_rest`` could write."""
+    shares = namespace_state.shares
+    return bool(namespace_state.refusals.counts or namespace_state.holding or shares.held or shares.owed)
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:

@@ -245,8 +245,8 @@ class CommitRun:
 
     def _is_to_count(self, batch: Batch) -> bool:
         """Return whether a write is due for the sake of pending refusals."""
-        counts = self.namespace_state.refusals.counts
-        return self.cached in counts and any(isinstance(request, RefusalCount) for request in batch.carried)
+        due = self.namespace_state.refusals.are_due
+        return any(isinstance(each, RefusalCount) and due(self.cached, each.due_ms) for each in batch.carried)
 
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
         if self.cached.agrees_with(config) or not is_newer(config, state):

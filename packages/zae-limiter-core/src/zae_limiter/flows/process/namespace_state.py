@@ -61,7 +61,7 @@ class CachedBucket:
 
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
-    bucket. ``refused_since_ms``: since when the refusals in its last write had been pending. ``first_ms``: since when
+    bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write. ``first_ms``: since when
     every answer has shown a bucket; ``window_ends_ms``: the end of the window of ``consumption``. ``held_slots``: those
     that leases of this process hold.
     """
@@ -71,6 +71,7 @@ class CachedBucket:
         "_flow",
         "_others",
         "consumption",
+        "count_due_ms",
         "creating",
         "first_ms",
         "follows_until_ms",
@@ -82,7 +83,6 @@ class CachedBucket:
         "loading",
         "parent_link",
         "queue",
-        "refused_since_ms",
         "reshaped",
         "resolved",
         "seen_at_ms",
@@ -109,7 +109,7 @@ class CachedBucket:
         self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = 0
-        self.refused_since_ms = 0
+        self.count_due_ms = 0
         self._others = 0
         self.uncontended = True
         self.consumption: Consumption | None = None

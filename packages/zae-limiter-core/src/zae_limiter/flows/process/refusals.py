@@ -13,24 +13,27 @@ from ...operations.values import NOTHING, sums
 from ...runtime import forks
 from ...schema.attributes import REFUSED
 
-QUIET_MS: Final = 60_000
+WITHIN_MS: Final = 5_000  # after which a refusal is in its bucket, and the least time between two writes for that alone
+LATE_MS: Final = 1_000  # by which a reminder may be late; one that is later was lost, with its event loop or a write
 MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into DynamoDB's expressions with them
 
 
 class Refusing(Protocol):
-    """A bucket that refuses; ``refused_since_ms``: since when the refusals in its last write had been pending."""
+    """A bucket that refuses; ``count_due_ms``: when a separate write was due for the refusals that its last write
+    takes.
+    """
 
-    refused_since_ms: int
+    count_due_ms: int
 
 
 B = TypeVar("B", bound=Refusing)
 
 
 class _Pending(NamedTuple):
-    """Refusals by attribute, the first of them at ``since_ms``, or later if a separate write was due since then."""
+    """Refusals by attribute, and when a separate write of them is due."""
 
     counts: Mapping[str, int]
-    since_ms: int
+    due_ms: int
 
 
 class PendingRefusals(Generic[B]):
@@ -50,15 +53,23 @@ class PendingRefusals(Generic[B]):
         self._lock = Lock()
         self.counts = {}
 
-    def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> bool:
-        """Count a refusal under each attribute; return whether a separate write is due, because no write has come for a
-        minute.
+    def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> int | None:
+        """Count a refusal under each attribute; return the milliseconds after which a separate write is due, ``None``
+        if a reminder of it is on its way.
         """
         with self._lock:
-            counts, since_ms = self.counts.get(cached, (NOTHING, now_ms))
-            due = abs(now_ms - since_ms) >= QUIET_MS
-            self._keep(cached, sums(counts, dict.fromkeys(attributes, 1)), now_ms if due else since_ms)
-            return due
+            pending, due_ms = self.counts.get(cached), now_ms + WITHIN_MS
+            in_ms: int | None = WITHIN_MS
+            if pending is not None:
+                on_its_way = -LATE_MS <= pending.due_ms - now_ms <= WITHIN_MS
+                due_ms, in_ms = (pending.due_ms, None) if on_its_way else (due_ms, 0)
+            self._keep(cached, sums(pending.counts if pending else NOTHING, dict.fromkeys(attributes, 1)), due_ms)
+            return in_ms
+
+    def are_due(self, cached: B, due_ms: int | None) -> bool:
+        """Return whether a separate write is due for a reminder of ``due_ms``; without one, for any refusal."""
+        pending = self.counts.get(cached)
+        return pending is not None and due_ms in (None, pending.due_ms)
 
     def take(self, cached: B) -> Mapping[str, int]:
         """Remove and return the counts by attribute, for a write: as many as fit into it."""
@@ -66,22 +77,20 @@ class PendingRefusals(Generic[B]):
             pending = self.counts.pop(cached, None)
             if pending is None:
                 return NOTHING
-            cached.refused_since_ms = pending.since_ms  # it has one write under way at most
+            cached.count_due_ms = pending.due_ms  # it has one write under way at most
             taken = dict(islice(pending.counts.items(), MOST_IN_A_WRITE))
             if len(taken) < len(pending.counts):
                 left = {name: number for name, number in pending.counts.items() if name not in taken}
-                self._keep(cached, left, pending.since_ms)
+                self._keep(cached, left, pending.due_ms)
             return taken
 
     def put_back(self, cached: B, counts: Mapping[str, int]) -> None:
-        """Add the counts of a write that was not applied. They wait for as long as if nobody had tried to write
-        them.
-        """
+        """Add the counts of a write that was not applied: the reminder that was on its way is for them again."""
         with self._lock:
             later = self.counts.get(cached)
-            self._keep(cached, sums(counts, later.counts if later else NOTHING), cached.refused_since_ms)
+            self._keep(cached, sums(counts, later.counts if later else NOTHING), cached.count_due_ms)
 
-    def _keep(self, cached: B, counts: Mapping[str, int], since_ms: int) -> None:
-        self.counts[cached] = _Pending(counts, since_ms)
+    def _keep(self, cached: B, counts: Mapping[str, int], due_ms: int) -> None:
+        self.counts[cached] = _Pending(counts, due_ms)
         if len(self.counts) > self._size:
             del self.counts[next(iter(self.counts))]
