@@ -4,6 +4,7 @@ import json
 import shlex
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from support.cli.calls import answering
 from support.cli.terminals import running
-from zae_limiter import Limit, SyncRepository
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/on-call/alice"
@@ -287,7 +288,9 @@ def test_a_file_is_checked_and_what_does_not_apply_is_said(tmp_path: Path) -> No
     before = path.read_bytes()
     code, checks = found("--store", f"sqlite:///{path}")
     assert (code, path.read_bytes()) == (0, before)
-    assert [name for name, state in states(checks).items() if state == "ok"] == ["file", "content", "version", "sizes"]
+    assert [name for name, state in states(checks).items() if state == "ok"] == [
+        "file", "content", "clock", "version", "sizes",
+    ]  # fmt: skip
     assert checks["alarms"]["state"] == checks["rights"]["state"] == "n/a"
 
 
@@ -300,6 +303,30 @@ def test_a_file_whose_lock_two_processes_may_have_fails(tmp_path: Path, monkeypa
     code, checks = found("--store", f"sqlite:///{path}")
     assert (code, checks["file"]["state"]) == (1, "fail")
     assert "lets two processes have the same lock" in checks["file"]["message"]
+
+
+class Ahead:
+    """A clock that is a year ahead."""
+
+    def now_ms(self) -> int:
+        return int(time.time() * 1000) + 365 * 86_400_000
+
+
+def test_buckets_that_a_clock_ahead_has_written_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    with SyncRateLimiter(SyncRepository.sqlite(path, clock=Ahead())) as limiter:
+        for entity in ("ann", "bob"):
+            with limiter.acquire(entity, "api", {"rpm": 1}, limits=[Limit.per_minute("rpm", 10)]):
+                pass
+    checks = found("--store", f"sqlite:///{path}")[1]
+    assert checks["clock"]["state"] == "warn"
+    assert checks["clock"]["message"].startswith("2 buckets were written by a clock that was up to 31,5")
+    assert checks["clock"]["message"].endswith(" s ahead: ann/api, bob/api")
+    with SyncRateLimiter(SyncRepository.sqlite(path)) as limiter:
+        for entity in ("ann", "bob"):
+            with limiter.acquire(entity, "api", {"rpm": 1}, limits=[Limit.per_minute("rpm", 10)]):
+                pass
+    assert found("--store", f"sqlite:///{path}")[1]["clock"]["state"] == "ok"
 
 
 def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:

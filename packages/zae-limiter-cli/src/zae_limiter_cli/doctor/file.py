@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,6 @@ from .findings import Checks, Finding
 ABSENT: Final = (
     "region",
     "credentials",
-    "clock",
     "rights",
     "stack",
     "aggregator",
@@ -27,6 +27,8 @@ ABSENT: Final = (
 )
 FREE_WARNS: Final = 100 * 1024 * 1024  # bytes
 WAIT_SECONDS: Final = 5.0
+AHEAD_MS: Final = 60_000  # as core has it
+SHOWN: Final = 5  # names of buckets
 
 
 def check_file(connection: Connection, checks: Checks) -> Iterator[Finding]:
@@ -39,6 +41,7 @@ def check_file(connection: Connection, checks: Checks) -> Iterator[Finding]:
     else:
         yield checks.make("file", lambda: _file(path))
         yield checks.make("content", lambda: _content(path))
+        yield checks.make("clock", lambda: _clock(path))
         yield checks.make("version", lambda: _version(connection))
         yield checks.make("sizes", lambda: _sizes(path))
     yield from (Finding(check, "n/a", "a file has none: it needs no AWS") for check in ABSENT)
@@ -63,8 +66,7 @@ def _file(path: Path) -> Finding:
 def _content(path: Path) -> Finding:
     """Return whether SQLite finds the file whole. It reads all of it, and changes nothing."""
     try:
-        url = f"file:{quote(str(path.absolute()))}?mode=ro"
-        with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS)) as database:
+        with _opened(path) as database:
             (first,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:  # such as a lock that another program holds
         return Finding("content", "unknown", f"SQLite could not look: {error}", "run it again while no program writes")
@@ -73,6 +75,31 @@ def _content(path: Path) -> Finding:
     if first != "ok":
         return Finding("content", "fail", f"it is damaged: {first}", "restore a copy of the file")
     return Finding("content", "ok", "SQLite finds the file whole")
+
+
+def _opened(path: Path) -> closing[sqlite3.Connection]:
+    url = f"file:{quote(str(path.absolute()))}?mode=ro"
+    return closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS))
+
+
+def _clock(path: Path) -> Finding:
+    """Return whether a clock that was ahead has written buckets, which no call has brought back yet."""
+    from zae_limiter.maintenance import BucketId
+
+    limit_ms = time.time_ns() // 1_000_000 + AHEAD_MS
+    try:
+        with _opened(path) as database:
+            found = database.execute("SELECT pk, written FROM items WHERE written > ?", (limit_ms,)).fetchall()
+    except sqlite3.Error as error:
+        return Finding("clock", "unknown", f"SQLite could not look: {error}")
+    if not found:
+        return Finding("clock", "ok", "no bucket was written by a clock that was ahead")
+    names = [f"{bucket.entity_id}/{bucket.resource}" for bucket in (BucketId.parse(pk) for pk, _ in found)]
+    ahead = (max(written for _, written in found) - limit_ms + AHEAD_MS) // 1000
+    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    told = f"{len(names)} buckets were written by a clock that was up to {ahead:,} s ahead: {shown}"
+    fix = "check that this host's clock is right now; then leave them: the next call brings each back with its balance"
+    return Finding("clock", "warn", told, fix, {"buckets": names, "ahead_seconds": ahead})
 
 
 def _version(connection: Connection) -> Finding:

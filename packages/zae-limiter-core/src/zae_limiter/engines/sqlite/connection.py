@@ -9,14 +9,15 @@ from ...operations.errors import NotApplied
 from .faults import fault_of
 from .place import make_file
 
-VERSION: Final = 1  # of the tables below: `PRAGMA user_version`, which each transaction reads first
+VERSION: Final = 2  # of the tables below: `PRAGMA user_version`, which each transaction reads first
 APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
 CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
 
 _TABLES: Final = (
-    # An item as JSON. ``expires``: the second from which it may be removed. ``hour``: that of its uncounted use.
+    # An item as JSON. ``expires``: the second from which it may be removed. ``hour``: that of a bucket's uncounted use,
+    # ``written``: the millisecond of its last write.
     """CREATE TABLE items (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, expires INTEGER, hour INTEGER,
-    PRIMARY KEY (pk, sk)) WITHOUT ROWID""",
+    written INTEGER, PRIMARY KEY (pk, sk)) WITHOUT ROWID""",
     "CREATE INDEX items_by_expiry ON items (expires) WHERE expires IS NOT NULL",
     # A row for each index that an item is in.
     """CREATE TABLE entries (name TEXT NOT NULL, pk TEXT NOT NULL, sk TEXT NOT NULL, item_pk TEXT NOT NULL,
@@ -28,9 +29,17 @@ _TABLES: Final = (
     # The request tokens of the last minutes.
     "CREATE TABLE tokens (token TEXT PRIMARY KEY, digest BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX tokens_by_use ON tokens (used)",
-    # One row: by it a process knows the file again, where a new one has the inode of a deleted one.
-    "CREATE TABLE file AS SELECT randomblob(16) AS id",
+    # One row. By ``id`` a process knows the file again, where a new one has the inode of a deleted one. ``seen`` and
+    # ``before`` are what sweeps have seen of the clock.
+    "CREATE TABLE file AS SELECT randomblob(16) AS id, 0 AS seen, 0 AS before",
     f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+_SINCE_1: Final = (
+    "ALTER TABLE items ADD COLUMN written INTEGER",
+    "ALTER TABLE file ADD COLUMN seen INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE file ADD COLUMN before INTEGER NOT NULL DEFAULT 0",
     f"PRAGMA user_version = {VERSION}",
 )
 
@@ -80,7 +89,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     """Raise ``NotApplied`` for the database of another program, or of another version."""
     application, version, tables = connection.execute(_MARKS).fetchone()
-    if application == APPLICATION and version != VERSION:
+    if application == APPLICATION and version not in (1, VERSION):
         raise other_version(path)
     if application != APPLICATION and (application or version or tables):
         raise NotApplied(f"{path} is the database of another program: name another file")
@@ -104,7 +113,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not has_version(connection):
-            for statement in _TABLES:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            for statement in _SINCE_1 if version == 1 else _TABLES:
                 connection.execute(statement)
         connection.execute("COMMIT")
     finally:

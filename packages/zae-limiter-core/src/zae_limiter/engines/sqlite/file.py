@@ -128,6 +128,8 @@ class SQLiteFile:
             self._begin(connection, until, "BEGIN" if reads_alone else "BEGIN IMMEDIATE")
             self._take(calls, reads_alone=reads_alone)
             self._perform(connection, calls, until)
+            if self._table.has_ahead:
+                self._bring_back(connection, until)
         except BaseException as error:
             self._roll_back(connection)  # first: the lock keeps other processes from the file
             self.waiting.extendleft(reversed([call for call in calls if not call.done]))
@@ -287,6 +289,14 @@ class SQLiteFile:
                 call.outcome = outcome
             outcome.append(fault)  # settles all at once
         return None
+
+    def _bring_back(self, connection: Connection, until: float) -> None:
+        """Write buckets that a clock that was ahead has left, so that their time begins to count."""
+        with suppress(SQLiteError, StoreError):  # else the next batch that reads them does so
+            self._begin(connection, until)
+            self._table.bring_back()
+            connection.execute("COMMIT")
+        self._roll_back(connection)
 
     def _count_usage(self, connection: Connection, calls: Sequence[Call], until: float) -> None:
         """Count what the calls could read of usage, in transactions of their own but for the last; and sweep."""

@@ -1,26 +1,34 @@
-"""The rows of items and of their index entries. All of it is inside a transaction that the caller has begun."""
+"""The rows of items and of their index entries. All of it is inside a transaction that the caller has begun.
+
+A bucket that was written by a clock that was ahead is read as if it had been written now.
+"""
 
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from ...clock.system import Clock
 from ...operations.values import Item, Key, Query, Scan
 from ...schema.attributes import PK, SK, TTL
+from ...schema.items import AHEAD_MS
 from ...schema.table import INDEXES
+from .ahead import brought_back
 
 MOST_ITEMS: Final = 4_000  # on a page, where DynamoDB has 1 MB
 EXPIRY_STEP: Final = 60  # seconds: the expiry of a bucket moves with each acquire, its row in the index does not
+MOST_AT_ONCE: Final = 64  # buckets that are brought back in one transaction
 _LATEST: Final = 2**62
 _PLACES: Final = [name for index in INDEXES.values() for name in index[:2]]
 
 write_json: Final[Callable[[Any], str]] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 read_json: Final[Callable[[str], Item]] = json.JSONDecoder().decode
 
-_SELECT: Final = "SELECT item, hour FROM items WHERE pk = ? AND sk = ?"
-_UPDATE: Final = "UPDATE items SET item = ? WHERE pk = ? AND sk = ?"
-_UPDATE_ALL: Final = "UPDATE items SET item = ?, expires = ?, hour = ? WHERE pk = ? AND sk = ?"
-_INSERT: Final = "INSERT INTO items (item, expires, hour, pk, sk) VALUES (?, ?, ?, ?, ?)"
+_SELECT: Final = "SELECT item, hour, written FROM items WHERE pk = ? AND sk = ?"
+_UPDATE: Final = "UPDATE items SET item = ?, written = ? WHERE pk = ? AND sk = ?"
+_UPDATE_ALL: Final = "UPDATE items SET item = ?, written = ?, expires = ?, hour = ? WHERE pk = ? AND sk = ?"
+_INSERT: Final = "INSERT INTO items (item, written, expires, hour, pk, sk) VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE: Final = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _ENTER: Final = "INSERT INTO entries (name, pk, sk, item_pk, item_sk) VALUES (?, ?, ?, ?, ?)"
 _LEAVE: Final = "DELETE FROM entries WHERE name = ? AND pk = ? AND sk = ? AND item_pk = ? AND item_sk = ?"
@@ -28,39 +36,67 @@ BEGINS_WITH: Final = "{0} >= ? AND {0} < ? || CAST(x'ff' AS TEXT)"  # no UTF-8 h
 
 
 class Row(NamedTuple):
-    """An item, and the hour of its uncounted use."""
+    """An item, and the hour of its uncounted use. ``ahead``: it is stored as a clock that was ahead has left it."""
 
     item: Item
     hour: int | None
+    ahead: bool = False
 
 
 class Rows:
     """The items of a connection."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._execute = connection.execute
+        self._now_ms = clock.now_ms
+        self.ahead: set[Key] = set()
+        """The buckets that were read as if they had been written now. Time counts once they are."""
 
     def get(self, key: Key) -> Row | None:
         """Return the row of an item."""
         found = self._execute(_SELECT, key).fetchone()
-        return None if found is None else Row(read_json(found[0]), found[1])
+        if found is None:
+            return None
+        text, hour, written_ms = found
+        item = read_json(text)
+        if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
+            return Row(item, hour)
+        self.ahead.add(key)
+        return Row(brought_back(item, written_ms, now_ms), hour, ahead=True)
 
-    def replace(self, key: Key, before: Row | None, item: Item | None, hour: int | None) -> None:
-        """Write an item in place of ``before``, or remove it."""
+    def bring_back(self) -> None:
+        """Write some of the buckets that were ahead."""
+        for key in list(islice(self.ahead, MOST_AT_ONCE)):
+            self.ahead.remove(key)
+            if (row := self.get(key)) is not None and row.ahead:
+                self.ahead.remove(key)
+                self.replace(key, row, row.item, row.hour, self._now_ms())
+
+    def _item(self, text: str, written_ms: int | None) -> Item:
+        item = read_json(text)
+        if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
+            return item
+        self.ahead.add(Key(item[PK], item[SK]))
+        return brought_back(item, written_ms, now_ms)
+
+    def replace(
+        self, key: Key, before: Row | None, item: Item | None, hour: int | None, written_ms: int | None = None
+    ) -> None:
+        """Write an item in place of ``before``, or remove it. ``written_ms``: the instant, for a bucket."""
         if item is None:
             if before is not None:
                 self._execute(_DELETE, key)
                 self._change_entries(key, before.item, {})
             return
         if before is None:
-            self._execute(_INSERT, (write_json(item), _expiry(item), hour, *key))
+            self._execute(_INSERT, (write_json(item), written_ms, _expiry(item), hour, *key))
             self._change_entries(key, {}, item)
             return
         expires = _expiry(item)
-        if hour == before.hour and expires == _expiry(before.item):
-            self._execute(_UPDATE, (write_json(item), *key))
+        if not before.ahead and hour == before.hour and expires == _expiry(before.item):
+            self._execute(_UPDATE, (write_json(item), written_ms, *key))
         else:
-            self._execute(_UPDATE_ALL, (write_json(item), expires, hour, *key))
+            self._execute(_UPDATE_ALL, (write_json(item), written_ms, expires, hour, *key))
         self._change_entries(key, before.item, item)
 
     def _change_entries(self, key: Key, before: Item, after: Item) -> None:
@@ -80,13 +116,13 @@ class Rows:
         sql, values = _of_index(query) if query.index else _of_table(query)
         sql += " LIMIT ?"
         values.append(page_size(query.limit))
-        return [read_json(text) for (text,) in self._execute(sql, values)]
+        return [self._item(*found) for found in self._execute(sql, values)]
 
     def scan(self, scan: Scan) -> list[Item]:
         """Return the items of a page, by key."""
         start = (scan.start[PK], scan.start[SK]) if scan.start else ("", "")
-        sql = "SELECT item FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
-        return [read_json(text) for (text,) in self._execute(sql, (*start, page_size(scan.limit)))]
+        sql = "SELECT item, written FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
+        return [self._item(*found) for found in self._execute(sql, (*start, page_size(scan.limit)))]
 
     def expired(self, now_seconds: int, *, at_most: int) -> Iterator[tuple[Key, Row]]:
         """Return items whose ``ttl`` has passed, with their keys."""
@@ -113,7 +149,7 @@ def _of_table(query: Query) -> tuple[str, list[Any]]:
         narrowed += f" AND sk {'<' if query.descending else '>'} ?"
         values.append(query.start[SK])
     order = "sk DESC" if query.descending else "sk"
-    return f"SELECT item FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
+    return f"SELECT item, written FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
 
 
 def _of_index(query: Query) -> tuple[str, list[Any]]:
@@ -124,7 +160,7 @@ def _of_index(query: Query) -> tuple[str, list[Any]]:
     way = " DESC" if query.descending else ""
     joined = "entries e CROSS JOIN items i ON i.pk = item_pk AND i.sk = item_sk"  # CROSS: the entries first
     order = f"e.sk{way}, item_pk{way}, item_sk{way}"
-    sql = f"SELECT item FROM {joined} WHERE e.name = ? AND e.pk = ?{narrowed} ORDER BY {order}"
+    sql = f"SELECT item, written FROM {joined} WHERE e.name = ? AND e.pk = ?{narrowed} ORDER BY {order}"
     return sql, [query.index, query.pk, *values]
 
 

@@ -34,6 +34,7 @@ from ...operations.values import (
     Update,
     changes_nothing,
 )
+from ...schema.items import AHEAD_MS
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
 from ..effects import after, checked_key, distinct, key_of, outcomes
@@ -54,7 +55,7 @@ class SQLiteTable:
     def __init__(self, connection: sqlite3.Connection, clock: Clock, meter: Meter | None = None) -> None:
         self._execute = connection.execute
         self._now_ms = clock.now_ms
-        self._rows = Rows(connection)
+        self._rows = Rows(connection, clock)
         self._usage = Usage(connection, self._rows, self._update)
         self._meter = meter
         self._handlers: dict[type, Callable[[Any], Any]] = {
@@ -86,28 +87,49 @@ class SQLiteTable:
                 self._execute(f"PRAGMA user_version = {VERSION}")
             raise
 
+    @property
+    def has_ahead(self) -> bool:
+        """Whether a clock that was ahead has written buckets that were read, so that a transaction has to write."""
+        return bool(self._rows.ahead)
+
+    def bring_back(self) -> None:
+        """Bring some of these buckets back to now."""
+        self._rows.bring_back()
+
     def count_usage_for(self, operation: Operation[Any]) -> bool:
         """Count usage that ``operation`` could read; return whether there may be more, for another transaction."""
         return reads_usage(operation) and self._usage.count_for(operation)
 
     def sweep(self) -> int:
         """Remove some of what has expired, and return the number of items."""
-        now_ms = self._now_ms()
-        self._execute("DELETE FROM tokens WHERE used < ?", (now_ms - TOKENS_KEPT_MS,))
-        gone = list(self._rows.expired(now_ms // 1000, at_most=SWEPT_AT_ONCE))
+        by_ms = self._swept_by()
+        self._execute("DELETE FROM tokens WHERE used < ?", (by_ms - TOKENS_KEPT_MS,))
+        gone = list(self._rows.expired(by_ms // 1000, at_most=SWEPT_AT_ONCE))
         for key, row in gone:
             self._replace(key, row, None)
         return len(gone)
+
+    def _swept_by(self) -> int:
+        """Return the time to sweep by: what a clock showed a minute ago or earlier. A clock that jumps ahead and is
+        corrected within a minute removes nothing; one that went back is followed at once.
+        """
+        now_ms = self._now_ms()
+        seen, before = self._execute("SELECT seen, before FROM file").fetchone()
+        if not seen <= now_ms < seen + AHEAD_MS:
+            seen, before = now_ms, min(seen, now_ms)
+            self._execute("UPDATE file SET seen = ?, before = ?", (seen, before))
+        return int(before)
 
     def _look_up(self, key: Key) -> Item | None:
         row = self._rows.get(key)
         return None if row is None else row.item
 
     def _replace(self, key: Key, before: Row | None, item: Item | None, *, adds: bool = False) -> None:
-        hour = None
+        hour = now_ms = None
         if key.sk == _STATE:
-            hour = self._usage.note(key, before, item, hour=self._now_ms() // HOUR_MS, adds=adds)
-        self._rows.replace(key, before, item, hour)
+            now_ms = self._now_ms()
+            hour = self._usage.note(key, before, item, hour=now_ms // HOUR_MS, adds=adds)
+        self._rows.replace(key, before, item, hour, now_ms)
 
     def _update(self, update: Update) -> Item:
         key = checked_key(update.key)
