@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import Record, record
+from support.core.four_levels import make_tree, use_tree
 from support.core.namesake import FOREIGN, TOLD
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
@@ -607,3 +608,20 @@ def test_the_table_of_another_product_is_left_alone_and_said_to_be_one() -> None
     account = life.take(strange, store)
     assert [each.problem for each in account.failures if re.search(TOLD, each.problem)]
     assert (account.snapshots, store.writes) == (0, [])
+
+
+@pytest.mark.parametrize("ahead", [0.0, 5.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_totals_of_four_levels_are_those_of_a_ledger(seed: int, ahead: float) -> None:
+    life = Life()
+    make_tree(life.limiter, ahead=ahead)
+    ledger = use_tree(life.limiter, life.clock, seed)
+    life.limiter.close()
+    life.drain()
+    found = SyncRepository.over(SyncMemoryStore(life.table), Options(stack="demo", clock=life.clock)).get_usage_summary(
+        window="daily"
+    )
+    assert {each.limit_name: each.total for each in found.limits} == {
+        each: ledger.total(each) for each in ("rpm", "tpm")
+    }
+    assert (found.total_events, found.total_refused) == (ledger.admitted.total(), ledger.refused.total())

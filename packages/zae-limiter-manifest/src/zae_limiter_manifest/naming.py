@@ -5,7 +5,15 @@ from enum import Enum
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
-RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
+RESERVED_LIMIT_NAMES: Final = (
+    "wcu",
+    "total_events",
+    "total_refused",
+    "total_shadowed",
+    "total_uncounted",
+    "total_below",
+    "total_refused_below",
+)
 
 DEFAULT_RESOURCE: Final = "_default_"
 PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none

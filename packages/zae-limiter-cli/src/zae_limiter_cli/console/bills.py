@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from ..live.running import run
 
-By = Literal["parent", "entity", "resource"]
+By = Literal["root", "entity", "resource"]
 
 BYS: Final[tuple[By, ...]] = get_args(By)
 COLUMNS: Final = ("month", "tenant", "admitted", "refused", "write_units", "read_units", "usd")

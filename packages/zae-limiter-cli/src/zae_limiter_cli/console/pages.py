@@ -16,6 +16,7 @@ from ..live.reading import Reader
 from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
 from ..live.tree import Branch, tree_of
 from ..rates import rate as rate_of
+from ..usage.own import with_own
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ class Pages:
             page = read(start=start, limit=SNAPSHOTS, next=behind)
             snapshots += page.snapshots
             if (behind := page.next) is None:
-                return charts_of(snapshots, start, windows, step)
+                own = snapshots if entity_id is not None else [each for _, each in with_own(self.repository, snapshots)]
+                return charts_of(own, start, windows, step)
         return None
 
     def changes(self, before: str | None) -> tuple[list[tuple[Any, list[str]]], str | None]:

@@ -36,7 +36,10 @@ class Load:
 
 @dataclass(slots=True)
 class Units:
-    """What a tenant used: acquires as counted, units as estimated."""
+    """What a tenant used: acquires as counted, units as estimated.
+
+    An acquire that cascades counts once, at the entity that was asked; each bucket that it takes from has its units.
+    """
 
     admitted: int = 0
     refused: int = 0
@@ -47,8 +50,8 @@ class Units:
     def add(self, snapshot: "UsageSnapshot", load: Load) -> None:
         """Add one bucket's day."""
         acquires = snapshot.total_events + snapshot.total_refused
-        self.admitted += snapshot.total_events
-        self.refused += snapshot.total_refused
+        self.admitted += snapshot.total_events - snapshot.total_below
+        self.refused += snapshot.total_refused - snapshot.total_refused_below
         self.decision_writes += snapshot.total_events * load.writes_per_acquire
         self.usage_writes += WINDOWS * min(acquires, DAY_SECONDS / max(1, load.batch_window))
         self.limit_reads += UNITS_OF_LIMITS * min(acquires, DAY_MINUTES * load.processes)

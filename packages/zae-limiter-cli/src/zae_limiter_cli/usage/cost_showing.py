@@ -13,7 +13,10 @@ from .cost import Load, Units, sum_of
 from .prices import Prices
 
 HEAD: Final = ("ADMITTED", "REFUSED", "WRITES", "READS", "USD")
-COUNTED: Final = "counted: admitted and refused acquires, as far as the aggregator has counted"
+COUNTED: Final = (
+    "counted: admitted and refused acquires, each once however many levels it takes from, as far as the aggregator has"
+    " counted"
+)
 LEAST_WIDTH: Final = 40
 
 

@@ -1,7 +1,8 @@
 """Write usage to a stream, row by row: a page of snapshots at a time is in memory.
 
 In CSV and Parquet each count is a row of its own, because limits differ between resources and are known only at the
-end. So a sum over rows of one kind counts nothing twice.
+end. What calls of entities below took has kinds of its own, because it counts at the entity that was asked, too. So a
+sum over rows of one kind that is not ``…_below`` counts nothing twice.
 """
 
 import csv
@@ -9,7 +10,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from ..errors import CommandError
 from ..times import iso
@@ -18,6 +19,7 @@ from .showing import plain_snapshot
 if TYPE_CHECKING:
     from zae_limiter import UsageSnapshot
 
+Parted: TypeAlias = "tuple[UsageSnapshot, UsageSnapshot]"  # all that was used, and the entity's own part of it
 ExportForm = Literal["csv", "json", "parquet"]
 
 ROWS_OF_A_GROUP: Final = 50_000  # of Parquet, some megabytes
@@ -25,7 +27,8 @@ ROWS_OF_A_GROUP: Final = 50_000  # of Parquet, some megabytes
 
 class Row(NamedTuple):
     """One count of a snapshot: acquires ``admitted``, ``refused``, ``shadowed``, ``uncounted``, or ``refused_by`` a
-    limit of an ancestor (``name``), or tokens ``consumed`` of a limit (``name``).
+    limit of an ancestor (``name``), or tokens ``consumed`` of a limit (``name``). With ``_below`` at its end, the kind
+    is of calls of entities below.
     """
 
     namespace: str
@@ -38,25 +41,32 @@ class Row(NamedTuple):
     amount: int
 
 
-def write(form: ExportForm, namespace: str, snapshots: Iterable["UsageSnapshot"], to: BinaryIO) -> int:
-    """Write snapshots in a form, and return their number."""
+def write(form: ExportForm, namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> int:
+    """Write snapshots, each with its own part, in a form, and return their number."""
     counted = _Counted(snapshots)
     WRITERS[form](namespace, counted, to)
     return counted.number
 
 
-def rows_of(namespace: str, snapshot: "UsageSnapshot") -> Iterator[Row]:
+def rows_of(namespace: str, snapshot: "UsageSnapshot", own: "UsageSnapshot") -> Iterator[Row]:
     """Yield each count of a snapshot; the first three of the acquires also if there were none."""
     place = namespace, snapshot.window, iso(snapshot.window_start), snapshot.entity_id, snapshot.resource
-    yield Row(*place, "admitted", "", snapshot.total_events)
-    yield Row(*place, "refused", "", snapshot.total_refused)
-    yield Row(*place, "shadowed", "", snapshot.total_shadowed)
-    if snapshot.total_uncounted:
-        yield Row(*place, "uncounted", "", snapshot.total_uncounted)
+    yield Row(*place, "admitted", "", own.total_events)
+    yield Row(*place, "refused", "", own.total_refused)
+    yield Row(*place, "shadowed", "", own.total_shadowed)
+    for kind, name in (("admitted", "total_events"), ("refused", "total_refused"), ("shadowed", "total_shadowed")):
+        if below := getattr(snapshot, name) - getattr(own, name):
+            yield Row(*place, f"{kind}_below", "", below)
+    if own.total_uncounted:
+        yield Row(*place, "uncounted", "", own.total_uncounted)
     for refuser, count in snapshot.refused_by.items():
         yield Row(*place, "refused_by", str(refuser), count)
     for limit, amount in snapshot.consumed.items():
-        yield Row(*place, "consumed", limit, amount)
+        mine = own.consumed.get(limit, 0)
+        if mine or mine == amount:
+            yield Row(*place, "consumed", limit, mine)
+        if amount != mine:
+            yield Row(*place, "consumed_below", limit, amount - mine)
 
 
 def check_parquet() -> None:
@@ -72,42 +82,47 @@ def check_parquet() -> None:
 class _Counted:
     """Counts what is taken from an iterable."""
 
-    def __init__(self, snapshots: Iterable["UsageSnapshot"]) -> None:
+    def __init__(self, snapshots: Iterable[Parted]) -> None:
         self._snapshots = snapshots
         self.number = 0
 
-    def __iter__(self) -> Iterator["UsageSnapshot"]:
+    def __iter__(self) -> Iterator[Parted]:
         for snapshot in self._snapshots:
             self.number += 1
             yield snapshot
 
 
-def _csv(namespace: str, snapshots: Iterable["UsageSnapshot"], to: BinaryIO) -> None:
+def _csv(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
     text = io.TextIOWrapper(to, encoding="utf-8", newline="", write_through=True)
     try:
         writer = csv.writer(text)
         writer.writerow(Row._fields)
         for snapshot in snapshots:
-            writer.writerows(rows_of(namespace, snapshot))
+            writer.writerows(rows_of(namespace, *snapshot))
     finally:
         text.detach()  # who opened the stream closes it
 
 
-def _json(namespace: str, snapshots: Iterable["UsageSnapshot"], to: BinaryIO) -> None:
+def _json(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
     """Write one array, a line for each snapshot."""
     before = b"[\n"
-    for snapshot in snapshots:
-        to.write(before + json.dumps({"namespace": namespace, **plain_snapshot(snapshot)}).encode())
+    for snapshot, own in snapshots:
+        consumed = {"consumed_below": _differences(snapshot.consumed, own.consumed)}
+        to.write(before + json.dumps({"namespace": namespace, **plain_snapshot(snapshot), **consumed}).encode())
         before = b",\n"
     to.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
 
-def _parquet(namespace: str, snapshots: Iterable["UsageSnapshot"], to: BinaryIO) -> None:
+def _differences(whole: Mapping[str, int], own: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount - own.get(name, 0) for name, amount in whole.items() if amount != own.get(name, 0)}
+
+
+def _parquet(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
     import pyarrow as arrow
     from pyarrow.parquet import ParquetWriter
 
     schema = arrow.schema([(name, arrow.int64() if name == "amount" else arrow.string()) for name in Row._fields])
-    rows = (row for snapshot in snapshots for row in rows_of(namespace, snapshot))
+    rows = (row for snapshot in snapshots for row in rows_of(namespace, *snapshot))
     with ParquetWriter(to, schema) as writer:
         while group := list(islice(rows, ROWS_OF_A_GROUP)):
             columns = [list(column) for column in zip(*group, strict=True)]

@@ -30,11 +30,14 @@ def say_top(entities: Sequence["EntityUsage"]) -> None:
 
 
 def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"]) -> None:
-    """Print a row for each usage, after its head; uncounted acquires and refusals by ancestors if there are some."""
+    """Print a row for each usage, after its head. Acquires of entities below, uncounted ones and refusals by ancestors
+    have columns if there are some.
+    """
     limits = sorted({name for each in usages for name in each.consumed})
     refusers = sorted({refuser for each in usages for refuser in each.refused_by})
     uncounted = ("UNCOUNTED",) if any(each.total_uncounted for each in usages) else ()
-    columns = *titles, *ACQUIRES, *uncounted, *(f"BY {refuser}" for refuser in refusers), *limits
+    below = ("OF BELOW",) if any(each.total_below for each in usages) else ()
+    columns = *titles, *ACQUIRES, *below, *uncounted, *(f"BY {refuser}" for refuser in refusers), *limits
     say_columns(
         [
             columns,
@@ -42,6 +45,7 @@ def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Seq
                 (
                     *head,
                     *_counts(each),
+                    *(f"{each.total_below:,}" for _ in below),
                     *(f"{each.total_uncounted:,}" for _ in uncounted),
                     *_cells(each.refused_by, refusers),
                     *_cells(each.consumed, limits),
@@ -145,6 +149,8 @@ def _plain_acquires(usage: "Usage | UsageSummary") -> dict[str, Any]:
         "total_refused": usage.total_refused,
         "total_shadowed": usage.total_shadowed,
         "total_uncounted": usage.total_uncounted,
+        "total_below": usage.total_below,
+        "total_refused_below": usage.total_refused_below,
         "refused_by": [
             {"entity_id": refuser.entity_id, "limit_name": refuser.limit_name, "refused": count}
             for refuser, count in usage.refused_by.items()

@@ -408,7 +408,7 @@ def test_the_cost_of_each_tenant_is_a_page_and_a_file(
     assert re.findall(r'class="number">([^<]+)<', row) == ["1,200", "3", "1,204", "5", "0.0015"]
     assert ">total<" in page
     file = client.get("/cost.csv?by=nobody&month=--yes")
-    assert asked[1][:5] == ["usage", "cost", "--by", "parent", "--month=--yes"]
+    assert asked[1][:5] == ["usage", "cost", "--by", "root", "--month=--yes"]
     assert file.headers["content-disposition"] == 'attachment; filename="cost-2026-11.csv"'
     head, acme, formula = file.text.splitlines()
     assert head == "month,tenant,admitted,refused,write_units,read_units,usd"

@@ -97,6 +97,8 @@ def test_json_has_everything_about_a_window(table: Table) -> None:
             "total_refused": 7,
             "total_shadowed": 1,
             "total_uncounted": 0,
+            "total_below": 0,
+            "total_refused_below": 0,
             "refused_by": [{"entity_id": "acme", "limit_name": "rpm", "refused": 5}],
         }
     ]
@@ -180,6 +182,8 @@ def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
         "total_refused": 5,
         "total_shadowed": 1,
         "total_uncounted": 0,
+        "total_below": 0,
+        "total_refused_below": 0,
         "refused_by": [{"entity_id": "acme", "limit_name": "tpm", "refused": 4}],
         "limits": [{"limit_name": "tpm", "total": 7, "minimum": 7, "maximum": 7, "average": 7.0}],
     }

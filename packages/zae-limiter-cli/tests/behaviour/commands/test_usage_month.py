@@ -206,7 +206,7 @@ def test_a_tenant_is_what_by_says(used: Table, by: str, names: set[str]) -> None
 def test_people_see_the_dearest_first_the_total_and_the_date_of_the_prices(used: Table) -> None:
     done = run("cost", *MONTH, "--rows", "1", "--writes-per-acquire", "2")
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[:3]] == ["PARENT", "acme", "total"]
+    assert [line.split()[0] for line in lines[:3]] == ["ROOT", "acme", "total"]
     assert "counted: admitted and refused acquires" in done.stdout
     assert "write units for an admitted acquire 2, for a refused one 0" in " ".join(done.stdout.split())
     assert "as of 2026-11" in " ".join(done.stdout.split())
@@ -252,9 +252,8 @@ def test_what_is_not_known_of_a_stack_costs_nothing() -> None:
 def test_a_month_ends_where_the_next_begins() -> None:
     assert Month.of("2026-12", datetime(2027, 1, 1, tzinfo=UTC)).end == datetime(2027, 1, 1, tzinfo=UTC)
     assert (Month.of(None, NOW).elapsed, Month.of("2026-10", NOW).elapsed) == (0.5, 1.0)
-    assert [row.kind for row in rows_of("n", UsageSnapshot("e", "r", "daily", FIRST, {"rpm": 1}, 1))] == [
-        *("admitted", "refused", "shadowed", "consumed")
-    ]
+    of_one = UsageSnapshot("e", "r", "daily", FIRST, {"rpm": 1}, 1)
+    assert [row.kind for row in rows_of("n", of_one, of_one)] == [*("admitted", "refused", "shadowed", "consumed")]
 
 
 def take(table: Table, entity: str, resource: str, limit: Limit, amount: int) -> None:

@@ -53,7 +53,7 @@ def test_the_guide_on_shadow_limits_shows_whom_a_limit_would_hit(table: Table) -
 def test_the_page_on_costs_shows_what_a_month_has_cost(table: Table) -> None:
     used(table)
     text, document = shown("operate/cost.md").values()
-    assert text.splitlines()[0].split() == ["PARENT", "ADMITTED", "REFUSED", "WRITES", "READS", "USD"]
+    assert text.splitlines()[0].split() == ["ROOT", "ADMITTED", "REFUSED", "WRITES", "READS", "USD"]
     assert json.loads(document)["by"] == "namespace"
 
 

@@ -109,6 +109,8 @@ def test_json_says_what_it_is_the_top_of(used: Table) -> None:
                 "total_refused": 0,
                 "total_shadowed": 4,
                 "total_uncounted": 0,
+                "total_below": 0,
+                "total_refused_below": 0,
                 "refused_by": [],
             }
         ],

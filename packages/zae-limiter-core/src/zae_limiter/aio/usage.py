@@ -3,7 +3,7 @@
 
 from datetime import datetime
 
-from ..flows.records import top_usage, usage
+from ..flows.records import top_usage, usage, usage_summary
 from ..values.usage import EntityUsage, UsagePage, UsageSummary, Window
 from .flow_runner import FlowRunner
 
@@ -41,12 +41,12 @@ class UsageMethods(FlowRunner):
         end: datetime | None = None,
     ) -> UsageSummary:
         """Return the snapshots of an entity, of a resource, of an entity on a resource, or with neither of the whole
-        namespace, summed by limit.
+        namespace, summed by limit. Of several entities, a call that cascaded counts once, at the entity that was asked.
 
         The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
-        return await self._run(usage.get_summary(self.namespace_state, asked))
+        return await self._run(usage_summary.get_summary(self.namespace_state, asked))
 
     async def get_top_usage(
         self,

@@ -38,7 +38,8 @@ class Payment(NamedTuple):
 
 class Draw(NamedTuple):
     """What one write does for a hold, in millitokens by limit: it takes ``block``, brings ``back`` what is left of the
-    ``ended`` blocks, and counts what was ``spent`` since the last write, by so many acquires. What is ``paid`` by the
+    ``ended`` blocks, and counts what was ``spent`` since the last write, by so many acquires, of which those ``below``
+    came from entities below. What is ``paid`` by the
     hold for the write's own acquires needs not be in the table.
     """
 
@@ -48,6 +49,7 @@ class Draw(NamedTuple):
     spent: Mapping[str, int]
     events: int
     payments: Sequence[Payment]
+    below: int = 0
 
     @property
     def paid(self) -> Mapping[str, int]:

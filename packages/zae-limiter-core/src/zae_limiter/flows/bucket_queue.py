@@ -76,6 +76,7 @@ class BucketRequest(Waiter):
     ``shadow_amounts`` are taken from shadow limits that have them; the others only count them. ``count_only`` changes
     the count of consumed tokens and not the balance, up or down. ``shadows``: the number of acquires that a shadow
     limit would have refused. ``shards``: the shard count when the given amounts were taken, 0 if it does not matter.
+    ``below``: those of the ``events`` that an entity below asked for.
     ``unlimited``: amounts of an acquire that no limit refuses, and that are only counted.
     ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
     it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards split off
@@ -88,7 +89,7 @@ class BucketRequest(Waiter):
     shadow_amounts: Mapping[str, int] = NOTHING
     count_only: Mapping[str, int] = NOTHING
     unlimited: Mapping[str, int] = NOTHING
-    shadows = 0
+    shadows = below = 0
     elsewhere: "Sequence[ShardReturn]" = ()
     frees: Sequence[Freeing] = ()
     freed: Mapping[str, int] = NOTHING
@@ -174,6 +175,7 @@ class BucketRequest(Waiter):
         holds = {hold.limit: hold for hold in self.holds}
         given = {name: amount for name, amount in self.taken.items() if amount and name not in holds}
         back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
+        back.below = events if self.below else 0
         not_taken = self.not_taken
         if not_taken or self.unlimited:
             back.count_only = {name: -amount for name, amount in {**not_taken, **self.unlimited}.items()}
@@ -204,7 +206,9 @@ class BucketRequest(Waiter):
         if self.unchecked or self.given:
             amounts = {**self.unchecked, **{name: -amount for name, amount in self.given.items()}}
         now_ms, counted = hold.now(), self.unlimited or self.count_only
-        if not (amounts or counted) or not hold.move(amounts, now_ms, events=self.events, counted=counted):
+        if not (amounts or counted) or not hold.move(
+            amounts, now_ms, events=self.events, below=self.below, counted=counted
+        ):
             return False
         # what comes back is divided as its own shard was: what is held may have come from another one
         shard = self.queue.shard
@@ -216,6 +220,7 @@ class BucketRequest(Waiter):
         given = sums(self.given, other.given)
         both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
         both.count_only, both.shadows = sums(self.count_only, other.count_only), self.shadows + other.shadows
+        both.below = self.below + other.below
         both.frees = (*self.frees, *other.frees)
         return both
 

@@ -59,7 +59,7 @@ class Hold:
         self._blocks: list[Block] = []
         self._ended: deque[Block] = deque(maxlen=MOST_ENDED)
         self._spent: dict[str, int] = {}
-        self._events = 0
+        self._events = self._below = 0
         self._pace = Pace()
         self._low: Mapping[str, int] = NOTHING
         self._from_ms = self._until_ms = self._look_ms = self._renew_ms = 0
@@ -71,7 +71,13 @@ class Hold:
     # admit
 
     def move(
-        self, amounts: Mapping[str, int], now_ms: int, *, events: int = 1, counted: Mapping[str, int] = NOTHING
+        self,
+        amounts: Mapping[str, int],
+        now_ms: int,
+        *,
+        events: int = 1,
+        below: int = 0,
+        counted: Mapping[str, int] = NOTHING,
     ) -> bool:
         """Admit the amounts by what is held, and take negative ones back: all of them, or none.
 
@@ -97,6 +103,7 @@ class Hold:
                 self._spent = sums(self._spent, counted)
             if some or counted:
                 self._events += events
+                self._below += below
             return True
 
     def left(self) -> Mapping[str, int]:
@@ -142,13 +149,14 @@ class Hold:
             if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
                 self._look(now_ms)
             spent, self._spent = {name: n for name, n in self._spent.items() if n}, {}
-            if not (wanted or back or spent or payments or self._events):
+            if not (wanted or back or spent or payments or self._events or self._below):
                 return None
             block = None
             if wanted:
                 until = elapsed_ms() + self._life_ms
                 block = Block(wanted, now_ms, until, shard.source, self._terms)
-            draw, self._events = Draw(block, ended, back, spent, self._events, payments), 0
+            draw = Draw(block, ended, back, spent, self._events, payments, self._below)
+            self._events = self._below = 0
             return draw
 
     def count(self, now_ms: int) -> Draw | None:
@@ -158,8 +166,9 @@ class Hold:
         with self._lock, self._change:
             self._look(now_ms)
             spent = {name: amount for name, amount in self._spent.items() if amount}
-            draw = Draw(None, (), NOTHING, spent, self._events, ()) if spent or self._events else None
-            self._spent, self._events = {}, 0
+            some = spent or self._events or self._below  # which a give-back may leave alone
+            draw = Draw(None, (), NOTHING, spent, self._events, (), self._below) if some else None
+            self._spent, self._events, self._below = {}, 0, 0
             return draw
 
     def is_left_alone(self, used: Mapping[str, int], events: int, now_ms: int) -> bool:
@@ -181,6 +190,7 @@ class Hold:
         with self._lock, self._change:
             self._spent = sums(self._spent, draw.spent)
             self._events += draw.events
+            self._below += draw.below
             self._tell_blocks()
             pay_back(draw.payments)
             self._look(self.now())

@@ -35,14 +35,23 @@ CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shap
 ACQUIRES: Final = "ev"  # the number of admitted acquires
 REFUSED: Final = "rj"  # the number of refused acquires
 SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused
+BELOW: Final = "eb"  # the number of admitted acquires that entities below asked for, which cascaded
+REFUSED_BELOW: Final = "rb"  # the number of refused ones of these
 UNCOUNTED: Final = "uc"  # the number of acquires that an outage let through, of which nothing else is counted
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity, the first one, and of a parent link
 
-COUNTERS: Final = (ACQUIRES, REFUSED, SHADOWED, UNCOUNTED)  # counts of acquires; a new bucket has the first, 0
+COUNTERS: Final = (
+    ACQUIRES,
+    REFUSED,
+    SHADOWED,
+    UNCOUNTED,
+    BELOW,
+    REFUSED_BELOW,
+)  # counts of acquires; a new bucket has the first, 0
 
-_LATE: Final = (REFUSED, UNCOUNTED)
+_LATE: Final = (REFUSED, REFUSED_BELOW, UNCOUNTED)
 
 # Of an entity.
 METADATA: Final = "metadata"
@@ -72,11 +81,15 @@ TOTAL_EVENTS: Final = "total_events"
 TOTAL_REFUSED: Final = "total_refused"
 TOTAL_SHADOWED: Final = "total_shadowed"
 TOTAL_UNCOUNTED: Final = "total_uncounted"
+TOTAL_BELOW: Final = "total_below"
+TOTAL_REFUSED_BELOW: Final = "total_refused_below"
 TOTALS: Final[Mapping[str, str]] = {
     ACQUIRES: TOTAL_EVENTS,
     REFUSED: TOTAL_REFUSED,
     SHADOWED: TOTAL_SHADOWED,
     UNCOUNTED: TOTAL_UNCOUNTED,
+    BELOW: TOTAL_BELOW,
+    REFUSED_BELOW: TOTAL_REFUSED_BELOW,
 }
 """The attribute that adds up a counter of buckets, by that counter; values of usage have a field of the same name."""
 

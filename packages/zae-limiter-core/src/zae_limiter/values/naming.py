@@ -12,7 +12,15 @@ DEFAULT_RESOURCE: Final = "_default_"
 PATTERN_END: Final = "*"  # no resource ends with it: who writes `openai/*` means a pattern, and there are none
 
 # A bucket counts its writes as `wcu`; usage sorts by the others, beside the limits.
-RESERVED_LIMIT_NAMES: Final = ("wcu", "total_events", "total_refused", "total_shadowed", "total_uncounted")
+RESERVED_LIMIT_NAMES: Final = (
+    "wcu",
+    "total_events",
+    "total_refused",
+    "total_shadowed",
+    "total_uncounted",
+    "total_below",
+    "total_refused_below",
+)
 
 SYSTEM_SUBJECT: Final = "$SYSTEM"  # what audit events of levels are filed under, beside the entities' ids
 RESOURCE_SUBJECT: Final = "$RESOURCE:"

@@ -38,6 +38,8 @@ class UsageSnapshot:
     ``consumed`` has whole tokens by limit, net of tokens given back. Acquires are counted: ``total_events`` those
     admitted, ``total_refused`` those refused, ``total_shadowed`` those admitted that shadow limits would have refused,
     ``total_uncounted`` those that an outage let through, of which nothing else is counted.
+    ``total_below`` are those of the admitted that entities below asked for, whose calls cascaded to this one, and
+    ``total_refused_below`` those of the refused: they count at the entity that was asked, too.
     ``refused_by`` has those of the refused for which limits of an ancestor were short, by ancestor and limit.
     """
 
@@ -51,6 +53,8 @@ class UsageSnapshot:
     total_shadowed: int = 0
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
     total_uncounted: int = 0
+    total_below: int = 0
+    total_refused_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ class LimitUsage:
 class UsageSummary:
     """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
 
-    The totals of acquires and ``refused_by`` are as in ``UsageSnapshot``.
+    The totals of acquires and ``refused_by`` are as in ``UsageSnapshot``. Of several entities, a call that cascaded
+    counts once, at the entity that was asked; then nothing is ``below``.
     """
 
     window: Window
@@ -92,6 +97,8 @@ class UsageSummary:
     total_shadowed: int = 0
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
     total_uncounted: int = 0
+    total_below: int = 0
+    total_refused_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,8 @@ class EntityUsage:
     total_shadowed: int
     refused_by: Mapping[Refuser, int] = field(default_factory=dict, hash=False)
     total_uncounted: int = 0
+    total_below: int = 0
+    total_refused_below: int = 0
 
 
 @lru_cache(maxsize=WINDOWS_REMEMBERED)

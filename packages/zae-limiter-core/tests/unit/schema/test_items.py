@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zae_limiter.operations.sizes import item_size, write_units
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.schema import keys
-from zae_limiter.schema.attributes import COUNTERS, UNCOUNTED, bucket_attributes
+from zae_limiter.schema.attributes import BELOW, COUNTERS, REFUSED_BELOW, UNCOUNTED, bucket_attributes
 from zae_limiter.schema.configs import config_attributes, read_limits, read_on_unavailable
 from zae_limiter.schema.entities import entity_item, read_entity
 from zae_limiter.schema.items import WRITES, BucketId, read_bucket
@@ -21,7 +21,7 @@ from zae_limiter.values.naming import RESERVED_LIMIT_NAMES
 
 NOW = 1_700_000_000_000
 PAGE = Path(__file__).parents[5] / "docs" / "limiter.md"
-EVERYDAY = [name for name in COUNTERS if name != UNCOUNTED]
+EVERYDAY = [name for name in COUNTERS if name not in {UNCOUNTED, BELOW, REFUSED_BELOW}]
 EVERY_ITEM = int(re.findall(r"^\| every item, .*\| about (\d+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[0])
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(
     lambda name: name not in RESERVED_LIMIT_NAMES

@@ -1,9 +1,9 @@
 """`zae-limiter usage cost`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from ...usage.cost import Load, TenantOf, Units
     from ...usage.month import Month
 
-    By = Literal["parent", "entity", "resource", "namespace"]
+    By = Literal["root", "entity", "resource", "namespace"]
+
+MOST_DEPTH: Final = 7  # as many entities can be above one
 
 
 @click.command(short_help="Estimate what the limiter itself costs, by tenant.")
@@ -29,10 +31,15 @@ if TYPE_CHECKING:
 @month_option
 @click.option(
     "--by",
-    type=click.Choice(["parent", "entity", "resource", "namespace"]),
-    default="parent",
+    type=click.Choice(["root", "entity", "resource", "namespace"]),
+    default="root",
     show_default=True,
-    help="What a tenant is: an entity with its children, an entity, a resource, or a namespace of the table.",
+    help="What a tenant is: an entity with all below it, an entity, a resource, or a namespace of the table.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0, max=MOST_DEPTH),
+    help="With --by root: levels below the root that a tenant is on.  [default: 0, the root]",
 )
 @click.option(
     "--writes-per-acquire",
@@ -54,6 +61,7 @@ def cost(
     namespace: str,
     month: str | None,
     by: "By",
+    depth: int | None,
     writes_per_acquire: float,
     processes: int,
     batch_window: int,
@@ -64,7 +72,9 @@ def cost(
     """Estimate what the limiter itself costs in a month, by tenant and in total, in US dollars.
 
     Acquires are counted. Units are estimated from them, and prices are those of us-east-1 unless --prices names a file.
-    It reads the daily usage of everybody, and with --by parent all records.
+    An acquire that cascades is one acquire, of the entity that was asked, and costs at every level. With --by root it
+    goes to the entity at the top of the tree, or --depth levels below that; by first parents, where there are several.
+    It reads the daily usage of everybody, and with --by root all records.
     """
     from ...stack.facts import facts_of
     from ...usage.cost import Load, fixed_costs
@@ -72,12 +82,14 @@ def cost(
     from ...usage.month import Month
     from ...usage.prices import KNOWN, Prices
 
+    if depth is not None and by != "root":
+        raise CommandError(f"--depth is for --by root, not for --by {by}")
     if connection.file is not None:
         raise CommandError("a file costs nothing by the request: `usage cost` is for a stack, pass --name")
     prices = KNOWN if price_file is None else Prices.read(price_file)
     chosen, load = Month.of(month, datetime.now(UTC)), Load(writes_per_acquire, processes, batch_window)
     with open_namespace(connection, namespace) as repository:
-        tenants = _tenants(repository, by, chosen, load)
+        tenants = _tenants(repository, by, chosen, load, depth or 0)
     facts = facts_of(connection)
     fixed = fixed_costs(
         prices,
@@ -93,13 +105,13 @@ def cost(
         say_more("tenants")
 
 
-def _tenants(repository: "SyncRepository", by: "By", month: "Month", load: "Load") -> dict[str, "Units"]:
+def _tenants(repository: "SyncRepository", by: "By", month: "Month", load: "Load", depth: int) -> dict[str, "Units"]:
     from ...usage.cost import add_snapshots
 
     tenants: dict[str, Units] = {}
     for each in _namespaces(repository) if by == "namespace" else (repository,):
         snapshots = every_row(snapshots_of(each, None, None, "daily", month))
-        add_snapshots(tenants, snapshots, _tenant_of(each, by), load)
+        add_snapshots(tenants, snapshots, _tenant_of(each, by, depth), load)
     return tenants
 
 
@@ -108,10 +120,18 @@ def _namespaces(repository: "SyncRepository") -> Iterator["SyncRepository"]:
         yield repository.namespace(each.name)
 
 
-def _tenant_of(repository: "SyncRepository", by: "By") -> "TenantOf":
-    if by == "parent":
+def _tenant_of(repository: "SyncRepository", by: "By", depth: int) -> "TenantOf":
+    if by == "root":
         parents = {each.entity_id: each.parent_id for each in every_record(repository)}
-        return lambda snapshot: parents.get(snapshot.entity_id) or snapshot.entity_id
+        return lambda snapshot: _ancestor(snapshot.entity_id, parents, depth)
     if by == "entity":
         return lambda snapshot: snapshot.entity_id
     return lambda snapshot: snapshot.resource if by == "resource" else repository.name
+
+
+def _ancestor(entity_id: str, parents: Mapping[str, str | None], depth: int) -> str:
+    """Return who is so many levels below the root above an entity; the entity itself if it is higher."""
+    path = [entity_id]
+    while (parent := parents.get(path[-1])) is not None and parent not in path:
+        path.append(parent)
+    return path[max(0, len(path) - 1 - depth)]

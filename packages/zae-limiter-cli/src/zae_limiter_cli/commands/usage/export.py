@@ -58,12 +58,14 @@ def export(
     """Write the usage of a month, of all entities on all resources, to a file or a pipe.
 
     In CSV and Parquet each count is a row: its `kind` is admitted, refused, shadowed, uncounted, refused_by or
-    consumed. In JSON each window is an object, as in `usage list`. A page of the usage at a time is in memory. A file
-    is there as a whole or not at all.
+    consumed. With `_below` at its end it is of calls of entities below, which count at these, too: leave such rows out
+    of sums. In JSON each window is an object, as in `usage list`. A page of the usage at a time is in memory. A file is
+    there as a whole or not at all.
     """
     from ...results import writing
     from ...usage.export import check_parquet, write
     from ...usage.month import Month
+    from ...usage.own import with_own
 
     chosen = Month.of(month, datetime.now(UTC))
     if output == "parquet":
@@ -71,7 +73,8 @@ def export(
             raise CommandError("-o parquet is no text: pass --out FILE")
         check_parquet()
     with open_namespace(connection, namespace) as repository:
-        snapshots = every_row(snapshots_of(repository, entity, resource, window, chosen))
+        found = every_row(snapshots_of(repository, entity, resource, window, chosen))
+        snapshots = with_own(repository, found) if entity is None else ((each, each) for each in found)
         if out is None:
             write(output, namespace, snapshots, sys.stdout.buffer)
             return

@@ -53,14 +53,20 @@ def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery",
 @click.option("--plot", is_flag=True, help="Also draw a bar for each window.")
 @output_option
 def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", plot: bool, output: OutputForm) -> None:
-    """Sum up acquires, and the consumption by limit: total, minimum, maximum and mean of the windows with any use."""
+    """Sum up acquires, and the consumption by limit: total, minimum, maximum and mean of the windows with any use.
+
+    Of several entities, a call that cascades counts once, at the entity that was asked.
+    """
+    from ...usage.own import with_own
     from ...usage.showing import plain_summary, say_summary, summary_line
 
     if plot and output == "json":
         raise CommandError("--plot and --output json exclude each other: pass one of them")
     with open_namespace(connection, namespace) as repository:
         found = repository.get_usage_summary(**asdict(query))
-        drawn = list(every_row(_snapshots(repository, query))) if plot and found.windows else []
+        snapshots = every_row(_snapshots(repository, query)) if plot and found.windows else iter(())
+        of_one = query.entity_id is not None
+        drawn = list(snapshots) if of_one else [own for _, own in with_own(repository, snapshots)]
     if output == "json":
         say_json(plain_summary(query, found))
     elif not found.windows:

@@ -139,9 +139,10 @@ def _path(namespace_state: NamespaceState, request: AcquireRequest, now_ms: int)
 def _move_all(parts: Sequence[tuple[Hold, Mapping[str, int]]], now_ms: int) -> bool:
     """Take amounts from all holds, or from none."""
     for rank, (hold, amounts) in enumerate(parts):
-        if not hold.move(amounts, now_ms):
-            for taken, given in parts[:rank]:
-                taken.move({name: -amount for name, amount in given.items()}, now_ms, events=-1)
+        if not hold.move(amounts, now_ms, below=1 if rank else 0):
+            for place, (taken, given) in enumerate(parts[:rank]):
+                back = {name: -amount for name, amount in given.items()}
+                taken.move(back, now_ms, events=-1, below=-1 if place else 0)
             return False
     return True
 

@@ -135,6 +135,8 @@ class Claim:
         if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
             self.turn.asks(self.cached.line, [bucket_request])
+        if self.place:
+            bucket_request.below = bucket_request.events
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request
@@ -147,6 +149,7 @@ class Claim:
             each.insists = self.insists
         if not any(request.events for request in kept):
             new[0].events, new[0].shadow_amounts, new[0].unlimited = 1, self.shadow_amounts, self.unlimited or NOTHING
+            new[0].below = 1 if self.place else 0
         self.last = [*kept, *new]
         self.requests += new
         if self.turn is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from ...operations.errors import BudgetSpent
-from ...schema.attributes import REFUSED, parse_refused_by, refused_by
+from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import RateLimitExceeded, short
@@ -36,8 +36,8 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
         places = [asker, *((each.entity_id, each.resource) for each in violations)] if violations else ()
         for place in dict.fromkeys(places):
             cached = cached_bucket(namespace_state, *place)
-            by_others = _by_others(asker, violations, cached) if place == asker else ()
-            in_ms = namespace_state.refusals.add(cached, now, (REFUSED, *by_others))
+            more = _by_others(asker, violations, cached) if place == asker else (REFUSED_BELOW,)
+            in_ms = namespace_state.refusals.add(cached, now, (REFUSED, *more))
             if in_ms is not None and cached.state is not None:
                 if in_ms:
                     yield Remind(RefusalCount(cached.queue, now + in_ms), in_ms / 1000)

@@ -160,7 +160,8 @@ def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequ
             raise RateLimitExceeded(waits, *request.asker, by_share=True) from error
         for claim, share in found:
             shares.hold(_key(claim), share)
-            share.count(claim.asked, now, events=1 if any(claim.asked.values()) else 0)
+            events = 1 if any(claim.asked.values()) else 0
+            share.count(claim.asked, now, events=events, below=events if claim.place else 0)
 
 
 def _raise_if_impossible(

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, SHADOWED, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, TTL, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES
 from ..blocks import Draw
 from ..bucket_queue import BucketRequest
@@ -34,7 +34,7 @@ class Batch:
     """
 
     __slots__ = (
-        *("carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
+        *("below", "carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
         *("shadows", "short", "shadow_short", "slots", "tried", "unchecked"),
     )
 
@@ -48,6 +48,7 @@ class Batch:
         self.shadow_short: dict[BucketRequest, dict[str, int]] = {}
         self.shadows = 0
         self.events = 0
+        self.below = 0
         self.refused: Mapping[str, int] = NOTHING
         self.draw: Draw | None = None
         self.slots: dict[str, SlotChange] = {}
@@ -63,6 +64,7 @@ class Batch:
         if request.unlimited:
             _add(self.count_only, request.unlimited)
         self.events += request.events
+        self.below += request.below
         self.shadows += request.shadows
         self.carried.append(request)
 
@@ -108,6 +110,7 @@ class Batch:
         _add(self.count_only, paid)
         _add(self.count_only, draw.spent)
         self.events += draw.events
+        self.below += draw.below
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
         """Return the tokens of each limit that the batch leaves for the short requests, in millitokens."""
@@ -135,7 +138,7 @@ class Batch:
     @property
     def counts(self) -> dict[str, int]:
         """What the batch adds to the counters of a bucket, without those that it leaves as they are."""
-        counted = {ACQUIRES: self.events, SHADOWED: self.shadows}
+        counted = {ACQUIRES: self.events, BELOW: self.below, SHADOWED: self.shadows}
         return {name: number for name, number in counted.items() if number}
 
     @property

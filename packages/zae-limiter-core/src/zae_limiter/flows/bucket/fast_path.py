@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ...operations.values import Conditions, Update
 from ...rules.rule import FOREVER_MS
-from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -39,6 +39,8 @@ def fast_path_update(
     add = {WRITES: ONE_WRITE}
     if request.events:
         add[ACQUIRES] = request.events
+        if request.below:
+            add[BELOW] = request.below
     if request.checked or request.unchecked:
         update = _consume(namespace_state, cached, state, request, add, now_ms)
     else:

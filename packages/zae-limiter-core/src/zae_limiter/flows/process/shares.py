@@ -116,10 +116,12 @@ class Share(Generic[B]):
     limits: dict[str, LimitShare] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)
     events: int = 0
+    below: int = 0
 
-    def count(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 0) -> None:
+    def count(self, amounts: Mapping[str, int], now_ms: int, *, events: int = 0, below: int = 0) -> None:
         """Take the amounts, even into debt, and count them; limits that have no tokens here are only counted."""
         self.events += events
+        self.below += below
         for name, amount in amounts.items():
             self.counted[name] = self.counted.get(name, 0) + amount
             if name in self.limits:
@@ -141,21 +143,24 @@ class Owed:
     taken: dict[str, int] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)
     events: int = 0
+    below: int = 0
     request: BucketRequest | None = None
     tried_ms: int = 0
 
-    def add(self, taken: Mapping[str, int], counted: Mapping[str, int], events: int) -> None:
+    def add(self, taken: Mapping[str, int], counted: Mapping[str, int], events: int, below: int) -> None:
         """Owe more."""
         for totals, amounts in ((self.taken, taken), (self.counted, counted)):
             for name, amount in amounts.items():
                 totals[name] = totals.get(name, 0) + amount
         self.events += events
+        self.below += below
 
     def pay(self, queue: BucketQueue, now_ms: int) -> BucketRequest:
         """Return a new request that pays everything."""
         unchecked = {name: amount for name, amount in self.taken.items() if amount > 0}
         given = {name: -amount for name, amount in self.taken.items() if amount < 0}
         request = BucketRequest(queue, config=self.config, events=self.events, unchecked=unchecked, given=given)
+        request.below = self.below
         rest = {name: amount - self.taken.get(name, 0) for name, amount in self.counted.items()}
         request.count_only = {name: amount for name, amount in rest.items() if amount}
         self.request, self.tried_ms = request, now_ms
@@ -190,12 +195,19 @@ class Shares(Generic[B]):
         self.pending = True
 
     def owe(
-        self, shard: B, config: Config, *, taken: Mapping[str, int], counted: Mapping[str, int], events: int = 0
+        self,
+        shard: B,
+        config: Config,
+        *,
+        taken: Mapping[str, int],
+        counted: Mapping[str, int],
+        events: int = 0,
+        below: int = 0,
     ) -> None:
         """Owe a shard more."""
         if events or any(taken.values()) or any(counted.values()):
             self.pending = True
-            self.owed.setdefault(shard, Owed(config)).add(taken, counted, events)
+            self.owed.setdefault(shard, Owed(config)).add(taken, counted, events, below)
 
     def owed_to(self, shards: Iterable[B], limit: str) -> int:
         """Return what the process owes these shards of a limit, in millitokens."""
@@ -212,7 +224,7 @@ class Shares(Generic[B]):
             taken = {name: split(amount, place, len(shards)) for name, amount in lacks.items() if amount}
             self.owe(shard, share.config, taken=taken, counted=taken)
         rest = {name: amount - lacks.get(name, 0) for name, amount in share.counted.items()}
-        self.owe(shards[0], share.config, taken={}, counted=rest, events=share.events)
+        self.owe(shards[0], share.config, taken={}, counted=rest, events=share.events, below=share.below)
 
     def share_of(self, key: tuple[str, str], now_ms: int) -> Share[B] | None:
         """Return the share of a bucket, if there is one that still holds."""
@@ -239,7 +251,8 @@ class Shares(Generic[B]):
                 continue
             del self._paying[shard]
             if isinstance(outcome.error, NotApplied):
-                self.owe(shard, owed.config, taken=owed.taken, counted=owed.counted, events=owed.events)
+                more = {"events": owed.events, "below": owed.below}
+                self.owe(shard, owed.config, taken=owed.taken, counted=owed.counted, **more)
                 self.owed[shard].tried_ms = owed.tried_ms
             elif outcome.error is not None:
                 lost.append(f"{owed.counted} millitokens of an outage may not be counted: {outcome.error}")

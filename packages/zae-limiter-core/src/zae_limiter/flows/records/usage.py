@@ -1,10 +1,9 @@
-"""Usage snapshots of an entity, of a resource or of a whole namespace, in pages and in sums.
+"""Usage snapshots of an entity, of a resource or of a whole namespace, in pages.
 
 This module has the keys to read and the ends of pages; the aggregator writes snapshots.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,15 +15,12 @@ from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import SK, TOTALS
 from ...schema.usage import SnapshotId, is_hourly, read_milli, read_usage
-from ...values.limits import MILLI
 from ...values.naming import check_identifier, check_resource
 from ...values.usage import (
     WINDOW_SECONDS,
-    LimitUsage,
     Refuser,
     UsagePage,
     UsageSnapshot,
-    UsageSummary,
     Window,
     check_instant,
     check_window,
@@ -104,7 +100,7 @@ def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, 
     """
     _validate_page(limit, behind)
     rows = IndexRows(namespace_state.namespace_id)
-    page = yield from _page(rows, asked, limit, behind)
+    page = yield from read_page(rows, asked, limit, behind)
     yield from report(rows)
     return UsagePage(tuple(each.usage for each in page.snapshots), page.next)
 
@@ -153,7 +149,8 @@ class _Page(NamedTuple):
     next: str | None
 
 
-def _page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
+def read_page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
+    """Return up to ``limit`` snapshots after ``behind``; count the rows that are dropped."""
     found: list[Snapshot] = []
     query = _query(rows.namespace_id, asked, limit, behind)
     while True:
@@ -184,38 +181,16 @@ def _snapshot(ids: Mapping[Key, SnapshotId], item: Item) -> Snapshot:
     return Snapshot(read_usage(item, milli), milli)
 
 
-def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
-    """Return the sums of all requested snapshots."""
-    windows: dict[datetime, Sums] = {}
-    yield from every_snapshot(
-        namespace_state, asked, lambda each: windows.setdefault(each.usage.window_start, Sums()).add(each)
-    )
-    sums = windows.values()
-    names = sorted({name for each in sums for name in each.milli})
-    return UsageSummary(
-        asked.window,
-        len(windows),
-        tuple(_limit_usage(name, [each.milli.get(name, 0) for each in sums]) for name in names),
-        refused_by=dict(sorted(sum((Counter(each.refused_by) for each in sums), Counter[Refuser]()).items())),
-        **{name: sum(each.totals[name] for each in sums) for name in TOTALS.values()},
-    )
-
-
 def every_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
     """Call ``add`` with each requested snapshot; one page of them at a time is in memory."""
     rows = IndexRows(namespace_state.namespace_id)
     behind, more = None, True
     while more:
-        page = yield from _page(rows, asked, LARGEST_PAGE, behind)
+        page = yield from read_page(rows, asked, LARGEST_PAGE, behind)
         for snapshot in page.snapshots:
             add(snapshot)
         behind, more = page.next, page.next is not None
     yield from report(rows)
-
-
-def _limit_usage(name: str, milli: Sequence[int]) -> LimitUsage:
-    total, least, most = sum(milli), min(milli), max(milli)
-    return LimitUsage(name, total // MILLI, least // MILLI, most // MILLI, total / (MILLI * len(milli)))
 
 
 def _query(ns: str, asked: Asked, limit: int, behind: str | None) -> Query:
