@@ -17,7 +17,7 @@ LONGER: Final[Mapping[str, int]] = {  # files that may be longer, and how long; 
     "zae_limiter/engines/dynamodb/aio/http.py": 390,
     "zae_limiter/exceptions.py": 370,
     "zae_limiter/flows/bucket/commit_run.py": 380,
-    "zae_limiter/flows/bucket_queue.py": 390,
+    "zae_limiter/flows/bucket_queue.py": 410,
     "zae_limiter/flows/hold.py": 380,
     "zae_limiter/integrations/litellm.py": 400,
     "zae_limiter/schema/keys.py": 380,

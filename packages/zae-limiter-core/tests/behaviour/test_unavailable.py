@@ -197,7 +197,18 @@ async def test_a_rollback_that_fails_lets_the_blocks_own_error_go_on_and_says_wh
             raise ZeroDivisionError
     wire.repair()
     assert await limiter.available("e", "r") == {"rpm": 49}  # lost, never created
-    assert "{'rpm': 10000} millitokens were not given back" in caplog.text
+    assert "e/r: 10 of rpm were not given back: " in caplog.text
+
+
+async def test_lines_of_lost_tokens_are_one_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    limiter, wire = await warm(world)
+    for _ in range(10):
+        with pytest.raises(ZeroDivisionError):
+            async with limiter.acquire("e", "r", {"rpm": 1}):
+                wire.break_once(OutcomeUnknown("no answer"), on=Update)
+                raise ZeroDivisionError
+    lines = [record.getMessage() for record in caplog.records if "not given back" in record.getMessage()]
+    assert lines == ["e/r: 1 of rpm were not given back: no answer"]
 
 
 async def test_a_give_back_whose_answer_is_lost_is_not_queued_again(world: World) -> None:

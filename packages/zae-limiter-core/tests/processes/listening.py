@@ -41,7 +41,11 @@ def listening(on_loss: Callable[[str], None]) -> Iterator[list[str]]:
     def unraisable(what: Any) -> None:
         heard.append(f"nobody could raise {what.exc_value!r} in {what.object!r}")
 
-    with warnings.catch_warnings(record=True) as warned, patch.object(sys, "unraisablehook", unraisable):
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        patch.object(sys, "unraisablehook", unraisable),
+        patch("zae_limiter.runtime.log_throttle.A_LINE_MS", 0),  # each loss has its line
+    ):
         warnings.simplefilter("always")
         with _attached(handler):
             gc.freeze()  # what was there before is not looked at

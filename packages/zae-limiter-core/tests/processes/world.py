@@ -10,6 +10,7 @@ from simulation.kernel import Violation
 from simulation.oracle import Oracle
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.operations.values import Item
+from zae_limiter.values.limits import MILLI
 
 from .callers import Caller, Variant
 from .holdings import Holdings
@@ -66,8 +67,8 @@ class World:
     def lost(self, message: str) -> None:
         """Take note of a log line about tokens that were not given back; allowed where there are causes of failure."""
         if self.failure_causes:
-            for limit, amount in re.findall(r"'(who\d+)': (\d+)", message):
-                self.holdings.doubt(limit, int(amount), "it was not given back, says the log")
+            for amount, limit in re.findall(r"([\d.]+) of (who\d+)", message):
+                self.holdings.doubt(limit, round(float(amount) * MILLI), "it was not given back, says the log")
 
     def check(self) -> None:
         """Raises ``Violation``."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import Store
 from ..exceptions import EventLoopError, RepositoryClosedError
-from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail
+from ..flows.bucket_queue import BucketQueue, Losses, Waiter, broken, fail
 from ..flows.steps import (
     DroppedRows,
     Enqueue,
@@ -58,6 +58,7 @@ class Driver:
         self._deadlines: Deadlines  # of the loop
         self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each
         self._reminders = Reminders(self.post)
+        self._losses = Losses()
         self._closed = False
         self._cut_off = False  # closed, and the time for the writes under way is over
         self.health = self._guarded.health
@@ -100,11 +101,11 @@ class Driver:
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
-            settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
+            settle([waiter for waiter in queue.waiting if waiter.droppable], Closed(), self._losses)
         await self.drain(last)
         self._cut_off = True
         for task in self._under_way(loop):
-            settle(list(self._active[task].waiting), Closed())
+            settle(list(self._active[task].waiting), Closed(), self._losses)
             task.cancel()
         await self.drain()
 
@@ -226,9 +227,9 @@ class Driver:
     def _enter(self, waiter: Waiter) -> None:
         waiter.queue.waiting[waiter] = None
         if self._cut_off:
-            settle([waiter], Closed())
+            settle([waiter], Closed(), self._losses)
         elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
-            settle([waiter], OutcomeUnknown(CUT_OFF))
+            settle([waiter], OutcomeUnknown(CUT_OFF), self._losses)
         elif waiter.queue.server is None:
             self._serve_in_task(self._loop, waiter.queue)
 
@@ -297,7 +298,7 @@ class Driver:
     def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake the callers of the batch, and give back the unwanted outcomes."""
         fail(batch, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
-        log_losses(batch)
+        log_losses(batch, self._losses)
         if self._loop is None or self._loop.is_closed():
             return
         wake_up(batch)
@@ -347,7 +348,7 @@ class Driver:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""
         for task, queue in list(self._active.items()):
             queue.server = None
-            settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
+            settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), self._losses, wake=not loop.is_closed())
             discard(task)
         self._active = {}
         self._guarded.leave_loop()

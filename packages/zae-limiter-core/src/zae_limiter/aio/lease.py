@@ -27,6 +27,7 @@ from ..flows.acquire.refused import acquire_in_time, may_wait
 from ..flows.acquire.requests import AcquireRequest, DrawRequest
 from ..flows.acquire.slots import free, lost_slots
 from ..flows.acquire.statuses import shadowed
+from ..flows.bucket_queue import in_tokens
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..runtime import forks
@@ -287,15 +288,24 @@ class Lease(LeaseCalls):
             if error is None and grant.corrected:
                 raise
             grant.lost = problem
-            log.warning("the end of a block was not written: slots come back when they expire", exc_info=True)
+            _log(self._namespace_state, grant, "the end of its block was not written", problem)
 
     async def _roll_back(self, grant: Grant) -> None:
         try:
             await self._run(roll_back(self._namespace_state, grant))
         except InfrastructureError as problem:
             grant.lost = problem
-            log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)
+            _log(self._namespace_state, grant, f"{in_tokens(grant.consumed)} were not given back", problem)
 
     async def _run(self, flow: Flow[T]) -> T:
         """Run a flow within ``acquire_timeout``."""
         return await self._driver.run(flow, budget=self._namespace_state.settings.acquire_timeout)
+
+
+def _log(namespace_state: NamespaceState, grant: Grant, what: str, problem: Exception) -> None:
+    """Log what the end of a block did not write; at most one line a minute."""
+    more = namespace_state.unreturned.count(namespace_state.now())
+    if more is not None:
+        where, before = f"{grant.request.entity_id}/{grant.request.resource}", f"; {more} more since" if more else ""
+        kept = "the block's own error goes on, slots come back when they expire"
+        log.warning("%s: %s; %s%s", where, what, kept, before, exc_info=problem)

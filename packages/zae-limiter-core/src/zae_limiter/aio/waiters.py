@@ -4,27 +4,27 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from ..flows.bucket_queue import Waiter, fail, loss
+from ..flows.bucket_queue import Losses, Waiter, fail
 from ..flows.steps import Sleeper, Wait
 from ..operations.errors import StoreError
 
 log = logging.getLogger(__name__)
 
 
-def settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:
+def settle(waiting: Sequence[Waiter], error: StoreError, losses: Losses, *, wake: bool = True) -> None:
     """Remove waiters from their queues, and settle them as failed."""
     for waiter in waiting:
         del waiter.queue.waiting[waiter]
     fail(waiting, error)
-    log_losses(waiting)
+    log_losses(waiting, losses)
     if wake:
         wake_up(waiting)
 
 
-def log_losses(batch: Sequence[Waiter]) -> None:
+def log_losses(batch: Sequence[Waiter], losses: Losses) -> None:
     """Log the tokens that failed give-backs lost."""
     for waiter in batch:
-        if (lost := loss(waiter)) is not None:
+        if (lost := losses.line(waiter)) is not None:
             log.warning(lost)
 
 

@@ -9,7 +9,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ..operations.errors import StoreError
 from ..operations.values import NOTHING, sums
-from ..schema.items import BucketState
+from ..runtime.elapsed import elapsed_ms
+from ..runtime.log_throttle import LogThrottle
+from ..schema.items import BucketId, BucketState
+from ..values.limits import MILLI
 from ..values.resolution import Config
 from .held_slots import Freeing, HeldSlots, SlotChange, SlotHold
 from .hold import Hold, Purpose
@@ -317,6 +320,9 @@ class KnownShard(Protocol):
     """A shard as this process saw it last; without a state, it was not seen."""
 
     @property
+    def id(self) -> BucketId: ...
+
+    @property
     def state(self) -> BucketState | None: ...
 
 
@@ -379,9 +385,26 @@ def broken(problem: Exception) -> StoreError:
     return error
 
 
-def loss(waiter: Waiter) -> str | None:
-    """Return the log message for tokens that a failed give-back lost, else ``None``."""
-    outcome = waiter.outcome
-    if outcome is None or outcome.error is None or not isinstance(waiter, BucketRequest) or not waiter.given:
-        return None
-    return f"{dict(waiter.given)} millitokens were not given back: {outcome.error}"
+class Losses:
+    """The log lines of tokens that failed give-backs lost, at most one a minute: an outage loses those of each call."""
+
+    def __init__(self) -> None:
+        self._lines = LogThrottle()
+
+    def line(self, waiter: Waiter) -> str | None:
+        """Return the line for a waiter that has failed; ``None`` if it lost nothing, or no line is due."""
+        outcome = waiter.outcome
+        if outcome is None or outcome.error is None or not isinstance(waiter, BucketRequest) or not waiter.given:
+            return None
+        more = self._lines.count(round(elapsed_ms()))
+        if more is None:
+            return None
+        shard, before = waiter.queue.shard, f"; {more} more since the last line" if more else ""
+        where = "a bucket" if shard is None else shard.id
+        return f"{where}: {in_tokens(waiter.given)} were not given back: {outcome.error}{before}"
+
+
+def in_tokens(amounts: Mapping[str, int]) -> str:
+    """Return amounts of millitokens in words: ``10 of rpm, 2.5 of tpm``."""
+    parts = ((name, f"{amount / MILLI:.3f}".rstrip("0").rstrip(".")) for name, amount in amounts.items())
+    return ", ".join(f"{number} of {name}" for name, number in parts)

@@ -314,6 +314,9 @@ class BucketId:
         pk = keys.pk_bucket(self.namespace_id, self.entity_id, self.resource, self.shard)
         object.__setattr__(self, "pk", pk)
 
+    def __str__(self) -> str:
+        return f"{self.entity_id}/{self.resource}"
+
     @staticmethod
     @lru_cache(maxsize=1024)
     def parse(pk: str) -> "BucketId":

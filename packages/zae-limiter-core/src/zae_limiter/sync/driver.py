@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..clock.system import Clock
 from ..engines.engine import SyncStore
 from ..exceptions import RepositoryClosedError
-from ..flows.bucket_queue import BucketQueue, Waiter, broken, fail, loss
+from ..flows.bucket_queue import BucketQueue, Losses, Waiter, broken, fail
 from ..flows.steps import (
     DroppedRows,
     Enqueue,
@@ -74,6 +74,7 @@ class SyncDriver:
         self._active: set[BucketQueue] = set()  # the queues with a server
         self._serving = Serving()
         self._reminders: Reminders[Waiter] = Reminders(self.post)
+        self._losses = Losses()
         self._closed = False
         self.health = self._guarded.health
         forks.register(self)
@@ -369,8 +370,9 @@ class SyncDriver:
             for waiter in batch:
                 if waiter.outcome is None:
                     waiter.fail(OutcomeUnknown(CUT_OFF))
-                if waiter.outcome is not None and waiter.outcome.error is not None:
-                    _log_loss(waiter)
+                outcome = waiter.outcome
+                if outcome is not None and outcome.error is not None and (lost := self._losses.line(waiter)):
+                    log.warning(lost)
             self._serving.queues.pop()
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:
@@ -426,8 +428,3 @@ def _only_daemons_are_left() -> bool:
     if main.is_alive():
         return False
     return all(thread.daemon or thread.name == THREAD_NAME or thread is main for thread in threading.enumerate())
-
-
-def _log_loss(waiter: Waiter) -> None:
-    if (lost := loss(waiter)) is not None:
-        log.warning(lost)

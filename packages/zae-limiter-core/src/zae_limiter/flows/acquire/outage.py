@@ -19,6 +19,7 @@ from ...values.limits import MILLI, Policy
 from ...values.refusal import RateLimitExceeded
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket
+from ..bucket_queue import in_tokens
 from ..process.consumption import MILLION
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
@@ -269,7 +270,7 @@ def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
             break
         yield from queue(requests)
     if shares.owed:
-        amounts = {shard.id.pk: owed.counted for shard, owed in shares.owed.items()}
+        amounts = "; ".join(f"{shard.id}: {in_tokens(owed.counted)}" for shard, owed in shares.owed.items())
         yield Log(__name__, logging.WARNING, f"the store is away, so these amounts are never counted: {amounts}")
 
 

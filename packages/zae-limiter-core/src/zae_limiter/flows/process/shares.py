@@ -23,9 +23,10 @@ from ...rules.balances import share as split
 from ...rules.registry import rule_of
 from ...rules.rule import FOREVER_MS
 from ...runtime import forks
+from ...schema.items import BucketId
 from ...values.limits import Limit
 from ...values.resolution import Config
-from ..bucket_queue import BucketQueue, BucketRequest
+from ..bucket_queue import BucketQueue, BucketRequest, in_tokens
 from .consumption import MILLION, is_void
 
 SCAN_MS: Final = 1_000  # between two looks for shares that have ended
@@ -95,6 +96,7 @@ class LimitShare:
 class Bucket(Protocol):
     """A cached bucket, by its shard 0 or another shard."""
 
+    id: BucketId
     queue: BucketQueue
     seen_at_ms: int
 
@@ -255,7 +257,7 @@ class Shares(Generic[B]):
                 self.owe(shard, owed.config, taken=owed.taken, counted=owed.counted, **more)
                 self.owed[shard].tried_ms = owed.tried_ms
             elif outcome.error is not None:
-                lost.append(f"{owed.counted} millitokens of an outage may not be counted: {outcome.error}")
+                lost.append(f"{shard.id}: {in_tokens(owed.counted)} of an outage may not be counted: {outcome.error}")
         due = [
             shard
             for shard, owed in self.owed.items()

@@ -32,38 +32,47 @@ def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iter
     assert not refusals.counts
 
 
-@pytest.mark.parametrize("step", [1, -1])
-def test_a_write_of_its_own_is_due_after_each_quiet_minute_whichever_way_the_clock_went(
-    buckets: Iterator[CachedBucket], step: int
+def test_a_first_refusal_arranges_a_write_and_further_ones_do_only_if_it_never_came(
+    buckets: Iterator[CachedBucket],
 ) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
-    due = [seconds for seconds in range(200) if refusals.add(bucket, NOW + step * seconds * 1000)]
-    assert due == [60, 120, 180]
-    assert refusals.take(bucket) == {"rj": 200}
+    arranged = {ms: in_ms for ms in range(0, 20_000, 500) if (in_ms := refusals.add(bucket, NOW + ms)) is not None}
+    assert arranged == {0: 5_000, 6_500: 0, 13_000: 0, 19_500: 0}
+    assert refusals.take(bucket) == {"rj": 40}
 
 
-def test_a_write_that_takes_them_begins_the_minute_again(buckets: Iterator[CachedBucket]) -> None:
+def test_a_clock_that_goes_back_does_not_hold_them_up(buckets: Iterator[CachedBucket]) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
     refusals.add(bucket, NOW)
+    assert refusals.add(bucket, NOW - 60_000) == 0
+
+
+def test_behind_a_write_that_takes_them_the_next_refusal_has_a_reminder_of_its_own(
+    buckets: Iterator[CachedBucket],
+) -> None:
+    refusals, bucket = PendingRefusals[Any](10), next(buckets)
+    assert refusals.add(bucket, NOW) == 5_000
     refusals.take(bucket)
-    assert not refusals.add(bucket, NOW + 59_000)
-    assert not refusals.add(bucket, NOW + 118_000)
-    assert refusals.add(bucket, NOW + 119_000)
+    assert not refusals.are_due(bucket, NOW + 5_000)
+    assert refusals.add(bucket, NOW + 4_000) == 5_000
+    assert not refusals.are_due(bucket, NOW + 5_000), "the first reminder is not for it"
+    assert refusals.are_due(bucket, NOW + 9_000)
+    assert refusals.are_due(bucket, None)
 
 
 @pytest.mark.parametrize("meanwhile", [0, 1])
-def test_a_write_that_was_not_applied_leaves_the_minute_as_it_was(
+def test_a_write_that_was_not_applied_leaves_the_reminder_to_them(
     buckets: Iterator[CachedBucket], meanwhile: int
 ) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
     refusals.add(bucket, NOW)
     taken = refusals.take(bucket)
     for _ in range(meanwhile):
-        assert not refusals.add(bucket, NOW + 30_000)
+        assert refusals.add(bucket, NOW + 3_000) == 5_000
     refusals.put_back(bucket, taken)
-    assert not refusals.add(bucket, NOW + 59_000)
-    assert refusals.add(bucket, NOW + 60_000)
-    assert refusals.take(bucket) == {"rj": 3 + meanwhile}
+    assert refusals.are_due(bucket, NOW + 5_000)
+    assert refusals.add(bucket, NOW + 5_500) is None
+    assert refusals.take(bucket) == {"rj": 2 + meanwhile}
 
 
 def test_the_buckets_that_wait_for_longest_are_forgotten_first(buckets: Iterator[CachedBucket]) -> None:

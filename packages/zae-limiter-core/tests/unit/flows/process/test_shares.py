@@ -146,7 +146,7 @@ def test_what_may_have_been_written_is_not_paid_again_and_is_told() -> None:
     shares, _ = used(home, 100)
     shares.end(KEY, [home], NOW)
     [line] = pay(shares, OutcomeUnknown("no answer"), NOW)
-    assert "{'rpm': 100000} millitokens of an outage may not be counted: no answer" in line
+    assert "e/r: 100 of rpm of an outage may not be counted: no answer" in line
     assert not shares.pending
 
 
