@@ -17,6 +17,7 @@ from .plan import SCENARIOS
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
+USUAL = ("ahead", "surges", "splits", "siblings", "paths", "outages")
 
 
 def run(first: int, count: int, changes: Mapping[str, str]) -> int:
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--scenario",
         choices=sorted(SCENARIOS),
-        help="the kind of history; without it, as many of `any`, `ahead`, `surges`, `splits`, `paths` and `outages`",
+        help=f"the kind of history; without it, as many of {', '.join(('any', *USUAL))}",
     )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
@@ -94,11 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
-    kinds = (
-        [scenario]
-        if chosen.scenario
-        else [{}, *({"scenario": each} for each in ("ahead", "surges", "splits", "paths", "outages"))]
-    )
+    kinds = [scenario] if chosen.scenario else [{}, *({"scenario": each} for each in USUAL)]
     return int(sum(run(chosen.first, chosen.seeds, kind) for kind in kinds) > 0)
 
 

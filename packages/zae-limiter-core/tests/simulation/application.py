@@ -9,6 +9,7 @@ from typing import NamedTuple
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.operations.values import NOTHING
 
+from .accounts import Account
 from .bucket_items import LimitState
 from .slots import Counts
 
@@ -99,6 +100,7 @@ class Application:
         self.instant = 0  # the number of writes before it
         self.events = 0
         self.slots: Counts | None = None
+        self.served: list[tuple[Account, BucketRequest]] = []
 
     def carry(self, request: BucketRequest) -> None:
         """The write served this request, too."""

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter.flows import hold
+from zae_limiter.flows.acquire import acquire
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket_queue import BucketRequest
+from zae_limiter.flows.steps import Flow
 from zae_limiter.values.resolution import Config
 
 from .application import Application, Drawn
@@ -239,7 +241,16 @@ class Held:
                 self.driver.served(request)
             return served
 
+        until_decided = acquire.until_decided
+
+        def asks_again(*args: Any) -> Flow[bool]:
+            again = yield from until_decided(*args)
+            if again and self.driver is not None:
+                self.driver.asks_again()
+            return again
+
         with (
+            patch.object(acquire, "until_decided", asks_again),
             patch.object(hold, "elapsed_ms", self.elapsed_ms),
             patch.object(hold, "forks", self),
             patch.object(BucketRequest, "is_served_by_hold", is_served),

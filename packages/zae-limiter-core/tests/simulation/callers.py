@@ -98,6 +98,7 @@ class Caller:
         self.refusals: Counter[tuple[tuple[str, str], str]] = Counter()
         self.shadowed: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
+        self.max_wait = 0.0
         self._kernel = kernel
         self._process = process
         self._plan = plan
@@ -110,6 +111,7 @@ class Caller:
         if not self._plan.certain:
             self.account.expected = None
         request = self._request()
+        self.max_wait = request.max_wait
         try:
             yield from self._lease(request)
         except AccessDisabled as error:

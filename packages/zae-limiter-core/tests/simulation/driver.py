@@ -133,6 +133,11 @@ class Driver:
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
 
+    def asks_again(self) -> None:
+        """The caller whose flow runs was refused beside what came back, and asks again."""
+        if self._playing is not None:
+            self._playing.asked_again += 1
+
     def by_share(self, claims: Iterable[Claim], amounts: Mapping[str, int], *, checked: bool, asked_ms: int) -> None:
         """A share let these through; negative amounts came back to it."""
         for claim in claims:
@@ -331,6 +336,7 @@ class Driver:
             carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
         if carried is not None:
             carried.carry(request)
+            carried.served.append((account, request))
             if self.sharing.is_payment(request):
                 self.sharing.paid(self.link, carried, request)
             else:

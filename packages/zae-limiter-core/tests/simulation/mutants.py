@@ -47,6 +47,7 @@ from .outage_faults import OUTAGE_FAULTS
 from .override_faults import FINDERS, OVERRIDE_FAULTS
 from .path_faults import PATH_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
+from .sibling_faults import SIBLING_FAULTS
 from .tampers import (
     dropped_unasked,
     give_back_to_nobody,
@@ -440,6 +441,7 @@ MUTANTS: tuple[Mutant, ...] = (
         for name, (made, seed, scenario) in HOLDING_FAULTS.items()
     ),
     *(Mutant(name, fault=fault, found_by=seed, scenario="paths") for name, (fault, seed) in PATH_FAULTS.items()),
+    *(Mutant(name, fault=fault, found_by=seed, scenario="siblings") for name, (fault, seed) in SIBLING_FAULTS.items()),
     *(
         Mutant(name, fault=_patched(made), found_by=seed, scenario="calendar")
         for name, (made, seed) in CALENDAR_FAULTS.items()

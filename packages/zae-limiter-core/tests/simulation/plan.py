@@ -15,7 +15,7 @@ from zae_limiter.values.limits import Limit
 from . import kinds
 from .kernel import EPOCH_MS
 from .network import NetworkConditions
-from .trees import PAIR, Tree, drawn
+from .trees import BOTH_CASCADE, PAIR, Tree, drawn
 
 HEALTHY = NetworkConditions()
 FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
@@ -36,6 +36,7 @@ class Plan:
     """One kind of history; ``limits`` are the versions of the config, of which several live at once.
 
     ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
+    ``of_spent``: those of ``child-a`` alone, which uses them up: nobody may be refused for what its calls give back.
     ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     ``aheads``: the chance that a limit may be held ahead. ``tree`` has everybody, with who is above; ``moves``: how
     often somebody gets other parents; ``draws``: the chance that a call names further buckets.
@@ -82,6 +83,7 @@ class Plan:
     outages: int = 0
     cut_off: float = 0.0
     of_parent: tuple[Limit, ...] = ()
+    of_spent: tuple[Limit, ...] = ()
     shards: int = 1
     amounts: tuple[int, ...] = (0, 1, 1, 1, 2, 3, 9)
     max_waits: tuple[float, ...] = (0.05, 1.0, 30.0)
@@ -395,6 +397,29 @@ def _behind_splits(rng: Random) -> Plan:
     )
 
 
+def _siblings(rng: Random) -> Plan:
+    """Keys of a parent that has few tokens, of which one has used up its own and goes on calling."""
+    few, slow = rng.choice((2, 3, 10)), rng.choice((60, 3600))
+    return Plan(
+        processes=rng.choice((1, 1, 1, 3)),
+        callers=rng.choice((60, 120)),
+        entities=("child-a", "child-b"),
+        network=rng.choice((HEALTHY, HEALTHY, FAR, INSTANT)),
+        settings=Settings(staleness_ms=rng.choice((0, 100, 1000, 1000))),
+        limits=((Limit.custom("rpm", 1000, refill_amount=1, refill_period=60),),) * 4,
+        of_parent=(Limit.custom("rpm", few, refill_amount=1, refill_period=slow),),
+        of_spent=(Limit.custom("rpm", rng.choice((1, 2)), refill_amount=1, refill_period=rng.choice((1, 60))),),
+        tree=BOTH_CASCADE,
+        amounts=rng.choice(((1,), (1, 2))),
+        span_us=rng.choice((300_000, 3_000_000, 60_000_000)),
+        bursts=rng.choice((0.0, 0.3)),
+        cancelled=rng.choice((0.0, 0.0, 0.1)),
+        waiting=rng.choice((0.0, 0.0, 0.3)),
+        max_waits=(0.05, 1.0),
+        failing=rng.choice((0.5, 0.9)),
+    )
+
+
 def _paths(rng: Random) -> Plan:
     """Entities with several parents, on many levels, of which some move."""
     kind = rng.choice((_single_process, _faultless, _faultless, _cold_start, _mixed, _mixed, _expiring, _held_ahead))
@@ -644,6 +669,7 @@ SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {
     "ahead": _held,
     "surges": _surges,
     "splits": _behind_splits,
+    "siblings": _siblings,
     "shards": _many_shards,
     "paths": _paths,
     "calendar": _calendar,

@@ -34,6 +34,8 @@ PAIR: Final[Tree] = MappingProxyType(
     }
 )
 
+BOTH_CASCADE: Final[Tree] = MappingProxyType({**PAIR, "child-b": Above(("parent",), cascade=True)})
+
 
 Switched = Callable[[str], "str | None"]
 

@@ -19,6 +19,7 @@ from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.counting import count_the_rest
 from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.acquire.taking_together import ASKS_AGAIN
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.hold import Change
@@ -53,6 +54,7 @@ from .plan import OVERFLOW, RESOURCES, Plan, planned
 from .schedules import Schedules
 from .settled import check_settled
 from .sharing import Sharing, check_shares
+from .siblings import was_short_for_good
 from .switching import Place, Switchboard, levels
 from .trees import MOST_PARENTS
 from .waits import check_order
@@ -222,6 +224,8 @@ class World:
         chosen = dict.fromkeys(self.rng.sample([*self.plan.tree], self.rng.randint(0, 2)), first)
         if self.plan.of_parent:
             chosen["parent"] = self.plan.of_parent
+        if self.plan.of_spent:
+            chosen["child-a"] = self.plan.of_spent
         for entity, first in chosen.items():
             cause = self._change_of(config_keys("ns", entity, RESOURCES[0]).entity, own=ordered(first))
             store(stored.set_own(namespace_state, entity, RESOURCES[0], first, cause))
@@ -527,6 +531,7 @@ class World:
         check_shares(self.plan, self.sharing, self.oracle, [each.driver.link for each in self.processes])
         if self.plan.certain:
             self.oracle.check_usage()
+        self._check_siblings()
         self._check_refusals()
         self._check_shadowed()
         if self.plan.shards > 1:
@@ -566,6 +571,22 @@ class World:
             told.update({keys.pk_bucket("ns", *place, 0)[:-2]: times for place, times in caller.shadowed.items()})
         if self.plan.certain and self.plan.forgets_no_refusal and told != +self.oracle.shadowed:
             raise Violation(f"shadow limits would have refused {told}, and {self.oracle.shadowed} are counted")
+
+    def _check_siblings(self) -> None:
+        """Raises ``Violation`` where a parent refused what it had, but for what one process was about to give back."""
+        for _, caller, _ in self.callers if self.plan.of_spent and self.plan.processes == 1 else ():
+            judged = caller.refusal is not None and not caller.max_wait and caller.account.asked_again < ASKS_AGAIN
+            if judged and caller.refusal is not None and self._is_false(caller.refusal):
+                raise Violation(f"refused for what was about to come back: {caller.refusal}")
+
+    def _is_false(self, refusal: Refusal) -> bool:
+        since_ms = refusal.begun_ms - self.plan.settings.staleness_ms
+        pk = keys.pk_bucket("ns", "parent", RESOURCES[0], 0)
+        writes = [write for write in self.oracle.applications if write.pk == pk]
+        of_parent = [(name, 1000 * tokens) for entity, _, name, tokens in refusal.short if entity == "parent"]
+        if len(of_parent) < len(refusal.short):
+            return False
+        return not any(was_short_for_good(writes, *each, since_ms, refusal.ended_ms) for each in of_parent)
 
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, each limit that the refusal names was short."""

@@ -84,6 +84,7 @@ class BucketRequest(Waiter):
     ``insists``: its limits were read again more than once, so it goes by the bucket's if newer. ``defers``: outdated if
     it does not know the bucket's schedule. ``elsewhere``: after the run, the amounts that go back to shards split off
     since. ``frees``: slots that come back; a run finds ``freed``, ``slot_changes``. ``keeps_count``: they stay counted.
+    ``beside``: if it was refused, the requests by which something could come back then.
     """
 
     returned = False
@@ -98,6 +99,7 @@ class BucketRequest(Waiter):
     freed: Mapping[str, int] = NOTHING
     slot_changes: Mapping[str, SlotChange] = NOTHING
     keeps_count = False
+    beside: "Sequence[BucketRequest]" = ()
     _holds: Sequence[SlotHold] | None = None
 
     def __init__(
@@ -166,6 +168,11 @@ class BucketRequest(Waiter):
     def admitted(self) -> bool:
         """Whether a confirmed write took the amounts, and they have not been given back."""
         return self.outcome is not None and self.outcome.verdict == "admitted" and not self.returned
+
+    @property
+    def took(self) -> bool:
+        """Whether a confirmed write took the amounts, and it may be that they are given back, or on their way."""
+        return self.outcome is not None and self.outcome.verdict == "admitted"
 
     def goes_with(self, other: "BucketRequest") -> bool:
         """Return whether one write can carry both: their limits are the same, or one has no config."""
@@ -331,10 +338,11 @@ class BucketQueue:
 
     ``server``: the driver's mark of the task or thread that serves the queue, ``None`` while none does. ``lingers``:
     the server waits for new requests, and no run is at work. ``hold``: what this process holds of the bucket, if its
-    limits allow that. ``shard``: the one that its requests are for, if it is the queue of one.
+    limits allow that. ``shard``: the one that its requests are for, if it is the queue of one. ``undecided``: the
+    requests of calls that other buckets may still refuse. ``running``: those of the last run.
     """
 
-    __slots__ = ("hold", "lingers", "server", "shard", "waiting", "work")
+    __slots__ = ("hold", "lingers", "running", "server", "shard", "undecided", "waiting", "work")
 
     def __init__(
         self, work: Callable[[Sequence[Any]], Generator[Any, Any, None]], shard: KnownShard | None = None
@@ -345,6 +353,8 @@ class BucketQueue:
         self.server: Any = None
         self.lingers = False
         self.hold: Hold | None = None
+        self.undecided: set[BucketRequest] = set()
+        self.running: Sequence[Any] = ()
 
     @property
     def busy(self) -> bool:
@@ -369,7 +379,24 @@ class BucketQueue:
                 del waiting[waiter]
         if any(waiter.turn for waiter in batch):  # those that wake in the same moment come in any order
             batch.sort(key=attrgetter("turn"))
+        self.running = batch
         return batch
+
+    def may_return(self) -> "list[BucketRequest]":
+        """Return the requests by which something may come back: the undecided ones that took something or are about to,
+        and those that wait to give it back.
+        """
+        found = [each for each in list(self.undecided) if each.took]
+        found += [each for each in self.running if each.outcome is None and each in self.undecided]
+        return found + [each for each in list(self.waiting) if isinstance(each, BucketRequest) and each.given]
+
+    def coming_back(self) -> Mapping[str, int]:
+        """Return what requests under way give back, in millitokens by limit."""
+        found: Mapping[str, int] = NOTHING
+        for each in (*self.waiting, *self.running):
+            if each.outcome is None and isinstance(each, BucketRequest) and each.given:
+                found = sums(found, each.given)
+        return found
 
 
 def fail(waiters: Iterable[Waiter], error: StoreError) -> None:

@@ -1,7 +1,7 @@
 """A bounded mapping: the entry that was not used for longest goes first."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -72,6 +72,10 @@ class LRU(Generic[K, V]):
         """Remove all values."""
         with self._lock:
             self._entries.clear()
+
+    def __iter__(self) -> Iterator[V]:
+        """Go through the values, which are as they are at once."""
+        return iter(list(self._entries.values()))
 
     def __len__(self) -> int:
         return len(self._entries)

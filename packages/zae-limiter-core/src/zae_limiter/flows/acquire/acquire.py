@@ -13,7 +13,6 @@ from ...schema.items import BucketState
 from ...values.refusal import RateLimitExceeded
 from ...values.resolution import Config, Resolved
 from ..bucket.serving import cached_bucket, hold_ahead, resolve, resolve_all
-from ..bucket_queue import Waiter
 from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
@@ -30,6 +29,7 @@ from .shard_selection import cached_shards, choose_shard, covers, fresh_shards, 
 from .slots import keep_slots
 from .statuses import refusal_of
 from .taking_in_turn import take_in_turn
+from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_decided
 
 ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 
@@ -41,38 +41,55 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
     the policy does not let the call through, and another ``InfrastructureError`` for an error that is no outage.
     """
     claims: list[Claim] | None = None
+    attempt, asked_again = 0, 0
     try:
-        for attempt in range(ROUNDS):
+        while attempt < ROUNDS:
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
             request.rereads = attempt
             claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
-            claim = claims[0]
-            if len(claims) == 1 and not claim.stale and request.turn is None:
-                if claim.target.queue.busy and _looks_short(namespace_state, claim):
-                    refuse_by_copies(namespace_state, request, claims)
-                bucket_request = claim.enter()
-                if bucket_request.queue.hold is None:
-                    yield Enqueue(bucket_request)  # as `queue` does, at less cost
-                else:
-                    yield from queue([bucket_request])
-                if bucket_request.admitted:
+            try:
+                if (yield from _take(namespace_state, request, claims)):
                     grant = Grant(request, claims)
-                    if (state := claim.target.state) is not None and state.slots:
+                    if len(claims) > 1 or ((state := claims[0].target.state) is not None and state.slots):
                         yield from keep_slots(namespace_state, grant, claims)
                     return grant
-                yield from try_other_shards(namespace_state, claims)
+            except RateLimitExceeded as refusal:
+                if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, claims, refusal)):
+                    raise
+                asked_again += 1
             else:
-                yield from _take_with_others(namespace_state, request, claims)
-            if (yield from _conclude(namespace_state, request, claims)):
-                grant = Grant(request, claims)
-                yield from keep_slots(namespace_state, grant, claims)
-                return grant
+                attempt += 1
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
         refuse_if_disabled(namespace_state, request, _expired_claims(namespace_state, request) or ())
         _raise_if_answered(request, claims or (), error)
         return (yield from grant_without_store(namespace_state, request, error, claims or ()))
+
+
+def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
+    """Return ``True`` if all claims are admitted, ``False`` if the acquire has to be decided again. Raises the reason
+    why it is not admitted.
+    """
+    claim = claims[0]
+    if len(claims) > 1 or claim.stale or request.turn is not None:
+        try:
+            yield from _take_with_others(namespace_state, request, claims)
+            return (yield from _conclude(namespace_state, request, claims))
+        finally:
+            for each in claims:
+                each.decide()
+    if claim.target.queue.busy and _looks_short(namespace_state, claim):
+        refuse_by_copies(namespace_state, request, claims)
+    bucket_request = claim.enter()
+    if bucket_request.queue.hold is None:
+        yield Enqueue(bucket_request)  # as `queue` does, at less cost
+    else:
+        yield from queue([bucket_request])
+    if bucket_request.admitted:
+        return True
+    yield from try_other_shards(namespace_state, claims)
+    return (yield from _conclude(namespace_state, request, claims))
 
 
 class NotYet(Exception):
@@ -199,9 +216,9 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
     taking = [claim for claim in claims if any(claim.asked.values())]
     if len(taking) > 1 and all(claim.cached.state is None and not claim.stale for claim in taking):
         yield from create_path(namespace_state, taking)
+        yield from try_other_shards(namespace_state, claims)
     else:
-        yield from _take_beside_refresh(claims)
-    yield from try_other_shards(namespace_state, claims)
+        yield from take_together(namespace_state, claims)
     return None
 
 
@@ -211,13 +228,16 @@ def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, c
     The refusal shows every claim, so this process must know each of them well enough.
     """
     now = namespace_state.now()
-    if not any(_rules_out(namespace_state, claim, now) for claim in claims):
+    short = [claim for claim in claims if _rules_out(namespace_state, claim, now)]
+    if not short:
         return
     seen = [namespace_state.states(claim.cached) for claim in claims]
     if all(_is_presentable(namespace_state, claim, states, now) for claim, states in zip(claims, seen, strict=True)):
         for claim, states in zip(claims, seen, strict=True):
             claim.seen = Seen(states, now)
         raise refusal_of(request, claims, now)
+    for claim in short:
+        claim.target.short_ms = now
 
 
 def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
@@ -230,7 +250,9 @@ def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
 
 def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
     states = cached_shards(namespace_state, claim, now_ms)
-    return bool(states) and not covers(claim, states, now_ms)
+    if not states or covers(claim, states, now_ms):
+        return False
+    return not covers(claim, states, now_ms, less_coming_back(namespace_state, claim))
 
 
 def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
@@ -248,13 +270,6 @@ def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Seque
     if not recent or claim.stale or any(config.is_older_than(state.item[CONFIG_READ_AT]) for state in states):
         return False
     return all(state.has_values_of(config) for state in states)
-
-
-def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
-    """Take from all claims at the same time, and read expired configs beside the writes."""
-    waiters: list[Waiter] = [claim.enter() for claim in claims if claim.asked]
-    waiters += [Waiter(claim.cached.loading) for claim in claims if claim.stale]
-    yield from queue(waiters)
 
 
 def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:

@@ -40,6 +40,7 @@ class Claim:
     the entity of a ``draw``, if it belongs to one (from 1). ``unlimited``: the amounts that are counted in this bucket
     and limited nowhere (``unlimited_names``). ``limited``: the names of the limits of all buckets of the path.
     ``waits``: its caller waits for tokens. ``insists``: its limits were read again for this acquire, more than once.
+    ``among_others``: another bucket may refuse the call, so what this one gives is undecided until all are asked.
     """
 
     cached: CachedBucket
@@ -55,6 +56,7 @@ class Claim:
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None
     insists: bool = False
+    among_others: bool = False
     path: tuple[str, ...] = ()
     place: int = 0
     draw: int = 0
@@ -137,6 +139,8 @@ class Claim:
             self.turn.asks(self.cached.line, [bucket_request])
         if self.place:
             bucket_request.below = bucket_request.events
+        if self.among_others:
+            bucket_request.queue.undecided.add(bucket_request)
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request
@@ -147,6 +151,8 @@ class Claim:
         new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
         for each in new:
             each.insists = self.insists
+            if self.among_others:
+                each.queue.undecided.add(each)
         if not any(request.events for request in kept):
             new[0].events, new[0].shadow_amounts, new[0].unlimited = 1, self.shadow_amounts, self.unlimited or NOTHING
             new[0].below = 1 if self.place else 0
@@ -155,6 +161,11 @@ class Claim:
         if self.turn is not None:
             self.turn.asks(self.cached.line, new)
         return new
+
+    def decide(self) -> None:
+        """Note that the call is decided: what was taken for it stays, or is back."""
+        for request in self.requests:
+            request.queue.undecided.discard(request)
 
     def is_behind_another(self, now_ms: int) -> bool:
         """Return whether a caller who came before this one waits in the bucket's line and is served first."""

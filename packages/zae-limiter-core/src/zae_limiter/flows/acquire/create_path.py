@@ -49,9 +49,10 @@ def create_path(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flo
         first.creating = {above: queue}
     request = PathRequest(queue, [claim.enter() for claim in claims])
     yield Enqueue(request)
-    unsettled = tuple(Enqueue(each) for each in request.requests if each.outcome is None)
-    if unsettled:
-        yield Parallel(unsettled)
+    if unsettled := [each for each in request.requests if each.outcome is None]:
+        for each in unsettled:
+            each.queue.undecided.add(each)
+        yield Parallel(tuple(map(Enqueue, unsettled)))
 
 
 def _create(

@@ -22,9 +22,9 @@ from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
 from .settling import exceeded, learn, note_correction, refuse_more_than_held, weigh
-from .shard_selection import try_other_shards
 from .slots import first_problem, free_at_end, keep_slots, refuse_slots, slot_names, take_back
 from .statuses import Owed, statuses_after
+from .taking_together import ASKS_AGAIN, take_together, until_decided
 
 
 def check_open(grant: Grant) -> None:
@@ -114,31 +114,47 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
     """Take more, and return the store's error, if it failed. Raises ``RateLimitExceeded`` if they are not there."""
-    claims = grant.claims
-    for _ in range(ROUNDS):
+    claims, asked_again, rounds = grant.claims, 0, 0
+    while rounds < ROUNDS:
         more = for_each(claims, amounts)
-        mine = [held for held in grant.claims if any(held.cached is claim.cached for claim in more)]
-        refuse_by_copies(namespace_state, grant.request, more)
-        yield from queue([claim.enter() for claim in more])
-        yield from try_other_shards(namespace_state, more)
-        bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
-        if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
-            yield from keep_slots(namespace_state, grant, more)
-            return None
-        yield from give_back_all(bucket_requests, uncounted=True)
-        check_open(grant)
-        if not any(map(_is_outdated, bucket_requests)):
-            break
+        try:
+            if (yield from _take_of_all(namespace_state, grant, more, amounts)):
+                return first_error(more)
+        except RateLimitExceeded as refusal:
+            if asked_again == ASKS_AGAIN or not (yield from until_decided(namespace_state, more, refusal)):
+                raise
+            asked_again += 1
+            continue
+        rounds += 1
         try:
             claims = yield from _by_current_limits(namespace_state, grant, amounts)
         except StoreError as failure:
             return failure
-    else:
-        return RaceLost(f"the limits changed during {ROUNDS} attempts")
-    error = first_error(more)
-    if error is None:
-        raise (yield from refusal_by_answers(namespace_state, grant.request, more))
-    return error
+    return RaceLost(f"the limits changed during {ROUNDS} attempts")
+
+
+def _take_of_all(
+    namespace_state: NamespaceState, grant: Grant, more: Sequence[Claim], amounts: Mapping[str, int]
+) -> Flow[bool]:
+    """Take the amounts of these claims; return ``False`` if their limits have to be read again."""
+    mine = [held for held in grant.claims if any(held.cached is claim.cached for claim in more)]
+    try:
+        refuse_by_copies(namespace_state, grant.request, more)
+        yield from take_together(namespace_state, more)
+        if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
+            yield from keep_slots(namespace_state, grant, more)
+            return True
+        bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
+        yield from give_back_all(bucket_requests, uncounted=True)
+        check_open(grant)
+        if any(map(_is_outdated, bucket_requests)):
+            return False
+        if first_error(more) is None:
+            raise (yield from refusal_by_answers(namespace_state, grant.request, more))
+        return True
+    finally:
+        for claim in more:
+            claim.decide()
 
 
 def _by_current_limits(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[list[Claim]]:

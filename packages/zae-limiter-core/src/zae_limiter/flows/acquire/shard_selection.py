@@ -87,9 +87,11 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
 
 def fresh_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
     """Return the last seen state of every shard, without what this process holds; none if one is missing or stale."""
-    count = claim.cached.shard_count
+    cached, count = claim.cached, claim.cached.shard_count
     if count == 1:
-        only = _fresh(namespace_state, claim, 0, now_ms)
+        only = cached.state  # the claim has it: most calls need no look for it
+        if only is None or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms) or only.is_ahead(now_ms):
+            only = _fresh(namespace_state, claim, 0, now_ms)
         return (only,) if only is not None and only.shard_count == 1 else ()
     states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
     # the bucket may have more shards than the claim's copy says: seen again, or by a shard that was split since
@@ -114,11 +116,14 @@ def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dic
     return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.checked} for state in states}
 
 
-def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Return whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
+def covers(claim: Claim, states: Sequence[BucketState], now_ms: int, amounts: Amounts | None = None) -> bool:
+    """Return whether the shards together have the requested amounts, or other ones; a debt blocks only the shard that
+    carries it.
+    """
+    asked = claim.checked if amounts is None else amounts
     if len(states) == 1:
-        return not states[0].is_short_of(claim.checked, now_ms)
-    return divided(claim.checked, headroom_of(claim, states, now_ms)) is not None
+        return not states[0].is_short_of(asked, now_ms)
+    return divided(asked, headroom_of(claim, states, now_ms)) is not None
 
 
 def divided(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> Mapping[int, Amounts] | None:

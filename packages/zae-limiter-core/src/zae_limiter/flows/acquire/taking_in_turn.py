@@ -26,8 +26,9 @@ from ..process.namespace_state import NamespaceState
 from ..process.queueing import queue
 from ..process.waiting_line import Turn
 from ..steps import Flow
-from .claims import Claim, Seen
+from .claims import Claim
 from .shard_selection import ROUNDS, divided, read_shards, take_parts, try_other_shards
+from .taking_together import show_unasked
 
 ANY_PARTS = float("inf")
 FULL_ENOUGH = 4, 5  # of what a shard holds at most: the rest is minted before the next caller comes
@@ -41,6 +42,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
     """
     yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
     for claim in _from_the_top(claims):
+        claim.among_others = len(claims) > 1
         if not claim.asked:
             continue
         if claim.is_behind_another(namespace_state.now()):
@@ -52,9 +54,7 @@ def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Fl
             yield from try_other_shards(namespace_state, [claim])
         if not claim.admitted:
             break
-    for claim in claims:
-        if not claim.last:
-            claim.seen = Seen(namespace_state.states(claim.cached), namespace_state.now())
+    show_unasked(namespace_state, claims)
 
 
 def _from_the_top(claims: Sequence[Claim]) -> list[Claim]:

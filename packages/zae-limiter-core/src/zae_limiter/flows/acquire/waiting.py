@@ -37,6 +37,7 @@ from .requests import AcquireRequest
 from .shard_selection import are_full, balance_of
 from .statuses import refusal_of
 from .taking_in_turn import ANY_PARTS, ripe_of
+from .taking_together import until_decided
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
@@ -109,7 +110,10 @@ def _wait_for_turn(
             return
         is_over = left_ms <= 0  # at its end, one whom others are before does not overtake them
         if is_over or wait_ms > left_ms or wait_ms >= FOREVER_MS:
-            raise caller.too_late(refusal, max(wait_ms, A_BIT_MS))
+            late = caller.too_late(refusal, max(wait_ms, A_BIT_MS))
+            if is_over or not (yield from caller.asks_again(late)):
+                raise late
+            continue
         pause_ms = min(caller.pause_ms(max(wait_ms, ripens_ms)), left_ms, caller.look_ms)
         asleep_ms, sleeper = namespace_state.now(), caller.turn if caller.waits_for_slots else None
         caller.turn.due_ms = asleep_ms + math.ceil(pause_ms)
@@ -136,6 +140,7 @@ class _Caller:
         self._blocked_until_ms = 0
         self._due_ms: int | None = None
         self._begun_ms = namespace_state.now()
+        self._asked_again = False
         self.slept_ms = 0.0
         self.turn = Turn(next(_arrivals), self._begun_ms)
 
@@ -236,6 +241,13 @@ class _Caller:
         """Return the refusal of a caller whose attempt took too long, although the store answered."""
         self._claims = known_claims(self._namespace_state, self._request) or self._claims
         return self.too_late(None, A_BIT_MS)
+
+    def asks_again(self, late: RateLimitExceeded) -> Flow[bool]:
+        """Return whether tokens came back meanwhile that the last seen states lacked; once."""
+        if self._asked_again:
+            return False
+        self._asked_again = yield from until_decided(self._namespace_state, self._claims, late)
+        return self._asked_again
 
     def leave(self) -> None:
         """Leave the lines."""

@@ -208,12 +208,21 @@ class CommitRun:
         outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
         for request in requests:
             request.outcome = outcome
+        if verdict == "refused" and requests:
+            self._note_short(requests)
         if verdict in {"refused", "outdated"}:
             self.cached.queue.block_behind(requests)
         if len(requests) == len(self.pending):
             self.pending = ()
         else:
             self.pending = [request for request in self.pending if request.outcome is None]
+
+    def _note_short(self, requests: Sequence[BucketRequest]) -> None:
+        """Note that the shard was short, and beside which requests by which something may come back."""
+        self.cached.short_ms = self.now_ms
+        if beside := self.cached.queue.may_return():
+            for request in requests:
+                request.beside = beside
 
     def _plan(self) -> WritePlan:
         """Return the write plan for the last seen state."""

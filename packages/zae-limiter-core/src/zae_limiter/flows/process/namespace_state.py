@@ -9,6 +9,7 @@ from typing import Any
 
 from ...operations.errors import Unreachable
 from ...operations.values import NOTHING, Item, Key
+from ...runtime import forks
 from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
@@ -63,7 +64,7 @@ class CachedBucket:
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
     bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write. ``first_ms``: since when
     every answer has shown a bucket; ``window_ends_ms``: the end of the window of ``consumption``. ``held_slots``: those
-    that leases of this process hold.
+    that leases of this process hold. ``short_ms``: when a run refused somebody last.
     """
 
     __slots__ = (
@@ -86,6 +87,7 @@ class CachedBucket:
         "reshaped",
         "resolved",
         "seen_at_ms",
+        "short_ms",
         "state",
         "uncontended",
         "window_ends_ms",
@@ -108,7 +110,7 @@ class CachedBucket:
         self.creating: dict[tuple[str, ...], BucketQueue] = {}
         self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
-        self.follows_until_ms = 0
+        self.follows_until_ms = self.short_ms = 0
         self.count_due_ms = 0
         self._others = 0
         self.uncontended = True
@@ -250,6 +252,12 @@ class NamespaceState:
         self.shares = Shares[CachedBucket]()
         self.settled_amounts = SettledAmounts()
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
+        forks.register(self)
+
+    def forget(self) -> None:
+        """Begin again in a child process: nobody decides there what calls of the parent have taken."""
+        for cached in self.cached_buckets:
+            cached.queue.undecided.clear()
 
     @property
     def namespace_id(self) -> str:

@@ -1,0 +1,160 @@
+"""How an acquire takes from several buckets, any of which may refuse.
+
+Asked at the same time they cost one round trip. But what one of them gave goes back when another one refuses, and
+whoever asks for these tokens meanwhile is refused: a key that is over its own limit and goes on calling would keep its
+siblings from an organisation that has enough for them. So a bucket that was short lately is asked alone, and the others
+once it admits. The price is a round trip more for a call that it admits; nothing is written that was not before.
+
+The first call that meets a short bucket does not know it. Until such a call is decided, what it took of other buckets
+is *undecided* (``BucketQueue.undecided``). A call of this process that is refused beside such amounts, by an answer or
+by a copy, waits until they are decided, and asks again if some came back. What other processes have under way,
+nobody here knows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from ...operations.errors import BudgetSpent, StoreError
+from ...schema.attributes import CONFIG_READ_AT
+from ...values.limits import MILLI
+from ...values.refusal import RateLimitExceeded
+from ..bucket_queue import BucketQueue, BucketRequest, Waiter
+from ..process.namespace_state import NamespaceState
+from ..process.queueing import queue
+from ..steps import Flow, Sleep
+from .claims import Claim, Seen
+from .shard_selection import read_shards, try_other_shards
+
+LATELY_MS: Final = 10_000
+ASKS_AGAIN: Final = 3  # times at most: among many callers, another one that is refused elsewhere may come first
+PAUSES: Final = tuple(min(0.15, 0.005 * 1.3**more) for more in range(32))  # about as long as a request may take
+
+
+def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+    """Take from all claims, and read expired configs beside the writes: from those first, one by one, that were short
+    lately. If one of these refuses, nothing is taken from the others.
+    """
+    waiters, first, others = list[Waiter](), list[Claim](), list[Claim]()
+    now, several = namespace_state.now(), len(claims) > 1
+    for claim in claims:
+        claim.among_others = several
+        if claim.stale:
+            waiters.append(Waiter(claim.cached.loading))
+        if claim.asked:
+            (first if several and _was_short_lately(namespace_state, claim, now) else others).append(claim)
+    for claim in first:  # nearest first: what the topmost gives, most are waiting for
+        yield from queue([claim.enter(), *waiters])
+        yield from try_other_shards(namespace_state, [claim])
+        waiters = []
+        if not claim.admitted:
+            return (yield from _look_at_others(namespace_state, claims))
+    for claim in others:
+        waiters.append(claim.enter())
+    yield from queue(waiters)
+    return (yield from try_other_shards(namespace_state, claims))
+
+
+def _was_short_lately(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
+    """Return whether the shard that is asked first refused this process lately, or is short by a copy however old; the
+    fresh ones have not refused.
+    """
+    target = claim.target
+    if target.short_ms and 0 <= now_ms - target.short_ms < LATELY_MS:
+        return True
+    if target.state is None or target.is_fresh(now_ms, namespace_state.settings.staleness_ms):
+        return False
+    return target.state.is_short_of(claim.checked, now_ms)
+
+
+def _look_at_others(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+    """Let a refusal show the buckets that were not asked as they were at most as long ago as limits may be. Ask those
+    that this process has not seen, because who is refused gets a bucket that counts it, and those of other limits.
+    """
+    others, now = [claim for claim in claims if claim.asked and not claim.last], namespace_state.now()
+    try:
+        for claim in others:
+            if claim.cached.known and not claim.target.is_fresh(now, namespace_state.settings.config_ttl_ms):
+                yield from read_shards(namespace_state, claim)
+    except StoreError:  # the refusal itself is certain
+        return show_unasked(namespace_state, claims)
+    yield from queue([claim.enter() for claim in others if not _agrees(claim)])
+    return show_unasked(namespace_state, claims)
+
+
+def _agrees(claim: Claim) -> bool:
+    state = claim.target.state
+    if state is None or claim.config.is_older_than(state.item[CONFIG_READ_AT]):
+        return False
+    return state.has_values_of(claim.config)
+
+
+def show_unasked(namespace_state: NamespaceState, claims: Iterable[Claim]) -> None:
+    """Let a refusal show the buckets that were not asked as they were seen last."""
+    for claim in claims:
+        if not claim.last:
+            claim.seen = Seen(namespace_state.states(claim.cached), namespace_state.now())
+
+
+def until_decided(namespace_state: NamespaceState, claims: Sequence[Claim], refusal: RateLimitExceeded) -> Flow[bool]:
+    """Wait for the requests whose amounts would have served a refused call, while it is open whether these come back.
+    Return whether to ask again: some of them did.
+    """
+    beside = _would_serve(namespace_state, claims, refusal)
+    try:
+        for pause in PAUSES:
+            if not any(map(_is_open, beside)):
+                break
+            yield Sleep(pause)
+    except BudgetSpent:
+        return False
+    return any(each.returned or each.given for each in beside)
+
+
+def _is_open(request: BucketRequest) -> bool:
+    return request.outcome is None or request in request.queue.undecided
+
+
+def _would_serve(
+    namespace_state: NamespaceState, claims: Sequence[Claim], refusal: RateLimitExceeded
+) -> list[BucketRequest]:
+    """Return the requests by which something could come back beside a refusal; none if it would stand all the same."""
+    found: list[BucketRequest] = []
+    for short in refusal.violations:
+        beside = [
+            request
+            for claim in claims
+            if (claim.cached.id.entity_id, claim.cached.id.resource) == (short.entity_id, short.resource)
+            for request in _beside(namespace_state, claim)
+        ]
+        back = sum((request.given or request.taken).get(short.limit_name, 0) for request in beside)
+        if back <= (short.requested - short.available - 1) * MILLI:  # `available` is rounded down
+            return []
+        found += beside
+    return found
+
+
+def _beside(namespace_state: NamespaceState, claim: Claim) -> dict[BucketRequest, None]:
+    """Return the requests by which something could come back when the claim was refused."""
+    found = {each: None for request in claim.requests for each in request.beside}
+    if claim.seen is not None:  # just now, by copies
+        found |= {each: None for one in _queues(namespace_state, claim) for each in one.may_return()}
+    return found
+
+
+def _queues(namespace_state: NamespaceState, claim: Claim) -> Iterator[BucketQueue]:
+    """Yield the queues of the shards of a claim's bucket."""
+    of = claim.cached.id
+    for shard in range(claim.cached.shard_count):
+        cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
+        if cached is not None:
+            yield cached.queue
+
+
+def less_coming_back(namespace_state: NamespaceState, claim: Claim) -> dict[str, int]:
+    """Return the checked amounts of a claim, less what requests under way give back to its bucket."""
+    amounts = dict(claim.checked)
+    for each in _queues(namespace_state, claim):
+        for name, amount in each.coming_back().items():
+            if name in amounts:
+                amounts[name] = max(0, amounts[name] - amount)
+    return amounts
