@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from zae_limiter.maintenance import BucketId, SnapshotId, Use, count_usage, reanchor
+from zae_limiter.maintenance import ACQUIRES, BucketId, SnapshotId, Use, count_usage, reanchor
 from zae_limiter.values.usage import WINDOW_SECONDS, Window
 
 from .batch import Batch, by_bucket
@@ -19,21 +19,24 @@ def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Jo
     """Return the jobs of a batch, independent of each other. ``now`` returns epoch milliseconds."""
     buckets = by_bucket(batch.changes)
     return [
-        *_snapshots(buckets, settings),
+        *_snapshots(buckets, settings, now()),
         *_refills(buckets.values(), settings, now()),
         *split_jobs(buckets, settings.stack, now),
     ]
 
 
-def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
+def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:
     for bucket, changes in buckets.items():
         used = [change for change in changes if change.consumption]
         for window in WINDOW_SECONDS:
             for snapshot, counted in _by_snapshot(bucket, used, window).items():
-                uses = [Use(change.position.mark, change.consumption) for change in counted]
+                uses = [
+                    Use(change.position.mark, change.consumption, change.at_ms, change.after.get(ACQUIRES, 0))
+                    for change in counted
+                ]
                 # At least a whole day after its window: so long may the stream deliver a record again.
                 expires_at = snapshot.expires_at(settings.usage_days(window))
-                flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at)
+                flow = count_usage(snapshot, bucket.shard, uses, expires_at=expires_at, now_ms=now_ms)
                 yield Job("snapshots", flow, tuple(change.position.sequence for change in counted))
 
 

@@ -18,7 +18,7 @@ from support.core.namesake import FOREIGN, TOLD
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.engines.memory.store import SyncMemoryStore
 from zae_limiter.engines.memory.table import MemoryTable
-from zae_limiter.maintenance import Upkeep
+from zae_limiter.maintenance import StreamState, Upkeep, stream_state
 from zae_limiter.operations.errors import NotApplied, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
@@ -625,3 +625,32 @@ def test_totals_of_four_levels_are_those_of_a_ledger(seed: int, ahead: float) ->
         each: ledger.total(each) for each in ("rpm", "tpm")
     }
     assert (found.total_events, found.total_refused) == (ledger.admitted.total(), ledger.refused.total())
+
+
+def test_the_table_says_how_far_usage_is_counted_and_whether_anything_waits() -> None:
+    life = Life()
+
+    def state() -> StreamState:
+        found: StreamState = life.repository.driver.run(stream_state())
+        return found
+
+    def use(entity: str) -> None:
+        with life.limiter.acquire(entity, "gpt-4", {"rpm": 1}):
+            pass
+
+    assert state() == StreamState(None, None, 0, 0)
+    use("key-1")
+    used_ms = life.clock.now_ms()
+    life.clock.advance(3)
+    life.drain()
+    counted_ms = life.clock.now_ms()
+    assert (state(), state().behind_ms(counted_ms)) == (StreamState(used_ms, counted_ms, 0, 1), 0)
+    life.clock.advance(3 * HOUR)
+    assert state().behind_ms(life.clock.now_ms()) == 0, "an idle table is not behind"
+    for _ in range(2):
+        use("key-1")
+    assert (state().waiting, state().behind_ms(life.clock.now_ms())) == (2, 3 * HOUR * 1000 + 3000)
+    store = MortalStore(life.table)
+    life.take(list(life.stream), store)
+    assert len(store.writes) == 5, "two windows of each hour, and the old anchor: none for this"
+    assert state() == StreamState(life.clock.now_ms(), life.clock.now_ms(), 0, 1)

@@ -1,4 +1,6 @@
 import json
+import re
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, NoReturn
 
@@ -8,9 +10,12 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from zae_limiter import SyncRepository, VersionRecord
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
+from zae_limiter.maintenance import Consumption, SnapshotId, Use, count_usage, stream_mark
 from zae_limiter.schema.table import create_table_request
+from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack import status as status_of_stacks
 from zae_limiter_cli.stack.options import StackOptions
@@ -308,3 +313,46 @@ def test_version_tells_what_is_installed_and_asks_nobody(monkeypatch: pytest.Mon
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     assert json.loads(run("version", "--output", "json").stdout)["schema"] == 1
     assert f"zae-limiter-core         {version('zae-limiter-core')}" in run("version").stdout
+
+
+def count(seconds_ago: int, *, waiting: int = 0) -> None:
+    """Have the table say that usage was counted up to so long ago; then so many acquires."""
+    with SyncRateLimiter(SyncRepository.open(stack="my-app", read_timeout=30)) as limiter:
+        limiter.set_system_defaults([Limit.per_minute("rpm", 100)])
+
+        def take() -> None:
+            with limiter.acquire("key", "gpt-4", {"rpm": 1}):
+                pass
+
+        take()
+        now = limiter.repository.namespace_state.now()
+        hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+        place = SnapshotId(limiter.repository.namespace_id, "key", "gpt-4", "hourly", hour)
+        until = now - 1000 * seconds_ago
+        use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, {"ev": 1}), until, 1)
+        limiter.repository.driver.run(count_usage(place, 0, [use], expires_at=None, now_ms=until + 1000))
+        for _ in range(waiting):
+            take()
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "waiting", "told", "ok"),
+    [
+        (7200, 0, r"not behind, last batch (1 h 59 min|2 h) ago", True),
+        (5, 2, r"behind by \d+ s, last batch \d+ s ago", True),
+        (900, 1, r"behind by 15 min( \d+ s)?, last batch 1\d min( \d+ s)? ago", False),
+    ],
+)
+def test_the_stream_says_how_far_it_has_counted(
+    aws: str, seconds_ago: int, waiting: int, told: str, *, ok: bool
+) -> None:
+    deploy()
+    assert "nothing counted yet" in status()[1]["stream"]["message"]
+    count(seconds_ago, waiting=waiting)
+    stream = status()[1]["stream"]
+    assert re.search(rf"Enabled, usage counted up to 20[-\d]+ [\d:]+ UTC, {told}$", stream["message"])
+    assert "No records processed" not in stream["message"]
+    assert (stream["ok"], stream["acquires_waiting"]) == (ok, waiting)
+    assert stream["behind_seconds"] >= (seconds_ago if waiting else 0)
+    line = Health(Connection("my-app")).line()
+    assert "usage counted up to" in line, "for `top` and the console"

@@ -10,7 +10,7 @@ They are versioned apart from core, so that they import no room of core but this
   of; ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``look_up``, which
-  tells what is ``Known`` of namespaces.
+  tells what is ``Known`` of namespaces; ``stream_state`` says how far it has counted (``StreamState``).
 - **Its alerts**: ``watch`` finds the limits with thresholds in changes of buckets (``BucketUse``), ``find_crossings``
   what was crossed (``Crossing``), and ``remember_told`` that it was told of (``Told``); the last two are flows.
 - **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
@@ -59,6 +59,7 @@ from .flows.records.migrating import Forecast, forecast, migrate, pending, unrec
 from .flows.records.migrations import MIGRATIONS, Change, Migration
 from .flows.records.provisioner_state import note_progress, peek_state, request_stop
 from .flows.records.registry import Known, look_up, set_trace, trace_of
+from .flows.records.stream_state import StreamState, stream_state
 from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
@@ -138,6 +139,7 @@ __all__ = [
     "RunFlow",
     "SnapshotId",
     "StoreError",
+    "StreamState",
     "SystemClock",
     "Told",
     "TracePage",
@@ -203,6 +205,7 @@ __all__ = [
     "sk_state",
     "split_shard",
     "stream_mark",
+    "stream_state",
     "summed",
     "trace_line",
     "trace_of",

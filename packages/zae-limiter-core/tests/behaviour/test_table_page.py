@@ -230,7 +230,7 @@ async def _write_what_limits_need(world: World) -> None:
         stream_mark("label", "1"),
         Consumption({"rpm": 1}, dict.fromkeys(TOTALS, 1), {"tpm": 500}, {Refuser("project", "rpm"): 1}),
     )
-    played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
+    played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000, now_ms=1_767_225_600_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, {"ev": 1}))], expires_at=None))
     for_ever, _ = await world.process(audit_retention_days=0)

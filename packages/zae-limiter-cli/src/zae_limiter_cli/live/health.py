@@ -39,4 +39,8 @@ class Health:
 def told(checks: "Sequence[Check]") -> str:
     """Return the checks as a line."""
     bad = [f"{each.part}: {each.message}" for each in checks if each.ok is False]
-    return "; ".join(bad) if bad else f"{sum(each.ok is True for each in checks)} parts of the stack are well"
+    if bad:
+        return "; ".join(bad)
+    well = f"{sum(each.ok is True for each in checks)} parts of the stack are well"
+    counted = [each.message.partition(", ")[2] for each in checks if each.part == "stream" and each.ok]
+    return "; ".join([well, *counted])

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Final, ParamSpec
 
-from zae_limiter import SyncRepository, ZAELimiterError
+from zae_limiter import SyncRepository, ZAELimiterError, maintenance
 from zae_limiter.maintenance import APPLIES_KEPT
 
 from ..artifacts.builder import LAMBDAS, LambdaName
@@ -13,6 +14,7 @@ from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError, one_line
 from ..pages import RUNBOOKS
+from ..times import duration, iso
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
@@ -23,6 +25,7 @@ from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
 
 PINGS: Final = 5
+BEHIND_SECONDS: Final = 300  # as long as the alarm of the iterator's age waits
 P = ParamSpec("P")
 
 
@@ -147,10 +150,34 @@ def check_stream(connection: Connection) -> Check:
         return Check("stream", False, f"no event source mapping feeds {function}", {})
     if _is_of_an_earlier_table(connection, mappings[0]["EventSourceArn"]):
         return Check("stream", False, f"{function} reads a stream that table {connection.name} does not have", {})
-    state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "No records processed")
+    state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "")
     details = {"state": state, "last_result": result, "uuid": mappings[0].get("UUID", "UUID")}
     ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
-    return Check("stream", ok, f"{state}, {result}", details)
+    counted, told = _counted(connection)
+    problem = f", {result}" if result.startswith("PROBLEM") else ""
+    ok = ok and counted.get("behind_seconds", 0) < BEHIND_SECONDS
+    return Check("stream", ok, f"{state}{problem}, {told}", {**details, **counted})
+
+
+def _counted(connection: Connection) -> tuple[dict[str, Any], str]:
+    """Return how far usage is counted, by what the aggregator leaves in the table, and the same in words."""
+    try:
+        with connection.open_table() as table:
+            state, now_ms = maintenance.run(table, maintenance.stream_state()), table.namespace_state.now()
+    except ZAELimiterError as error:
+        return {}, f"how far it has counted is not known: {' '.join(str(error).split())}"
+    if state.until_ms is None or state.batch_ms is None:
+        return {"counted_until": None}, "nothing counted yet"
+    until = datetime.fromtimestamp(state.until_ms / 1000, UTC)
+    behind, ago = state.behind_ms(now_ms) // 1000, max(0, now_ms - state.batch_ms) // 1000
+    details = {
+        "counted_until": iso(until),
+        "behind_seconds": behind,
+        "last_batch_seconds_ago": ago,
+        "acquires_waiting": state.waiting,
+    }
+    more = f"behind by {duration(behind)}" if state.waiting else "not behind"
+    return details, f"usage counted up to {until:%Y-%m-%d %H:%M:%S} UTC, {more}, last batch {duration(ago)} ago"
 
 
 def _is_of_an_earlier_table(connection: Connection, stream: str) -> bool:

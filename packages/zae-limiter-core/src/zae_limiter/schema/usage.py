@@ -46,6 +46,9 @@ SEQUENCE_DIGITS: Final = 40
 SECONDS_PER_DAY: Final = 24 * 3600
 _OF_LIMIT: Final = "l_"
 _COUNTED: Final = "_counted_"
+COUNTED_UNTIL: Final = "_counted_until"  # epoch ms: the record that was counted last
+COUNTED_AT: Final = "_counted_at"  # epoch ms: the batch that counted it
+COUNTED_EVENTS: Final = "_counted_events"  # the acquires that shard 0 of the bucket had by then
 _REFUSED_BY: Final = "_refused_by_"
 
 
@@ -181,7 +184,7 @@ def counted_attribute(shard: int) -> str:
 
 
 def is_mark(name: str) -> bool:
-    """Return whether an attribute of a snapshot is the mark of a shard."""
+    """Return whether an attribute of a snapshot is the mark of a shard, or says how far the stream was counted."""
     return name.startswith(_COUNTED)
 
 

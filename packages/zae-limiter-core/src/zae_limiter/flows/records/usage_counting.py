@@ -12,29 +12,45 @@ from ...operations.errors import ConditionFailed, RaceLost
 from ...operations.values import Conditions, Item, Key, Update
 from ...schema.attributes import TTL
 from ...schema.changes import Consumption
-from ...schema.usage import SnapshotId, additions, counted_attribute, read_mark
+from ...schema.usage import (
+    COUNTED_AT,
+    COUNTED_EVENTS,
+    COUNTED_UNTIL,
+    SnapshotId,
+    additions,
+    counted_attribute,
+    read_mark,
+)
 from ..retry import with_retries
 from ..steps import Flow
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The consumption of one stream record; ``mark`` sorts in the order of a shard's records."""
+    """The consumption of one stream record; ``mark`` sorts in the order of a shard's records.
+
+    ``at_ms``: when the record was written; ``events``: the acquires that the shard had by then.
+    """
 
     mark: str
     consumption: Consumption
+    at_ms: int = 0
+    events: int = 0
 
 
-def count_usage(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
+def count_usage(
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None, now_ms: int | None = None
+) -> Flow[bool]:
     """Add the uses of one shard that the snapshot has not counted; return whether there were any.
 
-    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds.
+    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds. With
+    ``now_ms`` the write also says how far the stream is counted.
     """
     distinct = {use.mark: use for use in uses}
     left = [distinct[mark] for mark in sorted(distinct)]
     while left:
         try:
-            yield from with_retries(_counting(snapshot, shard, left, expires_at))
+            yield from with_retries(_counting(snapshot, shard, left, expires_at, now_ms))
         except ConditionFailed as failure:
             left = _not_counted(failure.item, shard, left)
         else:
@@ -50,11 +66,17 @@ def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use
     return left
 
 
-def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
+def _counting(
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int | None
+) -> Update:
     """Return the update that adds the uses, in order, if the snapshot has counted none of them."""
     counted = counted_attribute(shard)
     values = {**snapshot.attributes(), counted: uses[-1].mark}
     if expires_at is not None:
         values[TTL] = expires_at
+    if now_ms is not None:
+        values |= {COUNTED_UNTIL: uses[-1].at_ms, COUNTED_AT: now_ms}
+        if shard == 0:
+            values[COUNTED_EVENTS] = uses[-1].events
     add = additions(use.consumption for use in uses)
     return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))
