@@ -273,12 +273,12 @@ class BucketRequest(Waiter):
 class RefusalCount(BucketRequest):
     """A request that moves nothing: its write is for the refusals of the bucket that no other write has counted.
 
-    ``due_ms``: it is a reminder of those that are due then; if they were counted meanwhile, later ones have their own.
+    ``reminds``: it is a reminder, and writes only what is due.
     """
 
-    def __init__(self, queue: "BucketQueue", due_ms: int | None = None) -> None:
+    def __init__(self, queue: "BucketQueue", *, reminds: bool = False) -> None:
         super().__init__(queue)
-        self.due_ms = due_ms
+        self.reminds = reminds
 
 
 class Renewal(BucketRequest):

@@ -37,12 +37,10 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
         for place in dict.fromkeys(places):
             cached = cached_bucket(namespace_state, *place)
             more = _by_others(asker, violations, cached) if place == asker else (REFUSED_BELOW,)
-            in_ms = namespace_state.refusals.add(cached, now, (REFUSED, *more))
-            if in_ms is not None and cached.state is not None:
-                if in_ms:
-                    yield Remind(RefusalCount(cached.queue, now + in_ms), in_ms / 1000)
-                else:
-                    yield Post(RefusalCount(cached.queue))
+            namespace_state.refusals.add(cached, now, (REFUSED, *more))
+            if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
+                count = RefusalCount(cached.queue, reminds=in_ms > 0)
+                yield Remind(count, in_ms / 1000) if in_ms else Post(count)
 
 
 def _asked(refusal: RateLimitExceeded) -> Iterator[tuple[Place, Sequence[LimitStatus]]]:

@@ -254,8 +254,11 @@ class CommitRun:
 
     def _is_to_count(self, batch: Batch) -> bool:
         """Return whether a write is due for the sake of pending refusals."""
-        due = self.namespace_state.refusals.are_due
-        return any(isinstance(each, RefusalCount) and due(self.cached, each.due_ms) for each in batch.carried)
+        counts = [each for each in batch.carried if isinstance(each, RefusalCount)]
+        refusals = self.namespace_state.refusals
+        if not counts or self.cached not in refusals.counts:
+            return False
+        return not all(each.reminds for each in counts) or refusals.are_due(self.cached, self.now_ms)
 
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
         if self.cached.agrees_with(config) or not is_newer(config, state):

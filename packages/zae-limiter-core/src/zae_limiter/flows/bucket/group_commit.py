@@ -22,7 +22,7 @@ from ...operations.errors import StoreError
 from ...operations.values import Item
 from ...values.limits import MILLI
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, Renewal, SlotRenewal
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, SlotRenewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
 from ..steps import Flow, Remind, Wake, call
@@ -39,7 +39,8 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
     write = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
     if write is None:
         yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS)
-        return (yield from _follow_slots(namespace_state, cached, requests))
+        yield from _follow_slots(namespace_state, cached, requests)
+        return (yield from _follow_refusals(namespace_state, cached, requests))
     failure: StoreError | None = None
     try:
         answer: Item = yield write  # as `call` does, without its cost: every warm acquire comes by here
@@ -91,6 +92,16 @@ def _follow_slots(
             seconds = request.held.next(namespace_state.now(), at_least=pause)
             if seconds is not None:
                 yield Remind(SlotRenewal(cached.queue, request.config, request.held), seconds)
+
+
+def _follow_refusals(
+    namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
+) -> Flow[None]:
+    """Arrange the next reminder behind one: of refusals since, or of those that its write has not counted."""
+    if any(isinstance(request, RefusalCount) and request.reminds for request in requests):
+        in_ms = namespace_state.refusals.remind(cached, namespace_state.now(), came=True)
+        if in_ms is not None and cached.state is not None:
+            yield Remind(RefusalCount(cached.queue, reminds=True), in_ms / 1000)
 
 
 def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Flow[None]:

@@ -62,9 +62,10 @@ class CachedBucket:
 
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process uses the shape that others gave the
-    bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write. ``first_ms``: since when
-    every answer has shown a bucket; ``window_ends_ms``: the end of the window of ``consumption``. ``held_slots``: those
-    that leases of this process hold. ``short_ms``: when a run refused somebody last.
+    bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
+    ``first_ms``: since when every answer has shown a bucket; ``window_ends_ms``: the end of the window of
+    ``consumption``. ``held_slots``: those that leases of this process hold. ``short_ms``: when a run refused somebody
+    last.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class CachedBucket:
         "loading",
         "parent_link",
         "queue",
+        "reminder_ms",
         "reshaped",
         "resolved",
         "seen_at_ms",
@@ -111,7 +113,7 @@ class CachedBucket:
         self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = self.short_ms = 0
-        self.count_due_ms = 0
+        self.count_due_ms = self.reminder_ms = 0
         self._others = 0
         self.uncontended = True
         self.consumption: Consumption | None = None

@@ -14,16 +14,20 @@ from ...runtime import forks
 from ...schema.attributes import REFUSED
 
 WITHIN_MS: Final = 5_000  # after which a refusal is in its bucket, and the least time between two writes for that alone
-LATE_MS: Final = 1_000  # by which a reminder may be late; one that is later was lost, with its event loop or a write
+LATE_MS: Final = 1_000  # by which a reminder may be late; one that is later was lost, with its event loop
+EARLY_MS: Final = 20  # by which it may be early: timers go by another clock
 MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into DynamoDB's expressions with them
 
 
 class Refusing(Protocol):
-    """A bucket that refuses; ``count_due_ms``: when a separate write was due for the refusals that its last write
-    takes.
+    """A bucket that refuses.
+
+    ``count_due_ms``: when a separate write was due for the refusals that its last write takes. ``reminder_ms``: when
+    the last reminder of a separate write comes, or came.
     """
 
     count_due_ms: int
+    reminder_ms: int
 
 
 B = TypeVar("B", bound=Refusing)
@@ -53,23 +57,32 @@ class PendingRefusals(Generic[B]):
         self._lock = Lock()
         self.counts = {}
 
-    def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> int | None:
-        """Count a refusal under each attribute; return the milliseconds after which a separate write is due, ``None``
-        if a reminder of it is on its way.
+    def add(self, cached: B, now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> None:
+        """Count a refusal under each attribute."""
+        with self._lock:
+            counts, due_ms = self.counts.get(cached, (NOTHING, now_ms + WITHIN_MS))
+            self._keep(cached, sums(counts, dict.fromkeys(attributes, 1)), due_ms)
+
+    def remind(self, cached: B, now_ms: int, *, came: bool = False) -> int | None:
+        """Return the milliseconds after which a reminder has to come, 0 if at once; ``None`` if one is on its way, or
+        nothing is pending. ``came``: the last one has just come, and what is due by now was not written.
         """
         with self._lock:
-            pending, due_ms = self.counts.get(cached), now_ms + WITHIN_MS
-            in_ms: int | None = WITHIN_MS
-            if pending is not None:
-                on_its_way = -LATE_MS <= pending.due_ms - now_ms <= WITHIN_MS
-                due_ms, in_ms = (pending.due_ms, None) if on_its_way else (due_ms, 0)
-            self._keep(cached, sums(pending.counts if pending else NOTHING, dict.fromkeys(attributes, 1)), due_ms)
+            pending = self.counts.get(cached)
+            if pending is None or (not came and -LATE_MS <= cached.reminder_ms - now_ms <= WITHIN_MS):
+                cached.reminder_ms = 0 if came else cached.reminder_ms
+                return None
+            in_ms = pending.due_ms - now_ms
+            if not EARLY_MS < in_ms <= WITHIN_MS:  # it is due, or the clock went back
+                in_ms = WITHIN_MS if came else 0
+                self._keep(cached, pending.counts, now_ms + WITHIN_MS)
+            cached.reminder_ms = now_ms + (in_ms or WITHIN_MS)
             return in_ms
 
-    def are_due(self, cached: B, due_ms: int | None) -> bool:
-        """Return whether a separate write is due for a reminder of ``due_ms``; without one, for any refusal."""
+    def are_due(self, cached: B, now_ms: int) -> bool:
+        """Return whether a separate write is due."""
         pending = self.counts.get(cached)
-        return pending is not None and due_ms in (None, pending.due_ms)
+        return pending is not None and not EARLY_MS < pending.due_ms - now_ms <= WITHIN_MS
 
     def take(self, cached: B) -> Mapping[str, int]:
         """Remove and return the counts by attribute, for a write: as many as fit into it."""
@@ -85,7 +98,7 @@ class PendingRefusals(Generic[B]):
             return taken
 
     def put_back(self, cached: B, counts: Mapping[str, int]) -> None:
-        """Add the counts of a write that was not applied: the reminder that was on its way is for them again."""
+        """Add the counts of a write that was not applied. They are due as if nobody had tried to write them."""
         with self._lock:
             later = self.counts.get(cached)
             self._keep(cached, sums(counts, later.counts if later else NOTHING), cached.count_due_ms)

@@ -32,47 +32,54 @@ def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iter
     assert not refusals.counts
 
 
+def refused(refusals: PendingRefusals[Any], bucket: CachedBucket, ms: int) -> int | None:
+    """Count a refusal, and return in how many milliseconds the reminder comes that it arranges."""
+    refusals.add(bucket, NOW + ms)
+    return refusals.remind(bucket, NOW + ms)
+
+
 def test_a_first_refusal_arranges_a_write_and_further_ones_do_only_if_it_never_came(
     buckets: Iterator[CachedBucket],
 ) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
-    arranged = {ms: in_ms for ms in range(0, 20_000, 500) if (in_ms := refusals.add(bucket, NOW + ms)) is not None}
+    arranged = {ms: in_ms for ms in range(0, 20_000, 500) if (in_ms := refused(refusals, bucket, ms)) is not None}
     assert arranged == {0: 5_000, 6_500: 0, 13_000: 0, 19_500: 0}
     assert refusals.take(bucket) == {"rj": 40}
 
 
 def test_a_clock_that_goes_back_does_not_hold_them_up(buckets: Iterator[CachedBucket]) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
-    refusals.add(bucket, NOW)
-    assert refusals.add(bucket, NOW - 60_000) == 0
+    refused(refusals, bucket, 0)
+    assert refused(refusals, bucket, -60_000) == 0
 
 
-def test_behind_a_write_that_takes_them_the_next_refusal_has_a_reminder_of_its_own(
+def test_a_bucket_has_one_reminder_which_comes_again_for_what_was_refused_since(
     buckets: Iterator[CachedBucket],
 ) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
-    assert refusals.add(bucket, NOW) == 5_000
+    assert refused(refusals, bucket, 0) == 5_000
     refusals.take(bucket)
+    assert refused(refusals, bucket, 4_000) is None
     assert not refusals.are_due(bucket, NOW + 5_000)
-    assert refusals.add(bucket, NOW + 4_000) == 5_000
-    assert not refusals.are_due(bucket, NOW + 5_000), "the first reminder is not for it"
+    assert refusals.remind(bucket, NOW + 5_000, came=True) == 4_000
     assert refusals.are_due(bucket, NOW + 9_000)
-    assert refusals.are_due(bucket, None)
+    refusals.take(bucket)
+    assert refusals.remind(bucket, NOW + 9_000, came=True) is None
+    assert refused(refusals, bucket, 9_001) == 5_000
 
 
 @pytest.mark.parametrize("meanwhile", [0, 1])
-def test_a_write_that_was_not_applied_leaves_the_reminder_to_them(
-    buckets: Iterator[CachedBucket], meanwhile: int
-) -> None:
+def test_a_write_that_was_not_applied_leaves_them_due(buckets: Iterator[CachedBucket], meanwhile: int) -> None:
     refusals, bucket = PendingRefusals[Any](10), next(buckets)
-    refusals.add(bucket, NOW)
+    refused(refusals, bucket, 0)
     taken = refusals.take(bucket)
     for _ in range(meanwhile):
-        assert refusals.add(bucket, NOW + 3_000) == 5_000
+        assert refused(refusals, bucket, 3_000) is None
     refusals.put_back(bucket, taken)
+    assert not refusals.are_due(bucket, NOW + 4_900)
     assert refusals.are_due(bucket, NOW + 5_000)
-    assert refusals.add(bucket, NOW + 5_500) is None
-    assert refusals.take(bucket) == {"rj": 2 + meanwhile}
+    assert refusals.remind(bucket, NOW + 5_000, came=True) == 5_000, "its write failed"
+    assert refusals.take(bucket) == {"rj": 1 + meanwhile}
 
 
 def test_the_buckets_that_wait_for_longest_are_forgotten_first(buckets: Iterator[CachedBucket]) -> None:
