@@ -1,6 +1,7 @@
 """`zae-limiter doctor`: what it finds in a stack of moto, in a file, and where AWS does not answer or refuses."""
 
 import json
+import os
 import shlex
 import sqlite3
 import subprocess
@@ -327,6 +328,18 @@ def test_buckets_that_a_clock_ahead_has_written_are_named(tmp_path: Path) -> Non
             with limiter.acquire(entity, "api", {"rpm": 1}, limits=[Limit.per_minute("rpm", 10)]):
                 pass
     assert found("--store", f"sqlite:///{path}")[1]["clock"]["state"] == "ok"
+
+
+def test_the_size_of_a_file_and_of_its_log_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    with SyncRepository.open(store=f"sqlite:///{path}") as repository:
+        repository.set_system_defaults([Limit.per_minute("rpm", 1)])
+        sizes = found("--store", f"sqlite:///{path}")[1]["sizes"]
+        assert (sizes["details"]["bytes"], sizes["details"]["log_bytes"] > 0) == (path.stat().st_size, True)
+        os.truncate(path.with_name("limits.db-wal"), 70 * 1024 * 1024)
+        sizes = found("--store", f"sqlite:///{path}")[1]["sizes"]
+        assert (sizes["state"], "its log 70.0 MB" in sizes["message"]) == ("warn", True)
+        assert f"fuser {path}" in sizes["fix"]
 
 
 def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The options of a repository, with their defaults and their checks."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
 from .engines.connection import Connection, check_flag, check_number, check_whole
@@ -13,6 +14,7 @@ from .flows.process.namespace_state import Settings
 from .flows.records.opening import FIRST_NAMESPACE
 from .values.limits import Policy, check_on_unavailable
 from .values.naming import check_namespace
+from .values.usage import KEPT_DAYS, Window
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
@@ -38,6 +40,8 @@ class Options(Connection):
     takes only so many writes a second, as in DynamoDB, else never.
     ``audit_retention_days``: the life of audit events; 0 keeps them for ever. If ``None``,
     ``ZAEL_AUDIT_RETENTION_DAYS`` of the environment, else 90.
+    ``usage_hourly_days``, ``usage_daily_days``: the life of usage in a file, after its hour or its day; 0 keeps it for
+    ever. If ``None``, ``ZAEL_USAGE_HOURLY_DAYS`` and ``ZAEL_USAGE_DAILY_DAYS`` of the environment, else 90 and 730.
     ``acquire_timeout``: the most that an acquire, a ``lease.consume`` or the end of a block takes; then the store
     counts as unavailable. ``None`` sets no bound. A single request takes at most ``connect_timeout`` and
     ``read_timeout`` together.
@@ -57,6 +61,8 @@ class Options(Connection):
     """The most buckets whose last seen state is kept."""
     split_above: int | None = None
     audit_retention_days: int | None = None
+    usage_hourly_days: int | None = None
+    usage_daily_days: int | None = None
     register: bool = True
     """Whether to register a missing namespace."""
     create_table: bool = False
@@ -81,6 +87,8 @@ class Options(Connection):
             check_flag(field, getattr(self, field))
         check_on_unavailable(self.on_unavailable)
         check_whole("audit_retention_days", self.audit_days, at_least=0)
+        for window, days in self.usage_days.items():
+            check_whole(f"usage_{window}_days", days, at_least=0)
         check_namespace("namespace", self.namespace_name)
 
     @property
@@ -95,14 +103,21 @@ class Options(Connection):
         """The life of audit events in days; 0 keeps them for ever. Raises ``ValidationError`` for a bad
         ``ZAEL_AUDIT_RETENTION_DAYS``.
         """
-        if self.audit_retention_days is not None:
-            return self.audit_retention_days
-        told = os.environ.get(AUDIT_RETENTION)
-        if not told:
-            return AUDIT_RETENTION_DAYS
-        if not (told.isascii() and told.isdigit() and len(told) <= DAYS_DIGITS):
-            raise ValidationError(AUDIT_RETENTION, told, f"must be a whole number of days, 0 to {'9' * DAYS_DIGITS}")
-        return int(told)
+        return _days(self.audit_retention_days, AUDIT_RETENTION, AUDIT_RETENTION_DAYS)
+
+    @property
+    def usage_days(self) -> Mapping[Window, int]:
+        """The days for which a file keeps the usage of an hour and of a day; 0 keeps it for ever. Raises
+        ``ValidationError`` for a bad ``ZAEL_USAGE_HOURLY_DAYS`` or ``ZAEL_USAGE_DAILY_DAYS``.
+        """
+        return {
+            "hourly": _days(self.usage_hourly_days, "ZAEL_USAGE_HOURLY_DAYS", KEPT_DAYS["hourly"]),
+            "daily": _days(self.usage_daily_days, "ZAEL_USAGE_DAILY_DAYS", KEPT_DAYS["daily"]),
+        }
+
+    def file_options(self) -> dict[str, Any]:
+        """Return the options of a store in a file."""
+        return Connection.file_options(self) | {"usage_days": self.usage_days}
 
     def over(self, engine: Capabilities) -> Self:
         """Return the options with the defaults that depend on the engine."""
@@ -121,6 +136,17 @@ class Options(Connection):
         )
 
 
+def _days(given: int | None, variable: str, default: int) -> int:
+    if given is not None:
+        return given
+    told = os.environ.get(variable)
+    if not told:
+        return default
+    if not (told.isascii() and told.isdigit() and len(told) <= DAYS_DIGITS):
+        raise ValidationError(variable, told, f"must be a whole number of days, 0 to {'9' * DAYS_DIGITS}")
+    return int(told)
+
+
 class PolicyOptions(TypedDict, total=False):
     """The fields of ``Options`` that ``open``, ``in_memory`` and ``sqlite`` take by keyword only."""
 
@@ -130,6 +156,8 @@ class PolicyOptions(TypedDict, total=False):
     rejection_staleness: float
     buckets_remembered: int
     audit_retention_days: int | None
+    usage_hourly_days: int | None
+    usage_daily_days: int | None
     connect_timeout: float
     read_timeout: float
     check_version: bool
@@ -230,6 +258,14 @@ class BuilderBase:
     def audit_retention_days(self, days: int) -> Self:
         """Set the life of audit events in days; 0 keeps them for ever."""
         return self._with(audit_retention_days=days)
+
+    def usage_hourly_days(self, days: int) -> Self:
+        """Set the days for which a file keeps the usage of an hour; 0 keeps it for ever."""
+        return self._with(usage_hourly_days=days)
+
+    def usage_daily_days(self, days: int) -> Self:
+        """Set the days for which a file keeps the usage of a day; 0 keeps it for ever."""
+        return self._with(usage_daily_days=days)
 
     def transport(self, name: Transport) -> Self:
         """Set the way to DynamoDB: ``http``, or ``sdk`` for aioboto3 and boto3."""

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -67,6 +68,7 @@ def test_a_call_without_a_loop_of_asyncio_names_the_variant_that_needs_none(work
         call.send(None)  # as trio begins a task
 
 
-def test_to_open_without_a_loop_of_asyncio_says_the_same() -> None:
-    with pytest.raises(TypeError, match="needs asyncio"):
-        Repository.open().send(None)
+@pytest.mark.parametrize("open_one", [lambda _: Repository.open(), Repository.sqlite])
+def test_to_open_without_a_loop_of_asyncio_says_the_same(tmp_path: Path, open_one: Callable[[Path], Any]) -> None:
+    with pytest.raises(TypeError, match=r"needs asyncio.*trio.*SyncRateLimiter in a thread"):
+        open_one(tmp_path / "limits.db").send(None)

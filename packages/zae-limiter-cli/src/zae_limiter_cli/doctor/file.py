@@ -1,6 +1,7 @@
 """Check a file of SQLite."""
 
 import os
+import shlex
 import shutil
 import sqlite3
 import time
@@ -28,6 +29,7 @@ ABSENT: Final = (
 FREE_WARNS: Final = 100 * 1024 * 1024  # bytes
 WAIT_SECONDS: Final = 5.0
 AHEAD_MS: Final = 60_000  # as core has it
+LOG_WARNS: Final = 64 * 1024 * 1024  # bytes: four times the size to which a log is cut
 SHOWN: Final = 5  # names of buckets
 
 
@@ -122,8 +124,24 @@ def _version(connection: Connection) -> Finding:
 
 def _sizes(path: Path) -> Finding:
     size, free = path.stat().st_size, shutil.disk_usage(path.absolute().parent).free
-    details = {"bytes": size, "free_bytes": free}
-    told = f"{size / 1024 / 1024:,.1f} MB, {free / 1024 / 1024:,.0f} MB free on the disk"
+    log = Path(f"{path.resolve()}-wal")
+    log_size = log.stat().st_size if log.exists() else 0
+    with _opened(path) as database:
+        (unused,) = database.execute("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size")
+        (shrinks,) = database.execute("PRAGMA auto_vacuum").fetchone()
+    details = {"bytes": size, "unused_bytes": unused[0], "log_bytes": log_size, "free_bytes": free}
+    told = f"{_mb(size)}, of which {_mb(unused[0])} are unused; its log {_mb(log_size)}; {_mb(free)} free on the disk"
     if free < max(FREE_WARNS, size):
         return Finding("sizes", "warn", told, "make room: without it, every acquire that writes fails", details)
+    if log_size > LOG_WARNS:
+        fix = f"find who reads the file for so long: fuser {shlex.quote(str(path))}; after that the log is cut"
+        return Finding("sizes", "warn", told, fix, details)
+    if not shrinks and unused[0] > max(FREE_WARNS, size // 2):
+        fix = "stop the programs that use it, and let SQLite make it anew once; from then on it shrinks by itself:"
+        command = f"sqlite3 {shlex.quote(str(path))} 'PRAGMA auto_vacuum = INCREMENTAL; VACUUM'"
+        return Finding("sizes", "warn", told, fix, details, (command,))
     return Finding("sizes", "ok", told, details=details)
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1024 / 1024:,.1f} MB"

@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 from _thread import start_new_thread
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
@@ -23,6 +23,7 @@ from ...operations.values import Operation, changes_nothing
 from ...runtime import forks
 from ...runtime.tasks import result_of
 from ...runtime.threads import in_thread
+from ...values.usage import KEPT_DAYS, Window
 from ..engine import Capabilities, Store
 from ..meter import Meter
 from .clock import WallClock
@@ -49,7 +50,8 @@ class SQLiteStore(Store):
     """A table in a file, which processes and event loops of one host share. The first operation opens it, or makes it.
 
     An operation takes at most ``timeout`` seconds. ``clock`` is that of all processes of the host, by default;
-    ``meter`` counts what the requests would cost on DynamoDB.
+    ``meter`` counts what the requests would cost on DynamoDB. ``usage_days``: the life of usage by its window, 0 for
+    ever.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class SQLiteStore(Store):
         timeout: float = 3.0,
         clock: Clock | None = None,
         meter: Meter | None = None,
+        usage_days: Mapping[Window, int] = KEPT_DAYS,
     ) -> None:
         self.path: Path = checked_path(path)
         """The path of the file."""
@@ -67,7 +70,7 @@ class SQLiteStore(Store):
         self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
         self._timeout = timeout
-        self._file = SQLiteFile(self.path, self.clock, meter)
+        self._file = SQLiteFile(self.path, self.clock, meter, usage_days)
         self._worker = _Worker(self._file)
 
     @property
@@ -93,7 +96,12 @@ class SQLiteStore(Store):
 
     async def close(self) -> None:
         """Close the file; an operation after it is ``Closed``."""
-        await result_of(in_thread(self._file.close))
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # as under trio, where no call was served: its error has the advice
+            self._file.close()
+        else:
+            await result_of(in_thread(self._file.close))
 
 
 class _Worker:

@@ -12,6 +12,7 @@ from .place import make_file
 VERSION: Final = 2  # of the tables below: `PRAGMA user_version`, which each transaction reads first
 APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
 CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
+LOG_BYTES: Final = CHECKPOINT_PAGES * 4096  # to which a log that became longer is cut, once its pages are in the file
 
 _TABLES: Final = (
     # An item as JSON. ``expires``: the second from which it may be removed. ``hour``: that of a bucket's uncounted use,
@@ -74,12 +75,15 @@ def connect(path: Path, patiently: Callable[[Callable[[], bytes]], bytes]) -> tu
 def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
     """Make the tables if they are missing, and return the file's id, which was drawn with them."""
     _check_ours(connection, path)
+    if not connection.execute("PRAGMA application_id").fetchone()[0]:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file alone: sweeps give pages back
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise NotApplied(f"{path}: its file system has no shared memory for processes; name a file on another one")
     # A commit is in the log before it is answered, which outlives the process. Only a crash of the host loses some.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     if not has_version(connection):
         _make_tables(connection)
     (file_id,) = connection.execute("SELECT id FROM file").fetchone()

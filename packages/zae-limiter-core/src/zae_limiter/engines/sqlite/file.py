@@ -23,13 +23,14 @@ deleted file is given away again. Using the new file instead would not do: what 
 such as the id of its namespace, is not in it. A file that was emptied is a new one as well.
 """
 
+import logging
 import os
 import random
 import sqlite3
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -42,12 +43,14 @@ from ...clock.system import Clock
 from ...operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from ...operations.values import BatchGet, Get, Operation, Query
 from ...runtime import forks
+from ...values.usage import KEPT_DAYS, Window
 from ..meter import Meter
-from .connection import connect, has_version, other_version
+from .connection import LOG_BYTES, connect, has_version, other_version
 from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, gone, is_of_file, log_gone, refusal_of
 from .table import SWEPT_AT_ONCE, SQLiteTable
 from .usage import reads_usage
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Inode = tuple[int, int]
 
@@ -57,6 +60,7 @@ LONGEST_PAUSE: Final = 0.001
 REST: Final = 64  # batches from one sweep to the next
 LOOK_SECONDS: Final = 0.01  # from one look at the inodes to the next: the system calls take 8 % of the smallest batch
 PROBE_SECONDS: Final = 0.25  # for which a probe of writes waits for the lock: the reads of this process wait behind it
+LOG_WARNS: Final = 4 * LOG_BYTES  # the size of a log that no checkpoint could cut for a while
 BESIDE: Final = ("-wal", "-shm")  # the log, and its index
 _READS: Final = (Get, BatchGet, Query)
 
@@ -96,12 +100,18 @@ class Call:
 class SQLiteFile:
     """A file, and the calls that wait for it. ``lock`` is held by the thread that serves them, the ``server``."""
 
-    def __init__(self, path: Path, clock: Clock, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        meter: Meter | None = None,
+        usage_days: Mapping[Window, int] = KEPT_DAYS,
+    ) -> None:
         self.path = path.absolute()  # a process may change its folder
         self.lock = RLock()
         self.server: int | None = None  # once it has the lock; the async variant has one thread alone
         self.waiting: deque[Call] = deque()
-        self._clock, self._meter = clock, meter
+        self._clock, self._meter, self._usage_days = clock, meter, usage_days
         self._connection: Connection | None = None
         self._table: SQLiteTable  # of the connection
         self._inode: Inode | None = None  # of the file that was opened first
@@ -109,6 +119,7 @@ class SQLiteFile:
         self._id: bytes | None = None  # its own
         self._look_at = 0.0  # the instant of the next look at it
         self._batches, self._sweep_at = 0, REST
+        self._log_warns = LOG_WARNS  # the bytes of the log at which there is a warning
         self._closed = self._held_for_fork = self._carried_over = self._log_is_lost = False
         self._in_doubt = OutcomeUnknown(f"{self.path}: a signal interrupted the program as a commit failed")
         forks.prepare(self)
@@ -194,7 +205,7 @@ class SQLiteFile:
                 self._inode = _inode(self.path)
                 real = os.path.realpath(self.path)  # where SQLite has them
                 self._beside = {real + suffix: _inode(real + suffix) for suffix in BESIDE}
-                self._table = SQLiteTable(connection, self._clock, self._meter)
+                self._table = SQLiteTable(connection, self._clock, self._meter, self._usage_days)
                 self._connection = connection  # last: a signal may come before
             except BaseException:
                 connection.close()
@@ -307,6 +318,22 @@ class SQLiteFile:
         if self._batches >= self._sweep_at and not all(_only_reads(call.operation) for call in calls):
             more = self._table.sweep() == SWEPT_AT_ONCE
             self._sweep_at = self._batches + (1 if more else REST)
+            self._look_at_log()
+
+    def _look_at_log(self) -> None:
+        """Warn of a log that grows. SQLite writes it into the file and cuts it once no reader needs it any more."""
+        (log, _) = self._beside
+        with suppress(OSError):
+            size = os.stat(log).st_size  # noqa: PTH116
+            if size < LOG_BYTES:
+                self._log_warns = LOG_WARNS
+            elif size >= self._log_warns:
+                self._log_warns = 2 * size
+                logger.warning(
+                    "the log of %s has %d MB, and grows with each write: another program has been reading the file for"
+                    " long; find it by `fuser %s`. Once its transaction ends, the log is cut",
+                    self.path, size >> 20, self.path,
+                )  # fmt: skip
 
     def _answer(self, operation: Operation[Any]) -> Any:
         try:

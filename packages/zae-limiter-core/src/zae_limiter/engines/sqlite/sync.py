@@ -10,12 +10,14 @@ thread, which therefore releases it in every case, and does so before any other 
 import os
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...clock.system import Clock
 from ...operations.errors import OutcomeUnknown, StoreError, Unreachable
 from ...operations.values import Operation, changes_nothing
+from ...values.usage import KEPT_DAYS, Window
 from ..engine import Capabilities, SyncStore
 from ..meter import Meter
 from ..time_left import time_left
@@ -28,17 +30,24 @@ class SyncSQLiteStore(SyncStore):
     """A table in a file, which processes and threads of one host share. The first operation opens it, or makes it.
 
     ``clock`` is that of all processes of the host, by default; ``meter`` counts what the requests would cost on
-    DynamoDB.
+    DynamoDB. ``usage_days``: the life of usage by its window, 0 for ever.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, clock: Clock | None = None, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        meter: Meter | None = None,
+        usage_days: Mapping[Window, int] = KEPT_DAYS,
+    ) -> None:
         self.path: Path = checked_path(path)
         """The path of the file."""
         self.clock: Clock = clock or WallClock()
         """The time of usage and of expiry, and that of repositories over the store."""
         self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
-        self._file = SQLiteFile(self.path, self.clock, meter)
+        self._file = SQLiteFile(self.path, self.clock, meter, usage_days)
 
     @property
     def capabilities(self) -> Capabilities:

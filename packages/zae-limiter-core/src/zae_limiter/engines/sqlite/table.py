@@ -5,7 +5,7 @@ a transaction that the caller has begun.
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from ...operations.values import (
 from ...schema.items import AHEAD_MS
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
+from ...values.usage import KEPT_DAYS, Window
 from ..effects import after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
 from ..metering import metered
@@ -46,17 +47,25 @@ from .usage import HOUR_MS, Usage, reads_usage
 
 TOKENS_KEPT_MS: Final = 15 * 60_000  # DynamoDB: ten minutes
 SWEPT_AT_ONCE: Final = 64
+FREE_PAGES: Final = 1_000  # that the file keeps for what comes: 4 MB
+GIVEN_AT_ONCE: Final = 64  # pages by which a sweep shrinks the file
 _STATE: Final = sk_state()
 
 
 class SQLiteTable:
     """The table of one connection. ``meter``, if given, counts what the requests would cost on DynamoDB."""
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        clock: Clock,
+        meter: Meter | None = None,
+        usage_days: Mapping[Window, int] = KEPT_DAYS,
+    ) -> None:
         self._execute = connection.execute
         self._now_ms = clock.now_ms
         self._rows = Rows(connection, clock)
-        self._usage = Usage(connection, self._rows, self._update)
+        self._usage = Usage(connection, self._rows, self._update, usage_days)
         self._meter = meter
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Update: self._update,
@@ -107,6 +116,9 @@ class SQLiteTable:
         gone = list(self._rows.expired(by_ms // 1000, at_most=SWEPT_AT_ONCE))
         for key, row in gone:
             self._replace(key, row, None)
+        (free,) = self._execute("PRAGMA freelist_count").fetchone()
+        for _ in range(min(free - FREE_PAGES, GIVEN_AT_ONCE)):  # Python's module takes one step of a pragma
+            self._execute("PRAGMA incremental_vacuum(1)")
         return len(gone)
 
     def _swept_by(self) -> int:

@@ -10,7 +10,7 @@ one transaction with the next event that needs it: the first change of another h
 
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from ...schema.changes import consumption
 from ...schema.items import BucketId
 from ...schema.reading import UNREADABLE
 from ...schema.usage import SnapshotId, additions
-from ...values.usage import KEPT_DAYS, WINDOW_SECONDS
+from ...values.usage import KEPT_DAYS, WINDOW_SECONDS, Window
 from .rows import BEGINS_WITH, Row, Rows, read_json, write_json
 
 HOUR_MS: Final = 3_600_000
@@ -34,10 +34,17 @@ log = logging.getLogger(__name__)
 class Usage:
     """Counts the consumption of buckets in snapshots, which ``update`` writes."""
 
-    def __init__(self, connection: sqlite3.Connection, rows: Rows, update: Callable[[Update], object]) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        rows: Rows,
+        update: Callable[[Update], object],
+        days: Mapping[Window, int] = KEPT_DAYS,
+    ) -> None:
         self._execute = connection.execute
         self._rows = rows
         self._update = update
+        self._days = days
 
     def note(self, key: Key, before: Row | None, item: Item | None, *, hour: int, adds: bool) -> int | None:
         """Note a change of a bucket, and return the hour of its uncounted use, which its row has to keep.
@@ -92,7 +99,9 @@ class Usage:
             return
         for window in WINDOW_SECONDS if add else ():
             snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
-            values = snapshot.attributes() | {TTL: snapshot.expires_at(KEPT_DAYS[window])}
+            values = snapshot.attributes()
+            if (expires_at := snapshot.expires_at(self._days[window])) is not None:
+                values[TTL] = expires_at
             self._update(Update(Key(snapshot.pk, snapshot.sk), add=add, set=values))
 
     def _is_purged(self, namespace_id: str) -> bool:
