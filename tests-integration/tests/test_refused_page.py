@@ -84,7 +84,7 @@ def test_it_is_explained_on_a_file_as_the_page_shows(tmp_path: Path, monkeypatch
     assert words(why()) == words(shown)
     reset = CliRunner().invoke(main, ["bucket", "reset", "--yes", *shlex.split(document["next"][1]["command"])[3:]])
     assert reset.exit_code == 0, reset.output
-    assert why().startswith("key-1 on gpt-4, 10 rpm: passes now.\nRefused before, most often by acme-corp/rpm.\n")
+    assert why().startswith("key-1 on gpt-4, 1 rpm: passes now.\nRefused before, most often by acme-corp/rpm.\n")
 
 
 def words(text: str) -> list[str]:

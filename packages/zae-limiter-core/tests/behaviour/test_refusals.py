@@ -18,6 +18,7 @@ from zae_limiter.flows.process import refusals
 from zae_limiter.flows.steps import Flow, Sleep, play_late
 from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Update
+from zae_limiter.schema.attributes import read_ask, write_ask
 
 RPM = Limit.per_minute("rpm", 60)  # a token a second
 
@@ -523,3 +524,36 @@ async def test_a_refusal_at_the_end_of_its_time_queues_that_write_all_the_same(w
     next(flow)
     play_late(flow, BudgetSpent(), entered.append)
     assert [type(waiter) for waiter in entered] == [RefusalCount]
+
+
+async def test_the_write_tells_what_the_last_refused_call_asked_for(world: World) -> None:
+    limiter, _ = await emptied(world, 7, 5)
+    world.clock.advance(seconds=1)
+    await take(limiter, "e", "r", rpm=1)
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert item["rq"] == "rpm:5"
+    explained = (await limiter.explain("e", "r")).buckets[0]
+    assert explained.refused_ask == {"rpm": 5}
+
+
+async def test_a_parent_that_was_short_has_no_ask_of_its_own(world: World) -> None:
+    process = await world.process(default_limits=[RPM])
+    repository = process.limiter.repository
+    await repository.create_entity("p")
+    await repository.create_entity("e", parent_id="p", cascade=True)
+    await take(process.limiter, "p", "r", rpm=60)
+    await refused(process.limiter, 2)
+    world.clock.advance(seconds=1)
+    await take(process.limiter, "p", "r", rpm=1)
+    parent = world.bucket_of(process.limiter, "p", "r")
+    assert parent is not None
+    assert (parent["rj"], "rq" in parent) == (1, False)
+
+
+def test_an_ask_is_text_that_is_read_back_as_far_as_it_is_whole() -> None:
+    assert read_ask({"rq": write_ask({"tpm": 8_000, "rpm": 1})}) == {"rpm": 1, "tpm": 8_000}
+    assert write_ask({f"limit-{number}": 1 for number in range(32)}) == ""
+    for damaged in (1, "rpm", "rpm:x :5", "", None):
+        assert read_ask({"rq": damaged}) == {}
+    assert read_ask({}) == {}

@@ -38,8 +38,8 @@ def why(
     """Show why an acquire of ENTITY_ID on RESOURCE is refused: every bucket that it draws on, the limit that binds,
     when it passes, who refused it in the last hour, who changed these limits, and what to do next.
 
-    Without -c it asks for one token of each limit; if that passes, and the entity was refused, for the mean of its
-    calls.
+    Without -c it asks for one token of each limit; if that passes, and the entity was refused, for what its last
+    refused call asked for, or else for the mean of its calls.
 
     It takes no tokens and writes nothing. It costs two reads for an entity and its parent, one query for the usage, and
     one for the changes; two reads more for the mean. What a process holds ahead, and limits that a call passes, are

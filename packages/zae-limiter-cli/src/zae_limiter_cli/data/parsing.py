@@ -180,7 +180,7 @@ consume_option = click.option(
     multiple=True,
     metavar=AMOUNT_FORM,
     callback=lambda *given: parse_amounts(given[-1], "--consume") or None,
-    help="Tokens that the acquire asks for. Repeatable.  [default: 1 of each limit, or the mean of its calls]",
+    help="Tokens that the acquire asks for. Repeatable.  [default: 1 of each limit, or what was refused]",
 )
 
 

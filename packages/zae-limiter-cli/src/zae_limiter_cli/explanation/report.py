@@ -2,7 +2,8 @@
 
 Two reads for an entity and its parent, one query for the refusals, one for the changes. Who asks without amounts wants
 to know why calls are refused, not whether one token is there: where one passes, an entity that was refused is explained
-again, for the mean of its calls. Where even one is refused, every call is, whatever it asks for.
+again, for what the last refused call asked for, or else for the mean of its calls. Where even one is refused, every
+call is, whatever it asks for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +33,12 @@ LONGEST: Final = timedelta(days=30)
 
 
 class Asked(NamedTuple):
-    """What an acquire is explained for: whole tokens by limit, and by what: as ``given``, the ``mean`` of the entity's
-    calls ``since`` an instant, or ``one`` token of each limit.
+    """What an acquire is explained for: whole tokens by limit, and by what: as ``given``, as the ``last`` refused call
+    that the bucket knows, the ``mean`` of the entity's calls ``since`` an instant, or ``one`` token of each limit.
     """
 
     amounts: Mapping[str, int]
-    by: Literal["given", "mean", "one"]
+    by: Literal["given", "last", "mean", "one"]
     since: datetime | None = None
 
 
@@ -97,10 +98,15 @@ def read_report(
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
     asked = Asked(amounts, "given") if amounts else _ones(explanation)
     if not amounts and explanation.passes and (usage.total_refused or explanation.buckets[0].refused):
-        mean = _mean(usage, asked, since) or _mean_of_days(repository, explanation, asked)
-        if mean is not None and mean.amounts != asked.amounts:
-            explanation = limiter.explain(entity_id, resource, mean.amounts, cascade=cascade, also=also)
-        asked = mean or asked
+        likely = (
+            _last(explanation, asked)
+            or _mean(usage, asked, since)
+            or _mean_of_days(repository, explanation, asked)
+            or asked
+        )
+        if likely.amounts != asked.amounts:
+            explanation = limiter.explain(entity_id, resource, likely.amounts, cascade=cascade, also=also)
+        asked = likely
     suspect = explanation.binding or _most_often(explanation, usage.refused_by)
     subject = _switched_by(explanation.disabled) or _subject(explanation.buckets[0] if suspect is None else suspect[0])
     changes = repository.get_audit_events(subject, limit=CHANGES).events
@@ -113,6 +119,12 @@ def _ones(found: "Explanation") -> Asked:
     drawn = [bucket for bucket in found.buckets if bucket.path[0] == found.entity_id]
     drawn = [bucket for bucket in drawn if bucket.resource == found.resource]
     return Asked({each.limit.name: 1 for bucket in drawn for each in bucket.limits}, "one")
+
+
+def _last(found: "Explanation", ones: Asked) -> Asked | None:
+    """Return what the last refused call asked for, as far as its limits are still there; ``None`` if none is known."""
+    known = {name: amount for name, amount in found.buckets[0].refused_ask.items() if name in ones.amounts}
+    return Asked(known, "last") if known else None
 
 
 def _mean(usage: "UsageSummary", ones: Asked, since: datetime) -> Asked | None:

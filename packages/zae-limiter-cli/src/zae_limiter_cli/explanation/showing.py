@@ -95,7 +95,9 @@ def amounts_of(asked: Asked) -> str:
 def asked_by(report: Report) -> Iterator[str]:
     """Yield by what the amounts are, if nobody gave them and calls were refused."""
     asked = report.asked
-    if asked.since is not None:
+    if asked.by == "last":
+        yield "It asks for what the last refused call asked for, as far as it was counted."
+    elif asked.since is not None:
         yield f"It asks for the mean of its admitted calls since {shown(asked.since)} (UTC)."
     elif asked.by == "one" and report.was_refused and report.explanation.passes:
         yield "How much its refused calls asked for is not known, so it asks for 1."

@@ -269,7 +269,7 @@ def test_a_further_bucket_that_is_none_is_refused_in_one_line(table: Table, draw
     assert refused("why", "key-1", "-r", "gpt-4", "--also", draw).startswith(problem)
 
 
-def test_alone_it_asks_for_the_mean_of_a_refused_key(table: Table) -> None:
+def test_alone_it_asks_for_what_was_refused_or_the_mean(table: Table) -> None:
     """Calls of 1,000 tokens are refused while 999 are left: a question for one token would pass."""
     table.repository.set_resource_defaults("gpt-4", [Limit.per_day("tpm", 10_000), KEY])
     for _ in range(9):
@@ -281,9 +281,10 @@ def test_alone_it_asks_for_the_mean_of_a_refused_key(table: Table) -> None:
     assert lines[0] == "key-1 on gpt-4, 1 rpm, 901 tpm: passes now."
     assert lines[1].startswith("It asks for the mean of its admitted calls since ")
     assert passes(table, tpm=900, rpm=1)
-    told = document("why", "key-1", "gpt-4")
-    assert (told["asked"], told["asked_by"], told["passes"]) == ({"rpm": 1, "tpm": 901}, "mean", False)
+    told = document("why", "key-1", "gpt-4")  # the write of that call has told what was refused before
+    assert (told["asked"], told["asked_by"], told["passes"]) == ({"rpm": 1, "tpm": 1_000}, "last", False)
     assert told["binding"]["limit_name"] == "tpm"
+    assert "It asks for what the last refused call asked for" in run("why", "key-1", "gpt-4").stdout
     given = document("why", "key-1", "gpt-4", "-c", "tpm:5")
     assert (given["asked"], given["asked_by"], given["passes"]) == ({"tpm": 5}, "given", True)
 

@@ -37,6 +37,7 @@ REFUSED: Final = "rj"  # the number of refused acquires
 SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused
 BELOW: Final = "eb"  # the number of admitted acquires that entities below asked for, which cascaded
 REFUSED_BELOW: Final = "rb"  # the number of refused ones of these
+REFUSED_ASK: Final = "rq"  # what the refused acquire asked for that was counted last: "rpm:1 tpm:8000", in tokens
 UNCOUNTED: Final = "uc"  # the number of acquires that an outage let through, of which nothing else is counted
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
@@ -52,6 +53,7 @@ COUNTERS: Final = (
 )  # counts of acquires; a new bucket has the first, 0
 
 _LATE: Final = (REFUSED, REFUSED_BELOW, UNCOUNTED)
+_LONGEST_ASK: Final = 200  # characters
 
 # Of an entity.
 METADATA: Final = "metadata"
@@ -323,6 +325,19 @@ def parse_refuser(text: str) -> Refuser:
     """
     entity_id, _, limit = text.rpartition("/")
     return Refuser(entity_id, limit)
+
+
+def write_ask(amounts: Mapping[str, int]) -> str:
+    """Return what a refused call asked for, in whole tokens by limit, as text; empty if it is too long for an item."""
+    text = " ".join(f"{name}:{amount}" for name, amount in sorted(amounts.items()))
+    return text if len(text) <= _LONGEST_ASK else ""
+
+
+def read_ask(item: Mapping[str, Any]) -> dict[str, int]:
+    """Return what the refused call asked for that a bucket has, without what is damaged: no acquire depends on it."""
+    text = item.get(REFUSED_ASK, "")
+    pairs = [word.rpartition(":") for word in text.split()] if isinstance(text, str) else []
+    return {name: int(amount) for name, _, amount in pairs if name and amount.isascii() and amount.isdigit()}
 
 
 def late_counts_of(item: Mapping[str, Any]) -> dict[str, int]:

@@ -73,6 +73,8 @@ class BucketExplanation:
     are in shadow."""
     plan: str | None = None
     """The plan that the entity has; whether the limits come from it says ``source``."""
+    refused_ask: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """What the refused acquire of the entity asked for that was counted last, in whole tokens by limit."""
     unlimited: tuple[str, ...] = ()
     """The limits that other levels have, and neither ``source`` nor a bucket above: their amounts are admitted and
     counted."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ...operations.values import Item, Key
-from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by
+from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, parse_refused_by, read_ask
 from ...schema.configs import override_end
 from ...schema.entities import ParentLink, read_parent_link, read_plan
 from ...schema.items import BucketId, BucketState, read_bucket
@@ -190,6 +190,7 @@ def _explained(drawn: Sequence[_Drawn], now_ms: int, *, by_holds: bool) -> tuple
             refused=_total(each.stored.states, REFUSED),
             shadowed=_total(each.stored.states, SHADOWED),
             refused_by=_refused_by(each.stored.states),
+            refused_ask=next((read_ask(state.item) for state in each.stored.states), {}),
             path=each.path,
             switches=each.switches,
             plan=each.plan,

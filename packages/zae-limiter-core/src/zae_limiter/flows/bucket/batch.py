@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, BELOW, SHADOWED, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, BELOW, REFUSED_ASK, SHADOWED, TTL, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES
 from ..blocks import Draw
 from ..bucket_queue import BucketRequest
@@ -27,7 +27,8 @@ TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
-    ``refused``: the earlier refusals that its write counts, by attribute. ``tried``: the part of ``unchecked`` that
+    ``refused``: the earlier refusals that its write counts, by attribute, and what the last of them asked for, as text.
+    ``tried``: the part of ``unchecked`` that
     shadow limits gave; ``elsewhere``: what these have on other shards. ``shadow_short``: the requests that shadow
     limits would have refused, with what those limits had left. Such an amount is in ``count_only``. ``draw``: what the
     write does for what this process holds of the bucket. ``slots``: what it changes of slots that are held.
@@ -35,6 +36,7 @@ class Batch:
 
     __slots__ = (
         *("below", "carried", "checked", "count_only", "draw", "elsewhere", "events", "given", "refused"),
+        "refused_ask",
         *("shadows", "short", "shadow_short", "slots", "tried", "unchecked"),
     )
 
@@ -50,6 +52,7 @@ class Batch:
         self.events = 0
         self.below = 0
         self.refused: Mapping[str, int] = NOTHING
+        self.refused_ask = ""
         self.draw: Draw | None = None
         self.slots: dict[str, SlotChange] = {}
         self.carried: list[BucketRequest] = []
@@ -260,6 +263,8 @@ class UpdateDraft:
         self.add |= batch.counts_beside(limits)
         self.add |= batch.counts
         self.add |= batch.refused
+        if batch.refused_ask:
+            self.set[REFUSED_ASK] = batch.refused_ask
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set the ``ttl``, or remove it; a condition keeps the write from replacing a later one that was not seen."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
-from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, late_counts_of
+from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
@@ -193,7 +193,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
-        batch.refused = late_counts_of(write.add)
+        batch.refused, batch.refused_ask = late_counts_of(write.add), write.set.get(REFUSED_ASK, "")
         plan.write(batch)
         return Decision(write, batch, plan)
 
@@ -249,7 +249,7 @@ class CommitRun:
         """
         refusals = self.namespace_state.refusals
         if self.cached in refusals.counts and plan.state is not None:
-            batch.refused = refusals.take(self.cached)
+            batch.refused, batch.refused_ask = refusals.take(self.cached), self.cached.refused_ask
         return Decision(plan.write(batch), batch, plan)
 
     def _is_to_count(self, batch: Batch) -> bool:

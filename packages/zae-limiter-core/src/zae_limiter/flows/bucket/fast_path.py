@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ...operations.values import Conditions, Update
 from ...rules.rule import FOREVER_MS
-from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -48,6 +48,8 @@ def fast_path_update(
     refusals = namespace_state.refusals
     if update is not None and cached in refusals.counts:
         add |= refusals.take(cached)  # of the update, too
+        if cached.refused_ask:
+            update = update._replace(set={**update.set, REFUSED_ASK: cached.refused_ask})
     return update
 
 

@@ -65,7 +65,7 @@ class CachedBucket:
     bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
     ``first_ms``: since when every answer has shown a bucket; ``window_ends_ms``: the end of the window of
     ``consumption``. ``held_slots``: those that leases of this process hold. ``short_ms``: when a run refused somebody
-    last.
+    last; ``refused_ask``: what the last call that this process refused asked for.
     """
 
     __slots__ = (
@@ -85,6 +85,7 @@ class CachedBucket:
         "loading",
         "parent_link",
         "queue",
+        "refused_ask",
         "reminder_ms",
         "reshaped",
         "resolved",
@@ -114,6 +115,7 @@ class CachedBucket:
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = self.short_ms = 0
         self.count_due_ms = self.reminder_ms = 0
+        self.refused_ask = ""
         self._others = 0
         self.uncontended = True
         self.consumption: Consumption | None = None
