@@ -87,6 +87,8 @@ def test_a_plan_is_tried_on_the_trace_that_the_stack_keeps(embedded: Embedded, t
         environment = embedded.environment
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=180)
         found: dict[str, Any] = json.loads(done.stdout)
+        assert found.pop("schema_version") == 1
+        assert found.pop("kind")
         return found
 
     store = SyncDynamoDBStore(embedded.name, region="us-east-1", endpoint_url=embedded.endpoint_url, read_timeout=30)

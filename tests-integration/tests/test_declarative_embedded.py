@@ -199,7 +199,7 @@ def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> N
     assert effective["levels"][0]["limits"]["rpm"]["capacity"] == 600
     shell.run("delete-override", *place, "--yes", group="entity")
     assert shown not in shell.run("plan", "-f", raised, "--exit-code")
-    audit = json.loads(shell.run("list", "--entity", "user-123", "-N", place[-1], "-o", "json", group="audit"))
+    audit = json.loads(shell.run("list", "--entity", "user-123", "-N", place[-1], "-o", "json", group="audit"))["items"]
     assert [each["action"] for each in audit[:3]] == ["override_deleted", "limits_set", "override_set"]
 
 

@@ -3,9 +3,9 @@
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -13,6 +13,7 @@ GAP = "  "
 WIDTH = 1000
 LEAST_ROOM = 16
 GOES_ON = " \\"
+SCHEMA_VERSION: Final = 1
 
 
 def counted(number: int, noun: str) -> str:
@@ -138,9 +139,22 @@ def room_of_stdout() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def say_json(value: Any) -> None:
-    """Print a value as JSON, for programs; keys keep their order."""
-    click.echo(json.dumps(value, indent=2))
+def say_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print the document of a command, for programs: its ``schema_version`` and ``kind``, then the keys of ``value`` in
+    their order, or its ``items``.
+    """
+    content = value if isinstance(value, Mapping) else {"items": value}
+    click.echo(json.dumps({**envelope(), **content}, indent=2))
+
+
+def envelope() -> dict[str, Any]:
+    """Return what each document begins with; its kind are the words of the command, such as ``bucket show``."""
+    context = click.get_current_context()
+    words: list[str] = []
+    while context.parent is not None:
+        words.insert(0, context.info_name or "")
+        context = context.parent
+    return {"schema_version": SCHEMA_VERSION, "kind": " ".join(words)}
 
 
 def say_compact_json(value: Any) -> None:

@@ -68,8 +68,8 @@ def duration(seconds: float) -> str:
 
 
 def iso(instant: datetime) -> str:
-    """Return an instant for programs: to the second, rounded down."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Return an instant for programs, in the form of all documents: UTC, as `2026-01-31T14:00:00.000Z`."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _instant(text: str, now: datetime) -> datetime:

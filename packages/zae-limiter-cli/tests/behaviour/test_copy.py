@@ -1,12 +1,12 @@
 """`zae-limiter copy`: what it shows and asks, what it refuses, what it leaves behind."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table, making
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
@@ -86,7 +86,7 @@ def test_where_nobody_can_answer_it_wants_to_be_told(file: str, stack: Table) ->
 
 
 def test_a_second_copy_copies_nothing(file: str, stack: Table) -> None:
-    first = json.loads(succeed("--from", file, "--to", "my-app", "-N", "prod", "--yes", "-o", "json"))
+    first = opened(succeed("--from", file, "--to", "my-app", "-N", "prod", "--yes", "-o", "json"))
     (prod,) = first["namespaces"]
     found = stack.repository.get_namespace("prod")
     assert found is not None

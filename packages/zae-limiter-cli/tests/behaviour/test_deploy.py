@@ -8,6 +8,7 @@ import boto3
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.calls import answering
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
 from zae_limiter.values.versions import SCHEMA_VERSION, core_version
@@ -31,7 +32,7 @@ def succeed(*args: str) -> str:
 
 
 def deploy(*args: str) -> Any:
-    return json.loads(succeed("deploy", "-n", "my-app", "--output", "json", *args))
+    return opened(succeed("deploy", "-n", "my-app", "--output", "json", *args))
 
 
 def squeezed(told: str) -> str:
@@ -100,7 +101,7 @@ def test_options_of_a_stack_that_another_tool_made_from_the_parametrized_templat
         Capabilities=["CAPABILITY_NAMED_IAM"],
         Parameters=[{"ParameterKey": "ProvisionerMemory", "ParameterValue": "1024"}],
     )
-    upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--code-only", "--output", "json"))
+    upgraded = opened(succeed("upgrade", "-n", "my-app", "--code-only", "--output", "json"))
     assert (upgraded["status"], set(upgraded["code"].values())) == ("CREATE_COMPLETE", {"uploaded"})
     options = make_plan(boto3.client("cloudformation"), "my-app", DeployRequest({"tracing": True})).options
     assert options == StackOptions(aggregator_memory=512, provisioner_memory=1024, tracing=True)
@@ -121,7 +122,7 @@ def test_a_plan_shows_what_would_be_made_and_makes_nothing(aws: str) -> None:
 def test_a_plan_shows_what_would_change_and_changes_nothing(aws: str) -> None:
     deploy()
     assert succeed("deploy", "-n", "my-app", "--plan") == "No changes.\n"
-    planned = json.loads(succeed("deploy", "-n", "my-app", "--plan", "--output", "json", "--aggregator-memory", "512"))
+    planned = opened(succeed("deploy", "-n", "my-app", "--plan", "--output", "json", "--aggregator-memory", "512"))
     assert [(each["action"], each["what"]) for each in planned] == [("~", "AggregatorFunction")]
     assert boto3.client("cloudformation").list_change_sets(StackName="my-app")["Summaries"] == []
     assert deploy()["action"] == "unchanged"
@@ -151,7 +152,7 @@ def test_what_is_to_be_quiet_prints_errors_only_and_the_json_that_was_asked_for(
         ["upgrade", "--code-only"],
     ):
         assert run(*words, "-n", "my-app", "--quiet").output == "", words
-    assert json.loads(succeed("deploy", "-n", "my-app", "-q", "-o", "json"))["action"] == "unchanged"
+    assert opened(succeed("deploy", "-n", "my-app", "-q", "-o", "json"))["action"] == "unchanged"
     table = boto3.client("dynamodb")
     table.update_table(TableName="my-app", DeletionProtectionEnabled=True)
     assert fail("delete", "-n", "my-app", "-q", "--yes").startswith("table my-app is protected from deletion")
@@ -277,7 +278,7 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
     client.update_function_code(FunctionName="my-app-aggregator", ZipFile=build_artifact("provisioner").content)
     with SyncRepository.open("default", stack="my-app") as repository:
         repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.1"))
-    upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--output", "json"))
+    upgraded = opened(succeed("upgrade", "-n", "my-app", "--output", "json"))
     assert upgraded["code"] == {"aggregator": "uploaded", "provisioner": "unchanged", "planner": "unchanged"}
     assert upgraded["version_record_written"] is True
     with SyncRepository.open("default", stack="my-app") as repository:
@@ -293,7 +294,7 @@ def test_what_only_writes_the_version_record_says_so(command: str, aws: str) -> 
         repository.set_version_record(old)
         assert succeed(command, "-n", "my-app").startswith("Stack my-app updated: version record.\n")
         repository.set_version_record(old)
-    told = json.loads(succeed(command, "-n", "my-app", "--output", "json"))
+    told = opened(succeed(command, "-n", "my-app", "--output", "json"))
     assert (told["action"], told["changed"], told["version_record_written"]) == ("updated", True, True)
 
 

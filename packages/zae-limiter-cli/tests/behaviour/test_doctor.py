@@ -1,6 +1,5 @@
 """`zae-limiter doctor`: what it finds in a stack of moto, in a file, and where AWS does not answer or refuses."""
 
-import json
 import os
 import shlex
 import sqlite3
@@ -18,6 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.calls import answering
 from support.cli.terminals import running
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
@@ -37,7 +37,7 @@ def found(*args: str) -> tuple[int, dict[str, Any]]:
     """The exit code, and each check by its name."""
     done = run(*(args or ("-n", "my-app")), "-o", "json")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
-    document = json.loads(done.stdout)
+    document = opened(done.stdout)
     assert document["ok"] is (done.exit_code == 0)
     for each in document["checks"]:
         assert each["state"] in {"ok", "warn", "fail", "unknown", "n/a"}

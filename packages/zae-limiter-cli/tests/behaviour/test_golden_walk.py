@@ -1,6 +1,5 @@
 """A walk over every command that a file can answer, from an empty directory to an empty file: each one's JSON."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from zae_limiter import SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
 
@@ -137,7 +137,7 @@ def test_each_command_prints_one_document_and_nothing_else(file: Path) -> None:
     for step in STEPS.strip().splitlines():
         done = run(step)
         assert done.exit_code == 0, (step, done.output, done.exception)
-        document: Any = json.loads(done.stdout)
+        document: Any = opened(done.stdout)
         assert isinstance(document, (dict, list)), step
         if step.startswith("limits history"):
             use()

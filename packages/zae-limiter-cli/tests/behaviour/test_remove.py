@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.calls import answering
 from zae_limiter_cli.main import main
 
@@ -115,7 +115,7 @@ def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:
 @pytest.mark.usefixtures("on_a_terminal")
 def test_programs_get_what_went_as_json(bucket: str) -> None:
     done = run("delete", "-n", "my-app", "--output", "json", input="y\n")
-    told = json.loads(done.stdout.removeprefix(" y\n"))  # older click shows what is typed
+    told = opened(done.stdout.removeprefix(" y\n"))  # older click shows what is typed
     assert told == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1, "kept": None}
 
 

@@ -10,6 +10,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
 from zae_limiter.maintenance import Consumption, SnapshotId, Use, count_usage, stream_mark
 from zae_limiter.schema.table import create_table_request
@@ -36,7 +37,7 @@ def deploy(*args: str) -> None:
 def status() -> tuple[int, dict[str, Any]]:
     """The exit code, and each part by its name."""
     done = run("status", "-n", "my-app", "--output", "json")
-    return done.exit_code, {each["part"]: each for each in json.loads(done.stdout)}
+    return done.exit_code, {each["part"]: each for each in opened(done.stdout)}
 
 
 def bad(parts: dict[str, Any]) -> dict[str, str]:
@@ -242,7 +243,7 @@ def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:
     assert run("list").stdout == "No stacks in this region.\n"
     deploy()
     make_another_stack("another")
-    assert [each["name"] for each in json.loads(run("list", "--output", "json").stdout)] == ["my-app"]
+    assert [each["name"] for each in opened(run("list", "--output", "json").stdout)] == ["my-app"]
     assert run("list").stdout.splitlines()[1].split()[:2] == ["my-app", "CREATE_COMPLETE"]
 
 
@@ -280,7 +281,7 @@ def test_an_older_stack_gets_its_planner_by_an_upgrade(aws: str) -> None:
 
 def check() -> tuple[int, Any]:
     done = run("check", "-n", "my-app", "--output", "json")
-    return done.exit_code, json.loads(done.stdout)
+    return done.exit_code, opened(done.stdout)
 
 
 def test_a_stack_of_this_release_fits(aws: str) -> None:
@@ -311,7 +312,7 @@ def test_a_stack_of_another_release_is_told_with_what_to_upgrade(record: Version
 
 def test_version_tells_what_is_installed_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    assert json.loads(run("version", "--output", "json").stdout)["schema"] == 1
+    assert opened(run("version", "--output", "json").stdout)["schema"] == 1
     assert f"zae-limiter-core         {version('zae-limiter-core')}" in run("version").stdout
 
 

@@ -1,6 +1,5 @@
 """The commands on a file of SQLite in place of a stack."""
 
-import json
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.limits_stack import Stack, serving
 from zae_limiter import SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
@@ -52,7 +52,7 @@ def ok(*args: str, code: int = 0) -> str:
 
 
 def document(*args: str) -> Any:
-    return json.loads(ok(*args, "-o", "json"))
+    return opened(ok(*args, "-o", "json"))
 
 
 def error(*args: str) -> str:

@@ -1,6 +1,5 @@
 """`zae-limiter upgrade` with rehearsed migrations: what it shows, what it refuses, what it leaves behind."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import boto3
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.core.rehearsal import REHEARSED, SHORTER
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord, maintenance
 from zae_limiter.flows.records import migrating
@@ -43,7 +43,7 @@ def fail(*args: str) -> str:
 
 
 def upgrade(*args: str) -> Any:
-    return json.loads(succeed("upgrade", "--output", "json", *args))
+    return opened(succeed("upgrade", "--output", "json", *args))
 
 
 def table() -> Any:
@@ -120,7 +120,7 @@ def test_programs_read_what_was_migrated(migrations: None) -> None:
 
 def test_a_dry_run_says_what_would_be_done_and_what_it_costs_and_does_nothing(migrations: None) -> None:
     before = items()
-    told = json.loads(succeed("upgrade", "--dry-run", "--output", "json"))
+    told = opened(succeed("upgrade", "--dry-run", "--output", "json"))
     assert (told["changes"], told["refused"]) == ([], None)
     total = BUCKETS + OTHER_ITEMS
     assert [(each["name"], each["items"], each["changed"], each["write_units"]) for each in told["migrations"]] == [
@@ -174,7 +174,7 @@ def test_while_older_clients_are_let_in_the_stack_is_upgraded_and_the_table_is_n
 
 def test_the_bound_is_raised_once_and_never_above_the_stack_itself(stack: None) -> None:
     set_record(core=core_version(), oldest="0.0.7")
-    told = json.loads(succeed("upgrade", "--oldest-client", "0.0.9", "--output", "json"))
+    told = opened(succeed("upgrade", "--oldest-client", "0.0.9", "--output", "json"))
     assert told == {"stack": "my-app", "oldest_client": "0.0.9", "changed": True}
     assert succeed("upgrade", "--oldest-client", "0.0.8").startswith("No changes: stack my-app admits no client before")
     assert f"Lambdas of zae-limiter-core {core_version()}" in fail("upgrade", "--oldest-client", "9.0.0")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ def changes(event: "AuditEvent") -> Iterator[str]:
         old, new = before.get(name), after.get(name, "-")
         if old != new:
             yield f"{name} {new}" if old is None else f"{name} {old} -> {new}"
+
+
+def plain_event(event: "AuditEvent") -> dict[str, Any]:
+    """Return an event for programs. A change of a plan has its name as ``plan``, and no entity."""
+    from zae_limiter.maintenance import plan_of_subject
+
+    plain, plan = asdict(event), plan_of_subject(event.entity_id)
+    return plain if plan is None else {**plain, "entity_id": None, "plan": plan}
 
 
 def of_subject(subject: str) -> str:

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..audit.changes import plain_event
 from ..data.switches import plain_resolved
 from ..times import iso
 from .next_steps import NextStep
@@ -30,7 +30,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
         "unknown": [each.plain() for each in report.unknown],
         "passes": found.passes,
         "wait_seconds": _seconds(found.wait_seconds),
-        "passes_at": None if found.passes_at is None else found.passes_at.isoformat(timespec="milliseconds"),
+        "passes_at": None if found.passes_at is None else iso(found.passes_at),
         "disabled": None if found.disabled is None else found.disabled.entity_id,
         "binding": binding,
         "parent_id": found.parent_id,
@@ -44,7 +44,7 @@ def plain_report(report: Report, steps: Sequence[NextStep]) -> dict[str, Any]:
             "total_refused": usage.total_refused,
             "refused_by": _refused_by(usage.refused_by),
         },
-        "changes": [asdict(each) for each in report.changes],
+        "changes": [plain_event(each) for each in report.changes],
         "next": [step._asdict() for step in steps],
     }
 

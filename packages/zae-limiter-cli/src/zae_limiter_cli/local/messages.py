@@ -1,6 +1,5 @@
 """The messages of the local commands."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -59,10 +58,10 @@ def status(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*lines, *(f"  stream {_reader(each)}" for each in readers)])
 
 
-def status_json(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
+def plain_status(running: Running, readers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the status for programs; only `local env` prints the credentials."""
     told = {name: value for name, value in asdict(running).items() if name != "credentials"}
-    return json.dumps({**told, "streams": list(readers)}, indent=2)
+    return {**told, "streams": list(readers)}
 
 
 def _reader(told: Mapping[str, Any]) -> str:

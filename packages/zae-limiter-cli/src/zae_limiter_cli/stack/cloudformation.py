@@ -35,6 +35,11 @@ class Stack:
     changed_at: str
 
     @property
+    def changed_iso(self) -> str:
+        """When it was changed last, in the form of all documents."""
+        return f"{self.changed_at.replace(' ', 'T')}.000Z"
+
+    @property
     def moving(self) -> bool:
         """Whether CloudFormation is at work on the stack."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"

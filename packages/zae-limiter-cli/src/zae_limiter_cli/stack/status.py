@@ -100,7 +100,7 @@ def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwar
 def check_stack(stack: Stack) -> Check:
     """Return what CloudFormation says of the stack."""
     message = stack.status if stack.well else f"{stack.status}: {one_line(stack.reason) or way_out(stack)}"
-    return Check("stack", stack.usable, message, {"status": stack.status, "changed_at": stack.changed_at})
+    return Check("stack", stack.usable, message, {"status": stack.status, "changed_at": stack.changed_iso})
 
 
 def check_table(connection: Connection) -> Check:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
+from ..columns import envelope
 from ..errors import CommandError
 from ..times import iso
 from .showing import plain_snapshot
@@ -104,13 +105,14 @@ def _csv(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
 
 
 def _json(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
-    """Write one array, a line for each snapshot."""
-    before = b"[\n"
+    """Write one document, with a line for each of its items."""
+    head = json.dumps({**envelope(), "items": []}).removesuffix("]}").encode()
+    before = head + b"\n"
     for snapshot, own in snapshots:
         consumed = {"consumed_below": _differences(snapshot.consumed, own.consumed)}
         to.write(before + json.dumps({"namespace": namespace, **plain_snapshot(snapshot), **consumed}).encode())
         before = b",\n"
-    to.write(b"[]\n" if before == b"[\n" else b"\n]\n")
+    to.write(head + b"]}\n" if before != b",\n" else b"\n]}\n")
 
 
 def _differences(whole: Mapping[str, int], own: Mapping[str, int]) -> dict[str, int]:

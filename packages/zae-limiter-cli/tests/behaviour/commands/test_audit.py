@@ -1,9 +1,9 @@
-import json
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 from zae_limiter.maintenance import pk_audit
@@ -18,7 +18,7 @@ def run(*args: str) -> Result:
 def rows(*args: str) -> Any:
     done = run("-o", "json", *args)
     assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return opened(done.stdout)
 
 
 def refused(done: Result) -> str:
@@ -103,8 +103,8 @@ def test_more_changes_than_the_limit_are_told_beside_the_result(table: Table) ->
     for amount in (1, 2, 3):
         table.repository.set_system_defaults([Limit.per_minute("rpm", amount)])
     done = run("--system", "--rows", "2", "-o", "json")
-    assert [each["after"]["limits"]["rpm"]["capacity"] for each in json.loads(done.stdout)] == [3, 2]
-    last = json.loads(done.stdout)[-1]["event_id"]
+    assert [each["after"]["limits"]["rpm"]["capacity"] for each in opened(done.stdout)] == [3, 2]
+    last = opened(done.stdout)[-1]["event_id"]
     assert done.stderr == f"There are more: pass --next {last}, or raise --rows.\n"
     assert [each["after"]["limits"]["rpm"]["capacity"] for each in rows("--system", "--next", last)] == [1]
     assert run("--system", "--rows", "3").stderr == ""
@@ -120,7 +120,7 @@ def test_pages_of_changes_follow_one_another(table: Table, subject: list[str], w
     behind: list[str] = []
     while True:
         done = run(*subject, *wanted, "--rows", "2", *behind, "-o", "json")
-        found += json.loads(done.stdout)
+        found += opened(done.stdout)
         if not done.stderr:
             break
         behind = ["--next", found[-1]["event_id"]]

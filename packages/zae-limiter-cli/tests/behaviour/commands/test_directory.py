@@ -1,9 +1,9 @@
-import json
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Entity, Limit, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
@@ -24,7 +24,7 @@ def table_of(*args: str) -> list[list[str]]:
 def json_of(*args: str) -> Any:
     done = run(*args, "-o", "json")
     assert (done.exit_code, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+    return opened(done.stdout)
 
 
 @pytest.fixture

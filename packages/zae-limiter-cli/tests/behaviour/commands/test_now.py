@@ -1,6 +1,5 @@
 """`--now` and `bucket tell`: processes at work obey a resource or the system at once; the cost comes first."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from support.cli.by_hand import refused, run
+from support.cli.by_hand import opened, refused, run
 from support.cli.tables import Table
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
@@ -55,7 +54,7 @@ def test_the_system_is_told_where_no_resource_has_limits(table: Table, other: Sy
     done = run("system", "set-defaults", "-l", "rpm:0", "--now", "-y", "-o", "json")
     assert done.stderr.startswith("0 live buckets of the system's limits to tell: 0 writes")
     assert "; 2 buckets with other limits left alone" in done.stderr
-    assert json.loads(done.stdout)["live_buckets"] == {"told": 0, "told_before": 0, "failed": []}
+    assert opened(done.stdout)["live_buckets"] == {"told": 0, "told_before": 0, "failed": []}
     table.repository.delete_resource_defaults("gpt-4")
     assert run("bucket", "tell", "-r", "gpt-4", "-y").stdout.endswith("\n2 live buckets were told.\n")
     assert not passes(other)
@@ -75,7 +74,7 @@ def test_a_resource_without_buckets_asks_nothing(table: Table) -> None:
 
 def test_json_has_the_buckets_that_were_told(other: SyncRateLimiter) -> None:
     done = run("bucket", "tell", "-r", "gpt-4", "--yes", "-o", "json")
-    assert json.loads(done.stdout) == {
+    assert opened(done.stdout) == {
         "resource": "gpt-4",
         "live_buckets": {"told": 2, "told_before": 0, "failed": []},
     }

@@ -84,7 +84,7 @@ def test_lift_and_block_go_by_the_plan(table: Table) -> None:
 def test_changes_of_a_plan_are_listed(table: Table) -> None:
     run("plan", "set-limits", "gold", "-l", "rpm:100")
     [event] = document("audit", "list", "--plan", "gold")
-    assert (event["entity_id"], event["action"]) == ("$PLAN:gold", "limits_set")
+    assert (event["entity_id"], event["plan"], event["action"]) == (None, "gold", "limits_set")
     assert "(plan gold)" in run("audit", "list").stdout
     assert "takes one subject at most" in refused("audit", "list", "--plan", "gold", "--system")
 

@@ -44,7 +44,7 @@ def test_what_is_left_is_told_with_its_window(table: Table) -> None:
         pass
     table.repository.set_limits("key", [Limit.custom("tpm", 900_000, kind="calendar", window="month")], "gpt-4")
     [bucket] = document("bucket", "show", "key", "-r", "gpt-4")
-    assert bucket["limits"]["tpm"]["window_ends"].endswith("-01T00:00:00Z")
+    assert bucket["limits"]["tpm"]["window_ends"].endswith("-01T00:00:00.000Z")
     row = " ".join(told("bucket", "show", "key", "-r", "gpt-4")[1])
     assert " 9,257 until 20" in row
     table.repository.set_resource_defaults("other", [Limit.quota("rpm", 5, window=3600)])

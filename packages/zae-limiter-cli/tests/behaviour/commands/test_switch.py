@@ -1,11 +1,10 @@
 """`switch set` and `show`, and where else a switch is named: `why`, `bucket show`, `audit list`."""
 
-import json
 from contextlib import ExitStack
 
 import pytest
 
-from support.cli.by_hand import document, refused, run, told
+from support.cli.by_hand import document, opened, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import AccessDisabled, Limit, Options, Switches, SyncRateLimiter, SyncRepository
 
@@ -48,7 +47,7 @@ def test_a_level_is_told_now(table: Table, place: tuple[str, ...]) -> None:
         table.repository.set_limits("key", [RPM], "gpt-4")
         args = [*place, "--disabled", "yes", "--reason", "down", "--now", "--yes"]
         done = run("switch", "set", "-o", "json", *args)
-        assert json.loads(done.stdout)["live_buckets"] == {"told": 1, "told_before": 0, "failed": []}
+        assert opened(done.stdout)["live_buckets"] == {"told": 1, "told_before": 0, "failed": []}
         assert "1 live bucket of" in done.stderr
         assert disabled(limiter) == "down"
 

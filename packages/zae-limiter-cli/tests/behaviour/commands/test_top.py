@@ -1,7 +1,6 @@
 """`zae-limiter top`: printed once, and on a screen that a pilot types at."""
 
 import asyncio
-import json
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from click.testing import CliRunner, Result
 from textual.events import Paste
 from textual.widgets import DataTable, Input, Static
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.connection import Connection
@@ -50,7 +50,7 @@ def test_it_prints_who_is_refused_and_by_whom(used: Table) -> None:
 
 def test_without_a_terminal_it_ends_and_json_has_every_field(used: Table) -> None:
     assert run().stdout == run("--once").stdout
-    [row] = json.loads(run("-r", "gpt-4", "-o", "json").stdout)["buckets"]
+    [row] = opened(run("-r", "gpt-4", "-o", "json").stdout)["buckets"]
     assert row == {
         "entity_id": "key-1",
         "parent_ids": [],
@@ -199,7 +199,7 @@ def test_children_are_below_their_parents_when_it_is_printed(file: Path) -> None
 
 def test_in_json_a_row_has_its_parents(file: Path) -> None:
     words = ["top", "--store", f"sqlite:///{file}", "--every", "1", "-o", "json"]
-    rows = json.loads(CliRunner().invoke(main, words).stdout)["buckets"]
+    rows = opened(CliRunner().invoke(main, words).stdout)["buckets"]
     assert {row["entity_id"]: row["parent_ids"] for row in rows} == {"acme": [], "key-[b]1": ["acme"]}
 
 

@@ -1,10 +1,10 @@
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter_cli.main import main
 
@@ -20,7 +20,7 @@ def run(command: str, *args: str) -> Result:
 def rows(*args: str) -> Any:
     done = run("list", "-o", "json", *args)
     assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return opened(done.stdout)
 
 
 def table_of(text: str) -> list[list[str]]:
@@ -56,7 +56,7 @@ def test_calls_that_an_outage_let_through_have_a_column_where_there_were_some(ta
     assert table_of(run("top", "--by", "uncounted", *PAST).stdout)[1][0] == "key-abc"
     exported = run("export", "--month", "2024-01", "--window", "hourly").stdout
     assert [line for line in exported.splitlines() if ",uncounted," in line] == [
-        "default,hourly,2024-01-01T00:00:00Z,key-abc,gpt-4,uncounted,,1200"
+        "default,hourly,2024-01-01T00:00:00.000Z,key-abc,gpt-4,uncounted,,1200"
     ]
 
 
@@ -91,7 +91,7 @@ def test_json_has_everything_about_a_window(table: Table) -> None:
             "entity_id": "key-abc",
             "resource": "gpt-4",
             "window": "hourly",
-            "window_start": "2024-01-01T01:00:00Z",
+            "window_start": "2024-01-01T01:00:00.000Z",
             "consumed": {"rpm": 3, "tpm": 12_000},
             "total_events": 3,
             "total_refused": 7,
@@ -148,7 +148,7 @@ def test_more_rows_than_the_limit_are_told_beside_the_result(table: Table) -> No
     for hour in range(4):
         table.used("e", "r", DAY + timedelta(hours=hour), rpm=hour)
     done = run("list", "--entity", "e", *PAST, "--rows", "3", "-o", "json")
-    assert [each["consumed"]["rpm"] for each in json.loads(done.stdout)] == [0, 1, 2]
+    assert [each["consumed"]["rpm"] for each in opened(done.stdout)] == [0, 1, 2]
     assert done.stderr == "There are more windows: raise --rows.\n"
     assert run("list", "--entity", "e", *PAST, "--rows", "4").stderr == ""
 
@@ -171,12 +171,12 @@ def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> 
 def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
     table.used("e", "r", DAY, "daily", events=2, refused=5, refused_by={("acme", "tpm"): 4}, shadowed=1, tpm=7)
     done = run("summary", "--resource", "r", "--window", "daily", *PAST, "--until", "2024-02-01", "-o", "json")
-    assert json.loads(done.stdout) == {
+    assert opened(done.stdout) == {
         "entity_id": None,
         "resource": "r",
         "window": "daily",
-        "start": "2024-01-01T00:00:00Z",
-        "end": "2024-02-01T00:00:00Z",
+        "start": "2024-01-01T00:00:00.000Z",
+        "end": "2024-02-01T00:00:00.000Z",
         "windows": 1,
         "total_events": 2,
         "total_refused": 5,
@@ -207,7 +207,7 @@ def test_no_usage_is_said_with_what_was_asked_for(table: Table, command: str) ->
 
 def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
     assert rows("--entity", "e") == []
-    assert json.loads(run("summary", "--entity", "e", "-o", "json").stdout)["limits"] == []
+    assert opened(run("summary", "--entity", "e", "-o", "json").stdout)["limits"] == []
     assert run("summary", "--entity", "e", "--plot").stdout.startswith("No usage: ")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Bucket, BucketLimit, Limit, SyncRateLimiter, SyncRepository, UsageSnapshot
 from zae_limiter.stores import SyncSQLiteStore
@@ -35,7 +36,7 @@ def run(*args: str) -> Result:
 def json_of(*args: str) -> Any:
     done = run(*args, "-o", "json")
     assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return opened(done.stdout)
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_month_in_csv_has_a_row_for_each_count(used: Table) -> None:
     done = run("export", *MONTH)
     assert (done.exit_code, done.stderr) == (0, "")
     rows = rows_in(done.stdout)
-    assert {row["window_start"] for row in rows} == {"2024-02-01T00:00:00Z", "2024-02-29T00:00:00Z"}
+    assert {row["window_start"] for row in rows} == {"2024-02-01T00:00:00.000Z", "2024-02-29T00:00:00.000Z"}
     sums: dict[tuple[str, str, str], int] = {}
     for row in rows:
         key = row["entity_id"], row["kind"], row["name"]

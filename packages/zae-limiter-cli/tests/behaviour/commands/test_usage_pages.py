@@ -2,7 +2,6 @@
 What never does: what a command does in detail (test_usage, test_usage_top).
 """
 
-import json
 import re
 import shlex
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter.values.usage import Window
 from zae_limiter_cli.main import main
@@ -54,7 +54,7 @@ def test_the_page_on_costs_shows_what_a_month_has_cost(table: Table) -> None:
     used(table)
     text, document = shown("operate/cost.md").values()
     assert text.splitlines()[0].split() == ["ROOT", "ADMITTED", "REFUSED", "WRITES", "READS", "USD"]
-    assert json.loads(document)["by"] == "namespace"
+    assert opened(document)["by"] == "namespace"
 
 
 def test_the_commands_of_the_page_on_the_aggregator_run(table: Table) -> None:
@@ -84,7 +84,7 @@ def test_the_commands_of_the_guide_on_billing_run(table: Table) -> None:
     table.used("ann", "gpt-4", midnight, "daily", tpm=7)
     summary, listed, top = shown("guides/billing.md").values()
     assert "tpm" in summary
-    assert json.loads(listed)
+    assert opened(listed)
     assert top.splitlines()[1].startswith("ann")
 
 

@@ -1,10 +1,10 @@
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.by_hand import opened
 from support.cli.tables import Table
 from zae_limiter import Limit
 from zae_limiter_cli.main import main
@@ -35,7 +35,7 @@ def used(table: Table) -> Table:
 def first_of(*args: str) -> list[str]:
     done = run(*PAST, *args, "-o", "json")
     assert done.exit_code == 0, done.output
-    return [each["entity_id"] for each in json.loads(done.stdout)["entities"]]
+    return [each["entity_id"] for each in opened(done.stdout)["entities"]]
 
 
 def test_each_entity_is_a_row_and_who_was_refused_most_is_first(used: Table) -> None:
@@ -58,7 +58,7 @@ def test_without_a_resource_it_is_of_the_namespace(used: Table) -> None:
         ["key-1", "gpt-4", "6", "1,400", "0", "-", "1,000"],
         ["key-9", "gpt-4", "0", "60", "0", "56", "-"],
     ]
-    found = json.loads(run("--since", "2024-01-01", "-o", "json").stdout)
+    found = opened(run("--since", "2024-01-01", "-o", "json").stdout)
     assert (found["resource"], found["entities"][2]["resource"]) == (None, "gpt-4")
     assert found["entities"][2]["refused_by"] == [{"entity_id": "acme", "limit_name": "rpm", "refused": 56}]
     assert run("--since", "2024-01-01", "--window", "daily").stdout.startswith("No usage by refused: all resources, ")
@@ -94,10 +94,10 @@ def test_it_is_by_what_was_asked_for(used: Table, args: list[str], expected: lis
 
 def test_json_says_what_it_is_the_top_of(used: Table) -> None:
     done = run(*PAST, "--by", "tpm", "--rows", "1", "-o", "json")
-    assert json.loads(done.stdout) == {
+    assert opened(done.stdout) == {
         "resource": "gpt-4",
         "window": "hourly",
-        "start": "2024-01-01T00:00:00Z",
+        "start": "2024-01-01T00:00:00.000Z",
         "end": None,
         "by": "tpm",
         "entities": [

@@ -1,13 +1,12 @@
 """`why`: who refuses, until when, who changed it, and commands that help when they are pasted."""
 
-import json
 import shlex
 from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
 
-from support.cli.by_hand import document, refused, run
+from support.cli.by_hand import document, opened, refused, run
 from support.cli.tables import Table
 from zae_limiter import Limit, Options, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter_cli.main import main
@@ -36,7 +35,7 @@ def exhausted(table: Table, key: str = "key-1", parent: str = "acme-corp") -> No
 
 def steps(*args: str) -> list[str]:
     """The commands that are next."""
-    told = json.loads(run("why", "-o", "json", *args).stdout)
+    told = opened(run("why", "-o", "json", *args).stdout)
     return [step["command"] for step in told["next"]]
 
 

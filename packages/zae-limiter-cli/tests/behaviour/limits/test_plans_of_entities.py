@@ -18,7 +18,7 @@ def test_a_change_of_a_plan_says_how_many_it_reaches_in_every_form(stack: Stack)
     assert "  ~ plan gold/gpt-4 (reaches 2 entities)\n      ~ rpm: capacity 100 -> 50\n" in text
     assert "(reaches 2 entities)" in stack.ok("plan", "-f", file, "-o", "markdown")
     (change,) = json.loads(stack.ok("plan", "-f", file, "-o", "json"))["namespaces"][0]["changes"]
-    assert (change["level"], change["entity"], change["reaches"]) == ("plan", "$PLAN:gold", 2)
+    assert (change["level"], change["entity"], change["plan"], change["reaches"]) == ("plan", None, "gold", 2)
     assert "~ plan gold/gpt-4" in stack.ok("apply", "-y", "-f", file)
 
 

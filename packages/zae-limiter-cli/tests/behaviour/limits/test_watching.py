@@ -188,8 +188,9 @@ def test_a_plan_during_an_apply_says_whose_and_since_when_and_a_saved_one_forget
     assert stack.run("apply", "--yes", "--quiet", "-f", path, "--principal", "ann").exit_code == 0
     text, document, markdown, _, drift = told
     (under_way,) = (each["under_way"] for each in json.loads(document)["namespaces"])
-    assert (under_way["owner"], under_way["began_at"]) == ("cli (ann)", began)
-    line = f"Another apply is under way since {began}, by cli (ann), until {under_way['expires_at']} at most"
+    assert (under_way["owner"], under_way["began_at"]) == ("cli (ann)", began.replace("Z", ".000Z"))
+    until = under_way["expires_at"].replace(".000Z", "Z")
+    line = f"Another apply is under way since {began}, by cli (ann), until {until} at most"
     for shown in (text, drift):
         assert shown.count(f"{line}: this may be out of date.\n") == 1
     assert line.replace("cli (ann)", "`cli (ann)`") in markdown

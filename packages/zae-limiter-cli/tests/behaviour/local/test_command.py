@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.local import server
 from zae_limiter_cli.local.credentials import Credentials
-from zae_limiter_cli.local.messages import another_port, ready, status, status_json
+from zae_limiter_cli.local.messages import another_port, plain_status, ready, status
 from zae_limiter_cli.local.server import DEFAULT_PORT
 from zae_limiter_cli.local.state_dir import Running, StateDir
 from zae_limiter_cli.local.status_client import readers
@@ -150,7 +150,7 @@ def test_the_status_says_how_far_a_stream_was_read_and_what_holds_it_up() -> Non
 
 
 def test_the_status_tells_nobody_the_access_key() -> None:
-    told = f"{status(RUNNING, [READER])}{status_json(RUNNING, [READER])}{ready(RUNNING, detached=True)}"
+    told = f"{status(RUNNING, [READER])}{plain_status(RUNNING, [READER])}{ready(RUNNING, detached=True)}"
     assert "KEY" not in told
     assert "secret" not in told
 

@@ -23,10 +23,18 @@ def told(group: str, *args: str) -> list[list[str]]:
 
 
 def document(group: str, command: str, *args: str) -> Any:
-    """What it tells programs."""
+    """What it tells programs, without the envelope."""
     done = run(group, command, "-o", "json", *args)
     assert (done.exit_code, done.stderr) == (0, ""), done.exception
-    return json.loads(done.stdout)
+    return opened(done.stdout)
+
+
+def opened(text: str) -> Any:
+    """A document without its envelope: its items, where it has these alone."""
+    found = json.loads(text)
+    assert found.pop("schema_version") == 1
+    assert found.pop("kind")
+    return found["items"] if found.keys() == {"items"} else found
 
 
 def refused(group: str, *args: str) -> str:

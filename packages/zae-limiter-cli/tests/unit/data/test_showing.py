@@ -27,7 +27,7 @@ def test_json_has_everything_about_a_bucket() -> None:
         "entity_id": "e",
         "resource": "r",
         "shard_count": 2,
-        "anchor": "2024-01-01T00:00:00Z",
+        "anchor": "2024-01-01T00:00:00.000Z",
         "expires_at": None,
         "shadowed": 4,
         "limits": {"rpm": {"available": -5, "consumed": 65, **limit}},

@@ -63,7 +63,7 @@ def test_code_that_serves_every_namespace_is_not_delegated(
     done = run("add", "a", "-n", name)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "does not keep to one namespace, so nothing is delegated: `zae-limiter upgrade " in done.stderr
-    assert json.loads(run("list", "-n", name, "-o", "json").stdout) == []
+    assert json.loads(run("list", "-n", name, "-o", "json").stdout)["items"] == []
 
 
 def test_other_aliases_are_no_delegations_and_stay(account: Account, run: Callable[..., Result]) -> None:
@@ -71,7 +71,7 @@ def test_other_aliases_are_no_delegations_and_stay(account: Account, run: Callab
     planner = function_name(name, "planner")
     for alias in ("live", "ns-7"):
         account.client("lambda").create_alias(FunctionName=planner, Name=alias, FunctionVersion="$LATEST")
-    assert json.loads(run("list", "-n", name, "-o", "json").stdout) == []
+    assert json.loads(run("list", "-n", name, "-o", "json").stdout)["items"] == []
 
 
 @pytest.mark.parametrize("command", ["add", "policy", "remove"])

@@ -1,6 +1,7 @@
 """Render plans, answers and problems as JSON, for programs. A key keeps its meaning within a schema version."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from attrs import evolve
 
 from ..history import ApplyEntry
 from ..left_out import LeftOut
+from ..naming import PLAN_SUBJECT
 from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
@@ -15,6 +17,8 @@ from ..states import StateReport
 from .views import EVERYTHING, View
 
 SCHEMA_VERSION: Final = 1
+_INSTANTS: Final = frozenset({"at", "last_applied", "expires_at", "began_at", "until"})
+_TO_THE_SECOND: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
 _LISTS: Final = frozenset({"changes", "overrides", "unmanaged"})
 
 
@@ -106,4 +110,28 @@ def _with_fields(document: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
 
 
 def _document(kind: str, **content: Any) -> str:
-    return json.dumps({"schema_version": SCHEMA_VERSION, "kind": kind, **content}) + "\n"
+    return json.dumps({"schema_version": SCHEMA_VERSION, "kind": kind, **_for_programs(content)}) + "\n"
+
+
+def _for_programs(value: Any, key: str = "") -> Any:
+    """Return plain values of the Lambda's protocol as documents have them: a plan by its name and not in the place of
+    an entity, and instants in one form, to the millisecond. Metadata stays as it is.
+    """
+    if key in _INSTANTS and isinstance(value, str):
+        return _TO_THE_SECOND.sub(r"\1.000Z", value)
+    if isinstance(value, list | tuple):
+        return [_for_programs(each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    plain = {name: each if name == "metadata" else _for_programs(each, name) for name, each in value.items()}
+    if "level" in plain and (plan := _plan_in(plain.get("entity"))) is not None:
+        return {**plain, "entity": None, "plan": plan}
+    if key in ("managed", "intended"):
+        found = {_plan_in(name): own for name, own in plain["entities"].items() if _plan_in(name) is not None}
+        entities = {name: own for name, own in plain["entities"].items() if _plan_in(name) is None}
+        return {**plain, "entities": entities, "plans": found}
+    return plain
+
+
+def _plan_in(entity: str | None) -> str | None:
+    return entity.removeprefix(PLAN_SUBJECT) if entity is not None and entity.startswith(PLAN_SUBJECT) else None

@@ -1,7 +1,6 @@
 """`zae-limiter audit list`."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -78,7 +77,9 @@ def list_events(
         found = list(islice(events, rows + 1))
     shown = found[:rows]
     if output == "json":
-        say_json([asdict(each) for each in shown])
+        from ...audit.changes import plain_event
+
+        say_json([plain_event(each) for each in shown])
     elif shown:
         _show(shown, whole=subject is None)
     else:

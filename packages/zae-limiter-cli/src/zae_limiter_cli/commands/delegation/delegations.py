@@ -1,5 +1,6 @@
 """`zae-limiter delegation add`, `list`, `policy` and `remove`."""
 
+import json
 from typing import TYPE_CHECKING
 
 import click
@@ -66,7 +67,7 @@ def policy(*, connection: "Connection", namespace: str, plan_only: bool) -> None
     if missing := [kind for kind in wanted if kind not in found.arns]:
         way_out = f"`zae-limiter delegation add {namespace} --name {connection.name}` makes it"
         raise CommandError(f"{function_name(connection.name, missing[0])} has no alias {found.alias}: {way_out}")
-    say_json(found.policy(wanted))
+    click.echo(json.dumps(found.policy(wanted), indent=2))  # a policy of IAM, no document of ours
 
 
 @click.command(short_help="Take a delegation back.")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ...columns import say_json
 from ...errors import CommandError, debug_option, one_line
 from ...options import Function, OutputForm, output_option
 
@@ -41,7 +42,10 @@ def status(name: str | None, output: OutputForm) -> None:
 
     running = running_stack(name)
     told = readers(running)
-    click.echo(messages.status_json(running, told) if output == "json" else messages.status(running, told))
+    if output == "json":
+        say_json(messages.plain_status(running, told))
+    else:
+        click.echo(messages.status(running, told))
 
 
 @click.command(short_help="Show the logs of the Lambdas.")

@@ -49,7 +49,7 @@ def list_stacks(*, connection: "Connection", output: OutputForm) -> None:
 
     found = sorted(find_all(connection.client("cloudformation")), key=lambda stack: stack.name)
     if output == "json":
-        say_json([{"name": each.name, "status": each.status, "changed_at": each.changed_at} for each in found])
+        say_json([{"name": each.name, "status": each.status, "changed_at": each.changed_iso} for each in found])
     elif not found:
         click.echo("No stacks in this region.")
     else:
