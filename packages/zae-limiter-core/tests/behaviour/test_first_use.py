@@ -208,3 +208,14 @@ async def test_each_fault_is_found(world: World, fault: str) -> None:
     made, check = FAULTS[fault]
     with made, pytest.raises((AssertionError, pytest.fail.Exception)):
         await check(world)
+
+
+async def test_a_window_that_begins_lets_no_other_limit_pass_before_its_instant(world: World) -> None:
+    """The window's write moves the anchor a millisecond ahead, and decides by what is there now."""
+    fast = Limit.custom("tpm", 1, refill_amount=1000, refill_period=1)
+    limiter, _ = await world.process(default_limits=[QUOTA, fast])
+    await take(limiter, "e", "r", tpm=1)
+    assert await limiter.time_until_available("e", "r", {"rpm": 1, "tpm": 1}) == 0.001
+    assert (await refusal(limiter, rpm=1, tpm=1)).retry_after_seconds == 0.001
+    world.clock.advance(ms=1)
+    await take(limiter, "e", "r", rpm=1, tpm=1)

@@ -3,6 +3,7 @@
 
 import asyncio
 import math
+from contextlib import suppress
 
 import pytest
 
@@ -270,7 +271,7 @@ async def test_what_is_consumed_while_the_block_ends_goes_back(world: World, end
     assert await limiter.available("e", "r") == {"rpm": 60 if end == "fails" else 50}
     item = world.bucket_of(limiter, "e", "r")
     assert item is not None
-    assert item["ev"] == 1
+    assert item["ev"] == (0 if end == "fails" else 1)
 
 
 async def test_what_is_consumed_of_child_and_parent_while_the_block_fails_goes_back_to_both(world: World) -> None:
@@ -496,3 +497,19 @@ async def test_limits_of_the_call_count_in_what_is_available(world: World) -> No
 async def take_with(limiter: RateLimiter, amount: int) -> None:
     async with limiter.acquire("e", "r", {"rpm": amount}, limits=[RPM]):
         pass
+
+
+async def test_a_call_that_did_not_take_place_is_not_counted(world: World) -> None:
+    """Two acquires around a call: the second refuses, so the first gives everything back, at the parents as well."""
+    limiter, _ = await world.process(default_limits=[RPM])
+    await limiter.repository.create_entity("org")
+    await limiter.repository.create_entity("key", parent_id="org", cascade=True)
+    await limiter.repository.set_resource_defaults("gpt", [Limit.per_day("rpd", 2)])
+    for _ in range(5):
+        with suppress(RateLimitExceeded):
+            async with limiter.acquire("key", "account", {"rpm": 1}), limiter.acquire("key", "gpt", {"rpd": 1}):
+                pass
+    for entity in ("key", "org"):
+        item = world.bucket_of(limiter, entity, "account")
+        assert item is not None
+        assert (item["ev"], item["b_rpm_tc"]) == (2, 2000)

@@ -2,6 +2,7 @@
 
 import math
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -72,6 +73,36 @@ async def test_after_the_wait_that_it_tells_it_passes_and_a_millisecond_before_i
     assert not await passes(limiter, "e", "r", rpm=2)
     world.clock.advance(ms=1)
     assert await passes(limiter, "e", "r", rpm=2)
+
+
+@pytest.mark.parametrize("period", [60, 3600, 86_400, 604_800, 2_592_000])
+async def test_a_token_comes_at_its_instant_to_the_millisecond(world: World, period: int) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.custom("rpm", 1, refill_period=period)])
+    for entity in range(8):
+        world.clock.advance(ms=1_234_567 * entity + 1)
+        for _ in range(2):  # of a new bucket, and of one that is full again
+            await take(limiter, str(entity), "r", rpm=1)
+            assert await limiter.time_until_available(str(entity), "r", {"rpm": 1}) == period
+            world.clock.advance(ms=period * 1000 - 1)
+            with pytest.raises(RateLimitExceeded) as caught:
+                await take(limiter, str(entity), "r", rpm=1)
+            assert caught.value.retry_after_seconds == 0.001
+            world.clock.advance(ms=1)
+
+
+async def test_a_slow_limit_counts_no_part_of_a_millitoken_twice_whoever_writes(world: World) -> None:
+    limits = [Limit.per_day("rpd", 10), Limit.per_second("rps", 5)]
+    limiters = [(await world.process(default_limits=limits))[0] for _ in range(3)]
+    admitted: list[int] = []
+    for turn in range(4_000):
+        limiter = limiters[turn % 3]
+        if await passes(limiter, "e", "r", rpd=1, rps=1):
+            admitted.append(world.clock.now_ms())
+        world.clock.advance(ms=17_977 + turn)
+    for first, begin in enumerate(admitted):
+        for number, end in enumerate(admitted[first:], 1):
+            assert number <= 10 + Fraction(10 * (end - begin), 86_400_000)
+    assert len(admitted) >= 10 + 10 * (admitted[-1] - admitted[0]) // 86_400_000 - 1
 
 
 async def test_a_request_above_the_ceiling_says_that_it_can_never_pass(world: World) -> None:

@@ -41,6 +41,11 @@ class Rule(NamedTuple):
         """Whether tokens come back evenly, so that a write may forget a little of them."""
         return bool(self.refill) and not self.window_ms
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether a millisecond brings less than a millitoken, so that a fraction counts."""
+        return self.is_even and not self.times and self.rate() < 1
+
     def rate(self) -> Fraction:
         """Millitokens a millisecond, or a window; of a schedule the most that it ever has."""
         if self.times:
@@ -93,6 +98,7 @@ class LimitState(NamedTuple):
     shards: int
     tokens: int
     anchor_ms: int
+    fraction: int = 0  # of a millitoken, of a limit that mints less than one in a millisecond
 
     @property
     def ceiling(self) -> int:
@@ -119,7 +125,18 @@ class LimitState(NamedTuple):
         """What is there at an instant, were there no ceiling."""
         if self.rule.times and instant_ms >= self.anchor_ms:
             return self.tokens + sum(minted for minted, _ in self._of_schedule(instant_ms))
+        if self.part.is_slow:  # a fluid: what is there are its whole millitokens
+            return self.tokens - self._minted(self.anchor_ms) + math.floor(self._fluid(instant_ms))
         return self.tokens + self._minted(instant_ms) - self._minted(self.anchor_ms)
+
+    @property
+    def blur(self) -> int:
+        """The millitokens by which a schedule's fractions may differ from these floors."""
+        return 2 if self.rule.times else 0
+
+    def _fluid(self, instant_ms: int) -> Fraction:
+        whole = self.shards * self.rule.period
+        return self.part.rate() * instant_ms + Fraction(self.shard, self.shards) - Fraction(1000 * self.fraction, whole)
 
     def ceiling_at(self, instant_ms: int) -> int:
         """What the bucket holds at most at an instant, after all ceilings since the anchor."""
@@ -188,7 +205,8 @@ def limit_state_of(item: Item, name: str, times: Times = ()) -> LimitState:
     if times:
         rule = rule._replace(times=times)
     shard = int(item["PK"].rpartition("#")[2])
-    return LimitState(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])
+    fraction = item.get(f"b_{name}_fr", 0)
+    return LimitState(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"], fraction)
 
 
 def net_of(before: Item | None, after: Item, name: str) -> int:

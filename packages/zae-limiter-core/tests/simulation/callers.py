@@ -4,7 +4,7 @@ Lives here: acquire, the body of a lease, its end; each step by chance. Never: t
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from zae_limiter.exceptions import ContentionError, RateLimiterUnavailable, ValidationError, ZAELimiterError
 from zae_limiter.flows.acquire import lease, slots, statuses
 from zae_limiter.flows.acquire.ahead import HeldGrant
-from zae_limiter.flows.acquire.claims import Grant
+from zae_limiter.flows.acquire.claims import Claim, Grant
 from zae_limiter.flows.acquire.refused import acquire_in_time
 from zae_limiter.flows.acquire.requests import AcquireRequest, validate_request
 from zae_limiter.flows.bucket_queue import BucketRequest
@@ -99,6 +99,7 @@ class Caller:
         self.shadowed: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
         self.max_wait = 0.0
+        self.calls: Counter[str] = Counter()  # that took place, by the buckets which count them
         self._kernel = kernel
         self._process = process
         self._plan = plan
@@ -164,6 +165,7 @@ class Caller:
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
         begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
+        begun = self.calls.copy(), self.shadowed.copy()
         held = self._process.driver.grant_ahead(request, self.account)
         grant: Grant
         if held is not None:
@@ -171,9 +173,7 @@ class Caller:
             self._check_held(held, begun_ms, began_ms)
         else:
             grant = yield from self._acquire(request)
-            self._check_limits(grant, begun_ms, began_ms)
-            for each in grant.all:
-                self._note(each, each.request.amounts)
+            self._check_acquired(grant, begun_ms, began_ms)
         self._check_grant(grant)
         grant.rollback = self._rng.random() < 0.9
         try:
@@ -183,6 +183,7 @@ class Caller:
         except BaseException:
             grant.close()
             if grant.rollback:
+                self.calls, self.shadowed = begun
                 yield from self._roll_back(grant)
             else:
                 yield from self._correct(grant)
@@ -192,8 +193,20 @@ class Caller:
         yield from self._correct(grant)
         self._expect(grant)
 
+    def _check_acquired(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
+        self._check_limits(grant, begun_ms, began_ms)
+        for each in grant.all:
+            self._note(each, each.request.amounts)
+
+    def _count_call(self, claims: Iterable[Claim], amounts: Mapping[str, int] | None) -> None:
+        """Each bucket of which something was taken counts it, an acquire or what a lease takes more."""
+        for claim in claims:
+            asked = claim.amounts if amounts is None else amounts
+            self.calls[claim.cached.id.pk[:-2]] += any(asked.get(name) for name in claim.config.by_name)
+
     def _check_grant(self, grant: Grant) -> None:
         self.degraded = grant.unavailable is not None
+        self._count_call(grant.all_claims, None)
         self.buckets = len(grant.all_claims)
         self._check_path(grant)
         self._check_switches(grant)
@@ -378,6 +391,7 @@ class Caller:
             process.driver.by_share(grant.claims, milli, checked=True, asked_ms=begun_ms)
         if grant.uncounted is uncounted:
             self._note(grant, milli, known)
+            self._count_call(grant.claims, milli)
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
         """He counts it, by each limit of another bucket that was short, and so does each bucket that was short; the

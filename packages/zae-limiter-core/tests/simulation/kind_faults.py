@@ -131,8 +131,8 @@ def _both_buckets() -> Iterator[None]:
         overflowing[0] = request.on_refused is not None and request.on_refused.overflow is not None
         return (yield from acquire.acquire(state, request))
 
-    def back(requests: Sequence[BucketRequest], *, uncounted: bool) -> Flow[None]:
-        return queueing.give_back_all([] if overflowing[0] else requests, uncounted=uncounted)
+    def back(requests: Sequence[BucketRequest]) -> Flow[None]:
+        return queueing.give_back_all([] if overflowing[0] else requests)
 
     with patch.object(refused, "acquire", asked), patch.object(acquire, "give_back_all", back):
         yield

@@ -69,10 +69,10 @@ class Ledger:
             self._most = most if self._most is None else min(self._most, most)
         if wanted is not None and self._most is not None:
             over = bound + wanted - self._most - self._slack() - beside
-            if over >= 1:  # two floors differ by less than a millitoken
-                raise Violation(
-                    f"{float(over):.0f} millitokens more than the ceiling and what was minted were admitted"
-                )
+            exact = all(each.is_slow for each in self._rules)  # else two floors differ by less than a millitoken
+            if over > 0 if exact else over >= 1:
+                much = float(over) if over < 1 else round(over)
+                raise Violation(f"{much} millitokens more than the ceiling and what was minted were admitted")
         self._taken += net
 
     def give(self, amount: int) -> None:
@@ -97,7 +97,7 @@ class Ledger:
             passed += max(Fraction(0), self._between(before, self._moved_ms, self._at_ms) - self._since_moved)
         self._since_moved += passed
         self._minted += passed
-        self._minted += 1 if new or before != rule else 0
+        self._minted += 1 if (new or before != rule) and not (before.is_slow and rule.is_slow) else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule
         self._marks.append((at_ms, self._minted, rule))

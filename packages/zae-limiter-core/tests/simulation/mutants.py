@@ -39,6 +39,7 @@ from zae_limiter.values.refusal import RateLimitExceeded
 from zae_limiter.values.resolution import Config
 
 from .calendar_faults import CALENDAR_FAULTS
+from .early_faults import EARLY_FAULTS
 from .first_use_faults import FIRST_USE_FAULTS
 from .holding_faults import HOLDING_FAULTS
 from .kernel import Violation
@@ -169,11 +170,11 @@ def _taken_or_not(request: BucketRequest) -> bool:
     return request.outcome is not None and request.outcome.verdict in verdicts and not request.returned
 
 
-def _forget(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow[None]:
+def _forget(requests: Iterable[BucketRequest]) -> Flow[None]:
     """What one side took stays taken when the other side refuses."""
     for request in requests:
         if request.admitted:
-            request.give_back(events=0)
+            request.give_back()
     yield from ()
 
 
@@ -440,6 +441,7 @@ MUTANTS: tuple[Mutant, ...] = (
         Mutant(name, fault=made, found_by=seed, scenario=scenario)
         for name, (made, seed, scenario) in HOLDING_FAULTS.items()
     ),
+    *(Mutant(name, fault=_patched(made), found_by=seed) for name, (made, seed) in EARLY_FAULTS.items()),
     *(Mutant(name, fault=fault, found_by=seed, scenario="paths") for name, (fault, seed) in PATH_FAULTS.items()),
     *(Mutant(name, fault=fault, found_by=seed, scenario="siblings") for name, (fault, seed) in SIBLING_FAULTS.items()),
     *(

@@ -388,7 +388,7 @@ class Oracle:
         if net_of(before, after, name) or net_of(None, other, name):
             raise Violation(f"a split consumed {name}")
         had, left = old.balance(instant), mine.balance(instant) + others.balance(instant)
-        if had - left != max(0, had - old.ceiling):
+        if abs(had - left - max(0, had - old.ceiling)) > max(old.blur, mine.blur):
             raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {old.ceiling}")
         halves = [(mine, *self._family(after, name)), (others, *self._family(other, name))]
         first, second = (
@@ -454,17 +454,17 @@ class Oracle:
         slack = 0 if alone or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
         if self._is_mistakable(before):
             slack = max(0, old.balance(instant) - balance - net)
-        self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack)
+        self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack, max(old.blur, state.blur))
         held_to = ceiling if old.rule.times else state.ceiling
         return Change(old.balance(instant), net, held_to, state, whole, owed, new=False, ruled=old, counted=counted)
 
-    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, slack: int) -> None:
+    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, slack: int, blur: int) -> None:
         lost, overflow = old - left, max(0, old - ceiling)
-        if lost < 0:
+        if lost < -blur:
             raise Violation(f"{-lost} millitokens of {name} came from nowhere")
-        if lost > overflow + slack:
+        if lost > overflow + slack + blur:
             raise Violation(f"{lost} millitokens of {name} were lost, {overflow} overflowed")
-        if net > 0 and left > ceiling:
+        if net > 0 and left > ceiling + blur:
             raise Violation(f"{name} was consumed, and {left - ceiling} that overflowed were not forgotten")
 
     def _check_served(self, write: Application, name: str, change: Change) -> None:
@@ -477,8 +477,13 @@ class Oracle:
             self._check_floor(write, name, change)
         if write.confirmed and change.counted != write.counted_of(name):
             raise Violation(f"a write counted {change.counted} of {name}; those it served: {write.counted}")
-        if write.confirmed and checked > max(0, min(change.ceiling, change.before) + given):
-            raise Violation(f"{checked} of {name} admitted, {change.before} were there")
+        there = change.before
+        if write.moved and not write.splits and change.ruled is not None:  # what a new anchor brings is not there yet
+            times = change.ruled.rule.times
+            decided_ms = max(write.decided_ms, change.ruled.anchor_ms) if times else write.decided_ms
+            there = min(there, change.ruled.balance(decided_ms))
+        if write.confirmed and checked > max(0, min(change.ceiling, there) + given):
+            raise Violation(f"{checked} of {name} admitted, {there} were there")
 
     def _check_floor(self, write: Application, name: str, change: Change) -> None:
         """A block leaves others theirs: what is minted in the life of one, by the rule that the bucket has. A process

@@ -31,10 +31,10 @@ def _first_parent(*args: Any) -> tuple[str, ...]:
     return path.parents_to_ask(*args)[:1]
 
 
-def _but_the_topmost(requests: Sequence[BucketRequest], *, uncounted: bool) -> Flow[None]:
+def _but_the_topmost(requests: Sequence[BucketRequest]) -> Flow[None]:
     """The bucket that is furthest away keeps what was taken from it."""
     kept = {requests[-1].queue} if len({each.queue for each in requests}) > 2 else set()
-    return queueing.give_back_all([each for each in requests if each.queue not in kept], uncounted=uncounted)
+    return queueing.give_back_all([each for each in requests if each.queue not in kept])
 
 
 @contextmanager
@@ -47,8 +47,8 @@ def _draws_kept() -> Iterator[None]:
         of_draws.extend(each for claim in args[-1] if claim.draw for each in claim.last)
         return (yield from conclude(*args))
 
-    def but_draws(requests: Sequence[BucketRequest], *, uncounted: bool) -> Flow[None]:
-        return queueing.give_back_all([each for each in requests if each not in of_draws], uncounted=uncounted)
+    def but_draws(requests: Sequence[BucketRequest]) -> Flow[None]:
+        return queueing.give_back_all([each for each in requests if each not in of_draws])
 
     with patch.object(acquire, "_conclude", noting), patch.object(acquire, "give_back_all", but_draws):
         yield

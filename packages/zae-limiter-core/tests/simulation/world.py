@@ -531,6 +531,7 @@ class World:
         check_shares(self.plan, self.sharing, self.oracle, [each.driver.link for each in self.processes])
         if self.plan.certain:
             self.oracle.check_usage()
+            self._check_calls()
         self._check_siblings()
         self._check_refusals()
         self._check_shadowed()
@@ -547,6 +548,20 @@ class World:
                 raise Violation(f"somebody who has left still has a place in the line of {place}")
         if self.plan.keeps_order:
             check_order([caller.waits for own, caller, _ in self.callers if own is process])
+
+    def _check_calls(self) -> None:
+        """Each bucket counts the calls that took place, and none that gave everything back.
+
+        A lease whose slots were lost has nothing to give back, so its call stays counted.
+        """
+        slots = any(limit.name == SLOTS for limits in self.plan.limits for limit in limits)
+        calls = Counter[str]()
+        for _, caller, _ in self.callers:
+            calls.update(caller.calls)
+        for bucket in calls | self.oracle.acquires:
+            more = self.oracle.acquires[bucket] - calls[bucket]
+            if more < 0 or (more and not slots):
+                raise Violation(f"{bucket}: {calls[bucket]} calls, {self.oracle.acquires[bucket]} are counted")
 
     def _check_refusals(self) -> None:
         """No bucket counts more refusals than callers got; none is lost where nothing goes wrong."""

@@ -104,6 +104,7 @@ def come_back(ended: Sequence[Block], limits: Mapping[str, ShardLimit], now_ms: 
         for name, left in block.left.items():
             if left and name in limits:
                 minted = limits[name].minted(now_ms) - limits[name].minted(block.taken_ms)
+                minted += limits[name].unit > 0  # by another fraction it may have been one more
                 back[name] = back.get(name, 0) + max(0, left - max(0, minted))
     return {name: amount for name, amount in back.items() if amount}
 

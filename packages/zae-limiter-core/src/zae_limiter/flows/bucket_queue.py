@@ -179,17 +179,17 @@ class BucketRequest(Waiter):
         mine, yours = self.config, other.config
         return mine is yours or mine is None or yours is None or mine.limits == yours.limits
 
-    def give_back(self, *, events: int) -> "BucketRequest":
-        """Return the request that gives back the amounts taken, and mark this one as returned."""
+    def give_back(self) -> "BucketRequest":
+        """Return the request that gives back the amounts taken, and the acquire, and mark this one as returned."""
         self.returned = True
         holds = {hold.limit: hold for hold in self.holds}
         given = {name: amount for name, amount in self.taken.items() if amount and name not in holds}
-        back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
-        back.below = events if self.below else 0
+        back = BucketRequest(self.queue, given=given, events=-self.events, shards=self.taken_among)
+        back.below = -self.events if self.below else 0
         not_taken = self.not_taken
         if not_taken or self.unlimited:
             back.count_only = {name: -amount for name, amount in {**not_taken, **self.unlimited}.items()}
-            back.shadows = -1 if events and not_taken else 0
+            back.shadows = -1 if self.events and not_taken else 0
         if holds:
             back.frees = [Freeing(hold, hold.milli) for hold in holds.values()]
         return back
@@ -267,7 +267,7 @@ class BucketRequest(Waiter):
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
-        return [self.give_back(events=-self.events)] if self.admitted and self.takes else ()
+        return [self.give_back()] if self.admitted and self.takes else ()
 
 
 class RefusalCount(BucketRequest):

@@ -21,19 +21,28 @@ class Balance:
     ``free`` is the headroom at the last look. ``shadow``: the limit refuses nobody.
     """
 
-    __slots__ = ("_base", "_minted", "_now", "ceiling", "free", "initial", "name", "shadow")
+    __slots__ = ("_base", "_fraction", "_minted", "_now", "_slow", "ceiling", "free", "initial", "name", "shadow")
 
     def __init__(self, limit: Limit, *, shadow: bool) -> None:
         rule = limit.rule
         self.name, self.shadow = limit.name, shadow or limit.shadow
-        self._minted = rule_of(rule).minted
+        by = rule_of(rule)
+        self._minted, self._slow = by.minted, by if by.unit(1) else None
         self.ceiling, self.initial = rule.ceiling_milli, rule.initial_milli
-        self._base = self._now = 0
+        self._base = self._now = self._fraction = 0
         self.free = self.initial
 
     def open(self, at_ms: int) -> None:
         """Begin as a limit of a new bucket."""
+        self._begin_whole(at_ms)
         self._base = self.initial - self._minted(at_ms)
+
+    def _begin_whole(self, at_ms: int) -> None:
+        """Count from an instant on: what a slow limit had minted beyond whole millitokens is no longer its."""
+        if self._slow is not None:
+            self._fraction = self._slow.remainder(at_ms, 0, 1)
+            self._minted = self._slow.on_shard(0, 1, self._fraction).minted
+            self._now = self._minted(at_ms)
 
     def look(self, at_ms: int) -> int:
         """Return the headroom at an instant."""
@@ -44,8 +53,10 @@ class Balance:
         self.free = free
         return free
 
-    def take(self, at_ms: int, cost: int) -> None:  # noqa: ARG002  forms with windows go by it
+    def take(self, at_ms: int, cost: int) -> None:
         """Take an amount, even into debt; a negative one comes back, up to the ceiling."""
+        if self._slow is not None and cost > 0 and self.free == self.ceiling:
+            self._begin_whole(at_ms)
         left = self.free - cost
         if left > self.ceiling:
             left = self.ceiling
@@ -108,7 +119,8 @@ class ScheduledBalance(WindowBalance):
     def _go_by(self, at_ms: int) -> None:
         piece = timetable_of(self._declared).at(at_ms)
         self._rule, self._end_ms = piece.limit, piece.end_ms
-        self._whole = rule_of(piece.limit)
+        self._whole = whole = rule_of(piece.limit)
+        self._slow = whole if whole.unit(1) else None
         self._minted = self._whole.since(self._anchor_ms if self._begun_ms is None else self._begun_ms).minted
         self.ceiling, self.initial = piece.limit.ceiling_milli, piece.limit.initial_milli
 
@@ -121,11 +133,12 @@ class ScheduledBalance(WindowBalance):
     def look(self, at_ms: int) -> int:
         """Return the headroom at an instant, over all boundaries since the last take."""
         if at_ms >= self._end_ms:
-            before = ShardLimit(self._rule, self._anchor_ms, begun_ms=self._begun_ms)
-            tokens = self._base + self._minted(self._anchor_ms)
+            before = ShardLimit(self._rule, self._anchor_ms, begun_ms=self._begun_ms, fraction=self._fraction)
+            tokens = self._base + before.minted_at_anchor
             over = carry(before, self._declared, at_ms)
             self._anchor_ms = at_ms
             self._go_by(at_ms)
+            self._begin_whole(at_ms)
             self._base = min(tokens + over.minted, over.ceiling) - self._minted(at_ms)
         return super().look(at_ms)
 

@@ -9,7 +9,7 @@ scheduling in GCRA, ITU-T I.371 (1993), which stores an instant in place of a co
 Amounts are in millitokens, instants in epoch milliseconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..values.limits import Limit
 from .registry import rule_of
@@ -36,7 +36,9 @@ class ShardLimit:
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit. ``mark`` is what the
     whole limit had minted up to the anchor, if whoever set it stored that. ``begun_ms`` is the begin of its window, if
     that is stored. ``slots`` are those of a limit that has some: their balance is of now, whatever the anchor.
-    ``missing``: the shard does not have it yet, so it begins anew at any time.
+    ``missing``: the shard does not have it yet, so it begins anew at any time. ``fraction`` is that of a slow limit, as
+    its item has it; without one the balance is whole at the anchor. ``unit``: the parts of a millitoken in it, 0 for a
+    limit that has none. ``part`` mints what the shard gets.
     """
 
     limit: Limit
@@ -47,7 +49,10 @@ class ShardLimit:
     begun_ms: int | None = None
     slots: Slots | None = None
     missing: bool = False
+    fraction: int | None = None
     rule: Rule = field(init=False, repr=False, compare=False)
+    part: Rule = field(init=False, repr=False, compare=False)
+    unit: int = field(init=False, repr=False, compare=False)
     ceiling_milli: int = field(init=False)
     minted_at_anchor: int = field(init=False)
 
@@ -57,6 +62,10 @@ class ShardLimit:
         else:
             rule = rule_of(self.limit).since(self.anchor_ms if self.begun_ms is None else self.begun_ms)
         object.__setattr__(self, "rule", rule)
+        object.__setattr__(self, "unit", rule.unit(self.shards))
+        if self.fraction is None:
+            object.__setattr__(self, "fraction", self.whole_at(self.anchor_ms))
+        object.__setattr__(self, "part", rule.on_shard(self.shard, self.shards, self.fraction or 0))
         ceiling = limit_share(self.limit, self.limit.ceiling_milli, self.shard, self.shards)
         object.__setattr__(self, "ceiling_milli", ceiling)
         if self.slots is not None:
@@ -67,23 +76,33 @@ class ShardLimit:
 
     def moved(self, at_ms: int, limit: Limit | None = None, mark: int | None = None) -> "ShardLimit":
         """Return the same limit, or another one in its place, on the same shard and in the same window, as of another
-        anchor.
+        anchor: of the balance that is there then, and with the part of a millitoken that is minted beyond it.
         """
         begun_ms = self.anchor_ms if self.begun_ms is None else self.begun_ms
-        limit = limit or self.limit
-        return ShardLimit(limit, at_ms, self.shard, self.shards, mark, begun_ms, missing=self.missing)
+        limit, fraction = limit or self.limit, None
+        if unit := rule_of(limit).unit(self.shards):
+            fraction = rule_of(limit).remainder(at_ms, self.shard, self.shards) - self.part.beyond(at_ms, unit)
+        return ShardLimit(limit, at_ms, self.shard, self.shards, mark, begun_ms, None, self.missing, fraction)
 
     def minted(self, t_ms: int) -> int:
         """Return the millitokens minted up to ``t_ms``."""
-        return (self.rule.minted(t_ms) + self.shard) // self.shards
+        return self.part.minted(t_ms)
 
     def minted_since_anchor(self, now_ms: int) -> int:
         """Return the millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
-        return (self.rule.minted(now_ms) + self.shard) // self.shards - self.minted_at_anchor
+        return self.part.minted(now_ms) - self.minted_at_anchor
 
     def moved_by_anchor(self, at_ms: int) -> int:
-        """Return what the balance changes by if ``at_ms`` becomes the anchor: slots do not depend on it."""
-        return 0 if self.slots is not None else self.minted_since_anchor(at_ms)
+        """Return what the stored tokens change by if ``at_ms`` becomes the anchor, whatever the fraction: slots do not
+        depend on it.
+        """
+        if self.slots is not None:
+            return 0
+        return share(self.rule.minted(at_ms), self.shard, self.shards) - self.minted_at_anchor
+
+    def whole_at(self, t_ms: int) -> int:
+        """Return the fraction of a balance that is whole at an instant."""
+        return self.rule.remainder(t_ms, self.shard, self.shards) if self.unit else 0
 
 
 def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
@@ -91,12 +110,29 @@ def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> in
     return min(shard_limit.ceiling_milli, tokens_milli + shard_limit.minted_since_anchor(now_ms))
 
 
-def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
-    """Return the stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt."""
-    return refill_bucket(shard_limit, tokens_milli, now_ms) - cost_milli - shard_limit.minted_since_anchor(now_ms)
+def move_anchor(
+    shard_limit: ShardLimit, tokens_milli: int, at_ms: int, limit: Limit | None = None
+) -> tuple[ShardLimit, int]:
+    """Return the limit, or another one in its place, and its balance as of another anchor: with at most what each of
+    the two may hold.
+    """
+    balance, moved = refill_bucket(shard_limit, tokens_milli, at_ms), shard_limit.moved(at_ms, limit)
+    if moved.unit and balance >= min(shard_limit.ceiling_milli, moved.ceiling_milli):
+        moved = replace(moved, fraction=None)
+    return moved, min(balance, moved.ceiling_milli)
+
+
+def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> tuple[ShardLimit, int]:
+    """Return the limit and its stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt:
+    a limit at its ceiling is whole then.
+    """
+    if tokens_milli + shard_limit.minted_since_anchor(now_ms) < shard_limit.ceiling_milli:
+        return shard_limit, tokens_milli - cost_milli
+    if shard_limit.unit:
+        shard_limit = replace(shard_limit, fraction=shard_limit.whole_at(now_ms))
+    return shard_limit, shard_limit.ceiling_milli - cost_milli - shard_limit.minted_since_anchor(now_ms)
 
 
 def reached_at(shard_limit: ShardLimit, tokens_milli: int, balance_milli: int) -> int:
     """Return the first millisecond at which ``tokens_milli`` at the anchor have grown to ``balance_milli``."""
-    needed = (balance_milli - tokens_milli + shard_limit.minted_at_anchor) * shard_limit.shards - shard_limit.shard
-    return shard_limit.rule.reached(needed)
+    return shard_limit.part.reached(balance_milli - tokens_milli + shard_limit.minted_at_anchor)

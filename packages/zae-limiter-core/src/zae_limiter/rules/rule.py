@@ -28,6 +28,22 @@ class Rule(Protocol):
         """Return what was minted up to ``t_ms`` if another process may say something else, by its own time zones."""
         return None
 
+    def unit(self, shards: int) -> int:  # noqa: ARG002  most rules mint whole millitokens
+        """Return the parts of a millitoken in which a shard counts what it has minted, 0 if it counts none."""
+        return 0
+
+    def remainder(self, t_ms: int, shard: int, shards: int) -> int:  # noqa: ARG002
+        """Return what a shard has minted up to ``t_ms`` beyond whole millitokens, in parts of one."""
+        return 0
+
+    def on_shard(self, shard: int, shards: int, fraction: int) -> "Rule":  # noqa: ARG002
+        """Return what mints the share of a shard, less so many of its units."""
+        return self if shards == 1 else Divided(self, shard, shards)
+
+    def beyond(self, t_ms: int, unit: int) -> int:  # noqa: ARG002
+        """Return what was minted up to ``t_ms`` beyond whole millitokens, in other units."""
+        return 0
+
     def since(self, begin_ms: int) -> "Rule":  # noqa: ARG002  most rules have a phase of their own
         """Return the rule whose period begins at an instant that is stored, or at the anchor without one."""
         return self
@@ -46,3 +62,20 @@ class Rule(Protocol):
         """
         lasts = left_milli / used_milli if used_milli > 0 else FOREVER_MS
         return FOREVER_MS if self.reached(self.minted(now_ms) + 1) <= now_ms + lasts else lasts
+
+
+class Divided(Rule):
+    """The share that a shard has of what a rule mints; the shares add up to the whole exactly."""
+
+    __slots__ = ("_rule", "_shard", "_shards")
+
+    def __init__(self, rule: Rule, shard: int, shards: int) -> None:
+        self._rule, self._shard, self._shards = rule, shard, shards
+
+    def minted(self, t_ms: int) -> int:
+        """Return the shard's millitokens minted up to ``t_ms``."""
+        return (self._rule.minted(t_ms) + self._shard) // self._shards
+
+    def reached(self, minted_milli: int) -> int:
+        """Return the first instant up to which the shard has minted so much."""
+        return self._rule.reached(minted_milli * self._shards - self._shard)

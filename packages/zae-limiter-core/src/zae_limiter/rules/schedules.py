@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ..values.limits import Limit
 from ..values.timetables import timetable_of
-from .balances import ShardLimit, refill_bucket
+from .balances import ShardLimit, move_anchor, refill_bucket
 from .rule import FOREVER_MS
 from .sharding import NEVER, Part, calculate_next_token, calculate_servable, calculate_wait, covers, new_part
 
@@ -35,13 +35,15 @@ def carry(shard_limit: ShardLimit, declared: Limit, to_ms: int) -> Carried:
     Up to the anchor the balance is bounded by ``shard_limit``, the rule that the bucket has.
     """
     timetable, at_ms = timetable_of(declared), shard_limit.anchor_ms
-    minted, ceiling, piece = 0, shard_limit.ceiling_milli, timetable.at(at_ms)
+    ceiling, piece, ruled = shard_limit.ceiling_milli, timetable.at(at_ms), shard_limit
+    minted = shard_limit.minted_since_anchor(at_ms)  # less than nothing, if the fraction lacks
     while True:
         mark = shard_limit.mark if at_ms == shard_limit.anchor_ms and piece.limit == shard_limit.limit else None
-        ruled = shard_limit.moved(at_ms, piece.limit, mark)
+        ruled = ruled.moved(at_ms, piece.limit, mark)
         end_ms = min(piece.end_ms, to_ms)
         more = ruled.minted_since_anchor(end_ms)
-        minted, ceiling = minted + more, min(ceiling + more, ruled.ceiling_milli)
+        whole = replace(ruled, fraction=None).minted_since_anchor(end_ms) if ruled.unit else more  # from its ceiling
+        minted, ceiling = minted + more, min(ceiling + whole, ruled.ceiling_milli)
         if end_ms == to_ms < piece.end_ms:
             return Carried(minted, ceiling)
         at_ms, piece = end_ms, timetable.after(piece)
@@ -104,7 +106,7 @@ def _filled(part: Part) -> Part:
     """Return a full limit on a shard, the same one whoever asks: only windows of the first use know their begin."""
     shard_limit = part.shard_limit
     if shard_limit.limit.kind != "first_use":
-        shard_limit = replace(shard_limit, begun_ms=None)
+        shard_limit = replace(shard_limit, begun_ms=None, fraction=None)
     return Part(shard_limit, shard_limit.ceiling_milli)
 
 
@@ -151,5 +153,4 @@ def _moved(part: Part, limit: Limit, at_ms: int) -> Part:
     before = part.shard_limit
     if before.missing:
         return new_part(limit, at_ms, before.shard, before.shards)
-    ruled = before.moved(at_ms, limit)
-    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, at_ms)))
+    return Part(*move_anchor(*part, at_ms, limit))

@@ -51,26 +51,38 @@ def _was_split_off(shard: int, counts: Mapping[int, int]) -> bool:
 
 
 class Halves(NamedTuple):
-    """The tokens of one limit at a split, in millitokens as of the new anchor; ``moved`` goes to the new half.
+    """The tokens of one limit at a split, in millitokens as of the new anchor; ``moved`` goes to the new half, ``kept``
+    stays.
 
-    ``full``: the shard is at its ceiling, so that each half begins full.
+    ``full``: the shard is at its ceiling, so that each half begins full. ``fraction``: of both, in their own units. It
+    is that of the shard, because then the halves mint together what the shard would, to the millitoken.
     """
 
     available: int
+    kept: int
     moved: int
     full: bool
+    fraction: int
 
 
-def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int) -> Halves:
-    """Return the tokens of one limit at a split at ``at_ms``; the new half gets at most its ceiling."""
-    available = refill_bucket(shard_limit, tokens_milli, at_ms)
-    limit, other = shard_limit.limit, shard_limit.shard + shard_limit.shards
-    most = limit_share(limit, limit.ceiling_milli, other, 2 * shard_limit.shards)
+def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int, now_ms: int | None = None) -> Halves:
+    """Return the tokens of one limit at a split; the new half gets at most its ceiling. The new anchor ``at_ms`` may be
+    a moment after ``now_ms``: a slow limit that is full then is so now, if it was.
+    """
+    available, limit = refill_bucket(shard_limit, tokens_milli, at_ms), shard_limit.limit
+    mine, other = (
+        ShardLimit(limit, at_ms, shard_limit.shard + more, 2 * shard_limit.shards) for more in (0, shard_limit.shards)
+    )
     if available >= shard_limit.ceiling_milli:
-        return Halves(available, most, full=True)
-    if available < 0:
-        return Halves(available, -(-available // 2), full=False)
-    return Halves(available, min(available // 2, most), full=False)
+        full_ms = at_ms if now_ms is None or not mine.unit else now_ms
+        if refill_bucket(shard_limit, tokens_milli, full_ms) < available:
+            full_ms = at_ms
+        whole = shard_limit.rule.remainder(full_ms, shard_limit.shard, shard_limit.shards)
+        kept, moved = (each.ceiling_milli - each.moved_by_anchor(full_ms) for each in (mine, other))
+        return Halves(available, kept, moved, full=True, fraction=whole)
+    fraction, moved = shard_limit.fraction or 0, available // 2
+    moved = -(-available // 2) if available < 0 else min(moved, other.ceiling_milli)
+    return Halves(available, available - moved, moved, full=False, fraction=fraction)
 
 
 class Part(NamedTuple):

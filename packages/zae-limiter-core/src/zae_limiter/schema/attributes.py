@@ -166,6 +166,7 @@ LimitField = Literal[
     "held_even",
     "held_odd",
     "begun",
+    "fraction",
     "schedule_id",
     "capacity",
     "burst",
@@ -192,6 +193,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "held_even": "he",
     "held_odd": "ho",
     "begun": "bg",
+    "fraction": "fr",
     "schedule_id": "si",
     "capacity": "cp",
     "burst": "bx",
@@ -212,7 +214,7 @@ ALERT_SUFFIX: Final = f"_{_SUFFIXES['alert']}"
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_SLOTS: Final[Sequence[LimitField]] = ("epoch", "epoch_began", "held_even", "held_odd")
 _OF_STATE: Final = frozenset[LimitField](
-    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "schedule_id")
+    ("tokens", "consumed", "minted", *_OF_SLOTS, "begun", "fraction", "schedule_id")
 )  # the fields of a bucket beside the rule
 OF_TEXT: Final = frozenset[LimitField](("schedule_id", "kind", "window", "timezone", "alert"))
 _OF_CONFIG: Final = frozenset[LimitField](
@@ -227,6 +229,7 @@ class BucketAttributes(NamedTuple):
     Concurrent slots have the number of their ``epoch``, the instant at which it began, and the slots that are held in
     even and in odd epochs.
     ``begun`` is the instant, in epoch ms, at which its window began, of a limit whose windows begin with the first use.
+    ``fraction`` is the part of a millitoken that does not count of a slow limit, in ``1 / (period * shards)``.
     ``schedule_id`` tells which schedule the rule is a piece of, if any.
     """
 
@@ -238,6 +241,7 @@ class BucketAttributes(NamedTuple):
     held_even: str
     held_odd: str
     begun: str
+    fraction: str
     schedule_id: str
     capacity: str
     burst: str
@@ -258,7 +262,7 @@ class BucketAttributes(NamedTuple):
     @property
     def rule(self) -> Sequence[str]:
         """The attributes of the rule: what a reshape may change."""
-        return self[9:]
+        return self[10:]
 
 
 class LimitAttributes(NamedTuple):

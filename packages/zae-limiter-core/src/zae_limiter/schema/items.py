@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum, inf
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ..rules.balances import ShardLimit, reached_at
@@ -58,6 +59,8 @@ class LimitState(NamedTuple):
     ceiling_milli: int
     minted: Callable[[int], int]
     minted_at_anchor: int
+    slow: ShardLimit | None = None
+    fraction: str = ""
 
 
 class BucketState(NamedTuple):
@@ -66,7 +69,7 @@ class BucketState(NamedTuple):
     ``fill_ms``: the time in which the slowest limit fills from empty. From ``begins_ms`` on, a take may begin a window;
     always, where there are slots.
     ``numbers`` picks those of an item that change. ``slots`` names the limits that have slots, whose ``ShardLimit`` is
-    of this item alone.
+    of this item alone; ``slow`` has those with a fraction, which changes under the same anchor, by its attribute.
     """
 
     item: Item
@@ -77,6 +80,7 @@ class BucketState(NamedTuple):
     begins_ms: int
     numbers: Callable[[Item], tuple[int, ...]]
     slots: frozenset[str] = frozenset()
+    slow: Mapping[str, str] = MappingProxyType({})
 
     @property
     def id(self) -> "BucketId":
@@ -134,10 +138,14 @@ class BucketState(NamedTuple):
             return self
         rest = (each for each in self.limit_states if each.name not in self.slots)
         forgotten = {each.tokens: min(self.item[each.tokens], 0) for each in rest}
-        anchored = anchor_attributes(self.limits, now_ms)
+        anchored = anchor_attributes(self.limits, now_ms) | self.whole_at(now_ms)
         begun = {bucket_attributes(each.name).begun for each in self.limit_states}
         kept = {name: value for name, value in self.item.items() if name not in begun}
         return read_bucket({**kept, **forgotten, **anchored})
+
+    def whole_at(self, at_ms: int) -> Item:
+        """Return the fractions of slow limits whose balances are whole at an instant."""
+        return {attribute: self.shard_limits[name].whole_at(at_ms) for attribute, name in self.slow.items()}
 
     def begun_attributes(self) -> tuple[str, ...]:
         """Return the attributes of the item that hold the begins of windows."""
@@ -191,13 +199,18 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
-            old, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots = before
+            old, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots, slow = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
                 if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
                     raise ValueError("its numbers have no sum")
                 if slots:
                     shard_limits = shard_limits | {name: _with_slots(shard_limits[name], item) for name in slots}
-                state = item, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots
+                for fraction in slow:
+                    if old.get(fraction) != item.get(fraction):
+                        shard_limits = shard_limits | _with_fractions(shard_limits, slow, item)
+                        limit_states = tuple(_limit_state(name, each) for name, each in shard_limits.items())
+                        break
+                state = item, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots, slow
                 return tuple.__new__(BucketState, state)  # as `BucketState` does, without its call
         return _read_anew(item)
     except UNREADABLE as error:
@@ -215,7 +228,18 @@ def _read_anew(item: Item) -> BucketState:
     changing = [attribute for each in states for attribute in (each.tokens, each.consumed)]
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
     numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)
-    return BucketState(item, shard_limits, ceilings, states, fill_ms, begins_ms, numbers, slots)
+    slow = {bucket_attributes(name).fraction: name for name, each in shard_limits.items() if each.unit}
+    return BucketState(item, shard_limits, ceilings, states, fill_ms, begins_ms, numbers, slots, slow)
+
+
+def _with_fractions(
+    shard_limits: Mapping[str, ShardLimit], slow: Mapping[str, str], item: Item
+) -> dict[str, ShardLimit]:
+    """Return the slow limits with the fractions that their item has by now."""
+    return {
+        name: replace(shard_limits[name], fraction=number(item, attribute) if attribute in item else 0)
+        for attribute, name in slow.items()
+    }
 
 
 def _with_slots(shard_limit: ShardLimit, item: Item) -> ShardLimit:
@@ -254,8 +278,10 @@ def _limit_state(name: str, shard_limit: ShardLimit) -> LimitState:
         tokens=at.tokens,
         consumed=at.consumed,
         ceiling_milli=shard_limit.ceiling_milli,
-        minted=shard_limit.rule.minted,
+        minted=shard_limit.part.minted,
         minted_at_anchor=shard_limit.minted_at_anchor,
+        slow=shard_limit if shard_limit.unit else None,
+        fraction=at.fraction,
     )
 
 
@@ -271,6 +297,7 @@ def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
             item[SHARD_COUNT],
             item.get(bucket_attributes(rule.name).minted),
             item.get(bucket_attributes(rule.name).begun),
+            fraction=item.get(bucket_attributes(rule.name).fraction, 0),
         )
         for rule in rules
     }

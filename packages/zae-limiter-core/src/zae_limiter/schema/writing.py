@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..rules.balances import limit_share
+from ..rules.registry import rule_of
 from ..values.limits import MILLI, Limit
 from .attributes import ACQUIRES, CONFIG_READ_AT, SHARD_COUNT, TTL, bucket_attributes
 from .items import ONE_WRITE, WRITES, BucketId, Item, anchor_attributes
@@ -11,12 +12,15 @@ from .limit_fields import limit_fields
 
 
 class LimitBalance(NamedTuple):
-    """One limit of a new bucket item: its tokens, and the tokens consumed, in millitokens; and its ``schedule_id``."""
+    """One limit of a new bucket item: its tokens, and the tokens consumed, in millitokens; its ``schedule_id``; and the
+    ``fraction`` of a slow limit whose tokens are not whole at the anchor.
+    """
 
     limit: Limit
     tokens: int
     consumed: int = 0
     schedule_id: str = ""
+    fraction: int | None = None
 
 
 def bucket_item(
@@ -40,9 +44,12 @@ def bucket_item(
     }
     balances = tuple(balances)
     item |= anchor_attributes((each.limit for each in balances), anchor_ms)
-    for limit, tokens, consumed, schedule_id in balances:
+    for limit, tokens, consumed, schedule_id, fraction in balances:
         at = bucket_attributes(limit.name)
         item |= {at.tokens: tokens, at.consumed: consumed, **rule_attributes(limit)}
+        if (rule := rule_of(limit)).unit(shard_count):
+            whole = rule.remainder(anchor_ms, bucket.shard, shard_count)
+            item[at.fraction] = whole if fraction is None else fraction
         if schedule_id:
             item[at.schedule_id] = schedule_id
         if limit.has_slots:

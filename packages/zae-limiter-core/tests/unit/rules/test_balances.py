@@ -1,4 +1,6 @@
 import math
+from fractions import Fraction
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +24,8 @@ balances = st.integers(-(10**7), 10**7)
 shards = st.integers(0, 6).map(lambda power: 2**power)
 
 
-def taken(shard_limit: ShardLimit, tokens: int, cost: int, now: int) -> int | None:
-    """Return the balance after the cost, ``None`` if it is not there."""
+def taken(shard_limit: ShardLimit, tokens: int, cost: int, now: int) -> tuple[ShardLimit, int] | None:
+    """Return the limit and its balance after the cost, ``None`` if it is not there."""
     there = cost <= refill_bucket(shard_limit, tokens, now)
     return force_consume(shard_limit, tokens, cost, now) if there else None
 
@@ -31,10 +33,9 @@ def taken(shard_limit: ShardLimit, tokens: int, cost: int, now: int) -> int | No
 @given(limits, balances, st.lists(instants, min_size=3, max_size=6))
 def test_refill_in_steps_equals_refill_at_once(limit: Limit, tokens: int, times: list[int]) -> None:
     first, *steps = sorted(times)
-    balance = min(tokens, limit.ceiling_milli)
-    anchor = first
+    balance, shard_limit = min(tokens, limit.ceiling_milli), ShardLimit(limit, first)
     for step in steps:
-        balance, anchor = refill_bucket(ShardLimit(limit, anchor), balance, step), step
+        balance, shard_limit = refill_bucket(shard_limit, balance, step), shard_limit.moved(step)
     assert balance == refill_bucket(ShardLimit(limit, first), min(tokens, limit.ceiling_milli), steps[-1])
 
 
@@ -48,13 +49,15 @@ def test_no_bucket_admits_more_than_its_burst_and_what_is_minted(
         now += later
         after = taken(shard_limit, tokens, cost, now)
         if after is not None:
-            tokens = after
+            shard_limit, tokens = after
             history.append((now, cost))
     for index, (begun, _) in enumerate(history):
         admitted = 0
         for ended, cost in history[index:]:
             admitted += cost
-            assert admitted <= limit.ceiling_milli + shard_limit.minted(ended) - shard_limit.minted(begun)
+            minted = (ended - begun) * Fraction(limit.refill_amount, limit.refill_period)
+            assert admitted < limit.ceiling_milli + minted + (0 if shard_limit.unit else 1)
+            assert not shard_limit.unit or admitted <= limit.ceiling_milli + minted
 
 
 @given(limits, instants, st.integers(0, 10**9))
@@ -96,8 +99,7 @@ def test_what_is_taken_is_gone_and_nothing_else(
 ) -> None:
     shard_limit, now = ShardLimit(limit, anchor), anchor + elapsed
     before = refill_bucket(shard_limit, tokens, now)
-    forced = force_consume(shard_limit, tokens, cost, now)
-    assert refill_bucket(shard_limit, forced, now) == before - cost
+    assert refill_bucket(*force_consume(shard_limit, tokens, cost, now), now) == before - cost
 
 
 def test_an_anchor_ahead_of_now_takes_back_what_is_not_minted_yet() -> None:
@@ -119,9 +121,9 @@ def test_a_slow_limit_that_shares_its_anchor_with_a_fast_one_neither_starves_nor
     for now in range(START, START + day + 1, 7_001):
         left = taken(fast, fast_tokens, MILLI, now)
         assert left is not None
-        fast_tokens = left
+        fast, fast_tokens = left
         if (left := taken(slow, slow_tokens, MILLI, now)) is not None:
-            slow_tokens, admitted = left, admitted + 1
+            (slow, slow_tokens), admitted = left, admitted + 1
     assert admitted == 99  # the hundredth is minted with the last millisecond of the day
     assert taken(slow, slow_tokens, MILLI, START + day) is not None
 
@@ -133,3 +135,62 @@ def test_an_amount_takes_longest_from_the_epoch(limit: Limit, now: int, amount: 
     assert due <= minting_ms(limit, amount) == due_ms(rule_of(limit), amount, 0)
     assert minted(now + due) >= minted(now) + amount
     assert due == 0 or minted(now + due - 1) < minted(now) + amount
+
+
+slow_limits = st.builds(
+    lambda capacity, amount, period: Limit("l", capacity, capacity, amount, period),
+    st.integers(1, 5),
+    st.integers(1, 50),
+    st.sampled_from([51, 60, 3600, 86_400, 604_800, 2_592_000]),
+)
+steps = st.lists(
+    st.tuples(
+        st.one_of(st.integers(0, 100), st.integers(0, 10**6), st.integers(0, 3 * 10**9)),
+        st.sampled_from(["take", "take what is there", "give", "move", "wait"]),
+        st.integers(1, 6_000),
+    ),
+    max_size=30,
+)
+
+
+@given(slow_limits, st.integers(0, 1), st.integers(1, 2), instants, steps)
+def test_a_slow_limit_is_exact_over_takes_and_anchors(
+    limit: Limit, shard: int, shards: int, now: int, steps: list[tuple[int, str, int]]
+) -> None:
+    """A fluid with exact fractions beside it: the headroom is its whole millitokens, and a wait ends at its instant."""
+    shard_limit = ShardLimit(limit, now, shard % shards, shards)
+    tokens, fluid, rate = shard_limit.ceiling_milli, Fraction(shard_limit.ceiling_milli), Fraction(0)
+    rate = Fraction(limit.refill_amount, limit.refill_period * shards)
+    for later, what, amount in steps:
+        now, fluid = now + later, min(Fraction(shard_limit.ceiling_milli), fluid + rate * later)
+        there = refill_bucket(shard_limit, tokens, now)
+        assert there == math.floor(fluid)
+        if what == "give":
+            tokens, fluid = tokens + amount, fluid + amount
+        elif what == "move":  # as whoever moves the anchor alone does, the aggregator and older processes too
+            moved = shard_limit.moved_by_anchor(now)
+            tokens += moved
+            shard_limit = ShardLimit(limit, now, shard % shards, shards, fraction=shard_limit.fraction)
+        elif what != "wait":
+            cost = there if what == "take what is there" else amount
+            shard_limit, tokens = force_consume(shard_limit, tokens, cost, now)
+            fluid -= cost
+        wanted = min(shard_limit.ceiling_milli, max(0, math.floor(fluid)) + amount)
+        if wanted > refill_bucket(shard_limit, tokens, now):
+            due = reached_at(shard_limit, tokens, wanted) - now
+            assert due == math.ceil((wanted - min(fluid, shard_limit.ceiling_milli)) / rate)
+
+
+@given(slow_limits, slow_limits, instants, st.lists(st.integers(0, 10**6), min_size=2, max_size=20))
+def test_a_limit_that_gets_another_rule_keeps_its_part_of_a_millitoken(
+    first: Limit, second: Limit, start: int, times: list[int]
+) -> None:
+    """Rolling deploys that undo each other neither starve a slow limit nor mint for it."""
+    instants = [start, *(start + sum(times[: at + 1]) for at in range(len(times)))]
+    shard_limit, tokens, fluid = ShardLimit(first, start), -(10**9), Fraction(-(10**9))
+    for number, (before, after) in enumerate(pairwise(instants)):
+        rule = shard_limit.limit
+        fluid += Fraction(rule.refill_amount, rule.refill_period) * (after - before)
+        there = refill_bucket(shard_limit, tokens, after)
+        assert math.floor(fluid - Fraction(number, 51)) <= there <= fluid
+        shard_limit, tokens = shard_limit.moved(after, (first, second)[number % 2]), there

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zae_limiter import Limit
 from zae_limiter.rules import schedules
-from zae_limiter.rules.balances import ShardLimit, refill_bucket
+from zae_limiter.rules.balances import ShardLimit, move_anchor
 from zae_limiter.rules.calendar import Calendar
 from zae_limiter.rules.registry import rule_of
 from zae_limiter.rules.schedules import Carried, carry, next_token_through, wait_through
@@ -40,12 +40,9 @@ def stepped(part: Part, declared: Limit, to_ms: int) -> int:
     tokens = min(tokens, shard_limit.ceiling_milli)
     while at_ms < to_ms:
         piece = table.at(at_ms)
-        ruled = shard_limit.moved(at_ms, piece.limit)
-        tokens = min(tokens, ruled.ceiling_milli)
+        shard_limit, tokens = move_anchor(shard_limit, tokens, at_ms, piece.limit)
         at_ms = min(piece.end_ms, to_ms)
-        tokens = refill_bucket(ruled, tokens, at_ms)
-        shard_limit = ruled
-    return min(tokens, shard_limit.moved(to_ms, table.at(to_ms).limit).ceiling_milli)
+    return move_anchor(shard_limit, tokens, to_ms, table.at(to_ms).limit)[1]
 
 
 def check_carry(declared: Limit, anchor_ms: int, to_ms: int, tokens: int, shard: int, shards: int) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zae_limiter.operations.errors import Unreadable
 from zae_limiter.operations.sizes import item_size, write_units
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.schema import keys
@@ -64,7 +65,7 @@ def _most_ahead_ms(limit: Limit) -> int:
 def test_a_bucket_comes_back_with_the_shapes_of_its_limits(limits: tuple[Limit, ...]) -> None:
     state = read_bucket(bucket(limits, BucketId("ns", "e", "r", shard=1)))
     assert state.anchor_ms == NOW
-    assert state.shard_limits == {limit.name: ShardLimit(limit, NOW, 1, 2) for limit in limits}
+    assert state.shard_limits == {limit.name: ShardLimit(limit, NOW, 1, 2, fraction=0) for limit in limits}
     assert {name: state.tokens_milli(name) for name in state.shard_limits} == {
         each.name: each.ceiling_milli for each in limits
     }
@@ -79,7 +80,20 @@ def test_shapes_are_read_again_only_where_the_anchor_moved() -> None:
     first = read_bucket(item)
     assert read_bucket(item | {"b_rpm_tk": 5}, first).shard_limits is first.shard_limits
     moved = read_bucket(item | {"rf": NOW + 1, "b_rpm_cp": 9 * MILLI, "b_rpm_ra": 9 * MILLI}, first)
-    assert moved.shard_limits == {"rpm": ShardLimit(Limit.per_minute("rpm", 9), NOW + 1, 0, 2)}
+    assert moved.shard_limits == {"rpm": ShardLimit(Limit.per_minute("rpm", 9), NOW + 1, 0, 2, fraction=0)}
+
+
+def test_a_fraction_is_read_again_wherever_it_changed() -> None:
+    item = bucket((Limit.per_minute("rpm", 1), Limit.per_minute("tpm", 10_000)), BucketId("ns", "e", "r"))
+    first = read_bucket(item)
+    later = read_bucket(item | {"b_rpm_fr": 7}, first)
+    assert [each.fraction for each in later.shard_limits.values()] == [7, 0]
+    assert [each.minted(NOW) for each in later.limit_states] == [
+        each.minted(NOW) for each in later.shard_limits.values()
+    ]
+    assert read_bucket(item | {"b_rpm_tk": 5, "b_rpm_fr": 7}, later).shard_limits is later.shard_limits
+    with pytest.raises(Unreadable):
+        read_bucket(item | {"b_rpm_fr": "7"}, later)
 
 
 @given(declared_limits())

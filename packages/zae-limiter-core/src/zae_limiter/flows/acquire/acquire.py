@@ -282,7 +282,7 @@ def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: 
         for claim in claims:
             _renew(claim)
         return True
-    yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last], uncounted=True)
+    yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last])
     outcomes = [bucket_request.outcome for claim in claims for bucket_request in claim.last]
     if any(outcome is not None and outcome.verdict == "outdated" for outcome in outcomes):
         for claim in claims:

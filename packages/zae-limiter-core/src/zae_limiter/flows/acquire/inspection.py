@@ -97,7 +97,7 @@ class Stored(NamedTuple):
         declared = self.config.scheduled.get(name)
         available, amount = calculate_balance(parts, now_ms), self.amounts.get(name)
         if held:
-            parts[0] = parts[0]._replace(tokens_milli=force_consume(*parts[0], -held, now_ms))
+            parts[0] = Part(*force_consume(*parts[0], -held, now_ms))
         return Standing(
             available, parts, 0.0 if amount is None or by_holds else wait_through(declared, parts, amount, now_ms)
         )

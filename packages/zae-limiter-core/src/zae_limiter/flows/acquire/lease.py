@@ -145,7 +145,7 @@ def _take_of_all(
             yield from keep_slots(namespace_state, grant, more)
             return True
         bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
-        yield from give_back_all(bucket_requests, uncounted=True)
+        yield from give_back_all(bucket_requests)
         check_open(grant)
         if any(map(_is_outdated, bucket_requests)):
             return False
@@ -251,13 +251,13 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
 
 
 def roll_back(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
-    """Give back all that the lease took, and drop its corrections. If the budget is spent first, the rest stays
-    queued.
+    """Give back all that the lease took, and drop its corrections: its call did not take place, and is not counted. If
+    the budget is spent first, the rest stays queued.
     """
     for each in grant.all:
         give_to_share(namespace_state, each, each.shared)
     with suppress(BudgetSpent):
-        yield from give_back_all((each for claim in grant.all_claims for each in claim.requests), uncounted=False)
+        yield from give_back_all(each for claim in grant.all_claims for each in claim.requests)
 
 
 def _to_write(grant: Grant) -> dict[str, int]:

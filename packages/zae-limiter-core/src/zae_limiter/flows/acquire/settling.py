@@ -6,7 +6,7 @@ from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
 from ...rules.balances import force_consume
 from ...rules.schedules import next_token_through, wait_through
-from ...rules.sharding import calculate_balance, new_part, unseen_parts
+from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...values.limit_status import LimitStatus
 from ...values.limits import MILLI
 from ...values.token_usage import TokenUsage
@@ -75,7 +75,7 @@ def _exceeded(namespace_state: NamespaceState, claim: Claim, more: Mapping[str, 
         parts = [state.part(limit, now_ms) for state in states] or [new_part(limit, now_ms)]
         parts += unseen_parts(limit, now_ms, {state.id.shard: state.shard_count for state in states})
         first = parts[0]
-        parts[0] = first._replace(tokens_milli=force_consume(*first, -held.get(name, 0), now_ms))
+        parts[0] = Part(*force_consume(*first, -held.get(name, 0), now_ms))
         available, declared = calculate_balance(parts, now_ms), claim.config.scheduled.get(name)
         if more[name] > available:
             yield LimitStatus(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...operations.values import NOTHING
-from ...rules.balances import force_consume, refill_bucket
+from ...rules.balances import force_consume, move_anchor
 from ...rules.registry import minting_ms
 from ...rules.schedules import next_token_through, wait_through
 from ...rules.sharding import (
@@ -181,11 +181,12 @@ def _held(claim: Claim) -> Mapping[str, int]:
 
 def _whole(part: Part, tokens_milli: int, at_ms: int) -> Part:
     """Return the whole of a limit with so many tokens, in the window of a part."""
-    return Part(replace(part.shard_limit.moved(at_ms), shard=0, shards=1), tokens_milli)
+    moved, _ = move_anchor(*part, at_ms)
+    return Part(moved if moved.shards == 1 else replace(moved, shard=0, shards=1, fraction=None), tokens_milli)
 
 
 def _less(part: Part, amount: int, at_ms: int) -> Part:
-    return part._replace(tokens_milli=force_consume(*part, amount, at_ms))
+    return Part(*force_consume(*part, amount, at_ms))
 
 
 def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:
@@ -269,5 +270,4 @@ def _newest(claim: Claim, seen: Sequence[BucketState], limit: Limit) -> Limit:
 
 def _changed(part: Part, limit: Limit, at_ms: int) -> Part:
     """Return a part with another limit in place of its own: it keeps its tokens, up to the lower ceiling."""
-    changed = part.shard_limit.moved(at_ms, limit)
-    return Part(changed, min(changed.ceiling_milli, refill_bucket(*part, at_ms)))
+    return Part(*move_anchor(*part, at_ms, limit))

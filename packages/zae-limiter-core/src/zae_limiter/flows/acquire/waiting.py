@@ -298,7 +298,8 @@ class _Caller:
             elif short > 0 and claim.cached.line.is_first(self.turn, now_ms) and are_full(limit, states, now_ms):
                 longest = max(longest, LOOKS_AGAIN_MS)  # by limits that some shards do not have yet
             else:
-                longest = max(longest, due_ms(rule_of(limit) if known is None else known.rule, short, now_ms))
+                rule = rule_of(limit) if known is None else known.part if len(states) == 1 else known.rule
+                longest = max(longest, due_ms(rule, short, now_ms))
         until_ms = claim.config.until_ms(now_ms) if longest else None
         if until_ms is not None:  # other values hold from then on, so it looks again
             longest = min(longest, max(A_BIT_MS, until_ms - now_ms))

@@ -33,7 +33,7 @@ def _anchored(state: BucketState, now_ms: int) -> Update:
             draft.take_at_ceiling(tokens, least=0, balance=0)
         else:
             draft.at_most[tokens] = 0
-    draft.set |= anchor_attributes(state.limits, now_ms)
+    draft.set |= anchor_attributes(state.limits, now_ms) | state.whole_at(now_ms)
     draft.remove = state.begun_attributes()
     draft.count_write(Batch())
     return draft.update(bucket_key(state.id))

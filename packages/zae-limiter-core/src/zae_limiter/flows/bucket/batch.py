@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, BELOW, REFUSED_ASK, SHADOWED, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, BELOW, REFUSED_ASK, SHADOWED, TTL, BucketAttributes, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES
 from ..blocks import Draw
 from ..bucket_queue import BucketRequest
@@ -249,6 +249,23 @@ class UpdateDraft:
         """Draft an absolute write: set ``tokens`` to ``balance`` if it is at least ``least``."""
         self.at_least[tokens] = least
         self.set[tokens] = balance
+
+    def only_as_seen(self, attribute: str, item: Mapping[str, Any]) -> None:
+        """Ask that an attribute is as it was seen, or absent as it was."""
+        if attribute in item:
+            self.equals[attribute] = item[attribute]
+        else:
+            self.absent += (attribute,)
+
+    def full_by_any_fraction(self, at: BucketAttributes, item: Mapping[str, Any]) -> None:
+        """Tighten the lower bound of an absolute write of a slow limit, so that it holds whatever fraction others have
+        set since it was seen: that changes what was minted by a millitoken at most. If less was seen, ask for the
+        fraction that was.
+        """
+        if item[at.tokens] > self.at_least[at.tokens]:
+            self.at_least[at.tokens] += 1
+        else:
+            self.only_as_seen(at.fraction, item)
 
     def count(self, attribute: str, amount: int) -> None:
         """Add to a number, unless ``amount`` is 0."""

@@ -6,7 +6,8 @@ and every correction of a bucket that is not hot pays for them.
 
 from collections.abc import Mapping, Sequence
 
-from ...operations.values import Conditions, Update
+from ...operations.values import Conditions, Item, Update
+from ...rules.balances import ShardLimit
 from ...rules.rule import FOREVER_MS
 from ...schema.attributes import ACQUIRES, ANCHOR, BELOW, REFUSED_ASK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
@@ -66,8 +67,8 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
     if config is None or not cached.agrees_with(config) or (config.since_ms >= 0 and config.at(now_ms) is not config):
         return None
     item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
-    values, least, most, found = {}, {}, {}, 0
-    for name, tokens, consumed, ceiling, minted_up_to, at_anchor in state.limit_states:
+    values, least, most, same, found = {}, {}, {}, {ANCHOR: item[ANCHOR]}, 0
+    for name, tokens, consumed, ceiling, minted_up_to, at_anchor, slow, fraction in state.limit_states:
         minted = minted_up_to(now_ms) - at_anchor
         full = ceiling - minted
         missing, net = full - item[tokens], taken.get(name)
@@ -80,9 +81,15 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
                     least[tokens] = net - minted
                 most[tokens] = full
                 add[tokens] = -net
+                if slow is not None:
+                    if fraction not in item:
+                        return None
+                    same[fraction] = item[fraction]
             else:
                 least[tokens] = full
                 values[tokens] = full - net
+                if slow is not None and not _write_at_ceiling(slow, tokens, item, now_ms, least, values):
+                    return None
             add[consumed] = net
             missing += net
         elif given and (back := given.get(name)):
@@ -101,7 +108,17 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
         most[TTL] = ttl + TTL_SLACK_SECONDS
     elif TTL in item:
         return None
-    return Update(cached.key, add, values, (), Conditions((), (), {ANCHOR: item[ANCHOR]}, least, most))
+    return Update(cached.key, add, values, (), Conditions((), (), same, least, most))
+
+
+def _write_at_ceiling(
+    slow: ShardLimit, tokens: str, item: Item, now_ms: int, least: dict[str, int], values: dict[str, int]
+) -> bool:
+    """Finish the absolute write of a slow limit; return ``False`` if it depends on the fraction that was seen."""
+    values[tokens] += slow.minted_since_anchor(now_ms) - slow.moved_by_anchor(now_ms)
+    values[bucket_attributes(slow.limit.name).fraction] = slow.whole_at(now_ms)
+    least[tokens] += 1
+    return bool(item[tokens] >= least[tokens])
 
 
 def _give_back(

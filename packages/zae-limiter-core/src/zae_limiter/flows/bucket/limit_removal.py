@@ -5,7 +5,7 @@ the writes that serve requests.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ...exceptions import ValidationError
 from ...operations.errors import ConditionFailed, StoreError
@@ -118,16 +118,20 @@ def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) 
     The anchor moves, so that every write decided by the former limits fails, and is decided again. The other balances
     are expressed for the new anchor, by the tokens minted until then.
     """
-    add, least = {WRITES: ONE_WRITE}, {}
+    add, least, seen = {WRITES: ONE_WRITE}, {}, dict[str, Any]()
     gone: list[str] = []
     for name, shard_limit in state.shard_limits.items():
         at, moved = bucket_attributes(name), shard_limit.moved_by_anchor(at_ms)
         if name in names:
+            if shard_limit.unit:
+                seen |= {at.fraction: state.item.get(at.fraction)}
             least[at.tokens] = shard_limit.ceiling_milli - shard_limit.minted_since_anchor(at_ms)
             gone += [attribute for attribute in at if attribute in state.item]
         elif moved:
             add[at.tokens] = moved
-    when = Conditions(equals={ANCHOR: state.anchor_ms}, at_least=least)
+    absent = tuple(attribute for attribute, value in seen.items() if value is None)
+    there = {attribute: value for attribute, value in seen.items() if value is not None}
+    when = Conditions(absent=absent, equals={ANCHOR: state.anchor_ms, **there}, at_least=least)
     kept = (limit for limit in state.limits if limit.name not in names)
     anchored = anchor_attributes(kept, at_ms)
     return Update(bucket_key(state.id), add, {**anchored, CONFIG_READ_AT: cv}, tuple(gone), when)

@@ -12,7 +12,7 @@ from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
-from ...rules.balances import ShardLimit, limit_share, refill_bucket
+from ...rules.balances import ShardLimit, limit_share, move_anchor, refill_bucket
 from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...rules.windows import window_at
 from ...schema import keys
@@ -143,10 +143,11 @@ def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
     part = state.part(limit, now_ms)
     if limit.has_slots and not part.shard_limit.limit.has_slots:  # of another kind: they begin as new
         return new_part(limit, now_ms, part.shard_limit.shard, part.shard_limit.shards)
-    ruled, balance = part.shard_limit.moved(now_ms, limit), refill_bucket(*part, now_ms)
     if limit.has_slots:  # holders keep theirs, so the change is free or lacking
-        balance += ruled.ceiling_milli - part.shard_limit.ceiling_milli
-    return Part(ruled, min(ruled.ceiling_milli, balance))
+        ruled = part.shard_limit.moved(now_ms, limit)
+        more = ruled.ceiling_milli - part.shard_limit.ceiling_milli
+        return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*part, now_ms) + more))
+    return Part(*move_anchor(*part, now_ms, limit))
 
 
 def _configs(namespace_state: NamespaceState, told: Mapping[BucketId, int]) -> Flow[dict[BucketId, Config]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from ...rules.balances import ShardLimit
 from ...rules.schedules import carry
 from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState, anchor_attributes, read_bucket
@@ -82,8 +83,10 @@ def shifted(state: BucketState, config: Config, now_ms: int) -> BucketState:
                 item.pop(each, None)
             item |= rule_attributes(config.by_name[name])
             item[at.tokens] = min(tokens + minted, ceiling)
+            ruled = ShardLimit(config.by_name[name], anchor_ms, shard_limit.shard, shard_limit.shards)
+            item[at.fraction] = ruled.fraction
         else:
-            item[at.tokens] = tokens + shard_limit.minted_since_anchor(anchor_ms)
+            item[at.tokens] = tokens + shard_limit.moved_by_anchor(anchor_ms)
         item.pop(at.minted, None)
     rules = {limit.name: limit for limit in state.limits} | dict(config.by_name)
     return read_bucket(item | anchor_attributes(rules.values(), anchor_ms))

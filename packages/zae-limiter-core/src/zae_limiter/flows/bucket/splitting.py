@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact, Update
-from ...rules.balances import limit_share, share
-from ...rules.sharding import MAX_SHARDS, born_at, halve, parent_of
+from ...rules.balances import limit_share
+from ...rules.sharding import MAX_SHARDS, Halves, born_at, halve, parent_of
 from ...schema.attributes import (
     ANCHOR,
     CONFIG_READ_AT,
@@ -193,40 +193,47 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     draft.set |= {**anchor_attributes(state.limits, anchor_ms), SHARD_COUNT: count}
     draft.add[WRITES] = ONE_WRITE
     draft.remove = (TTL,)  # also a ``ttl`` that was set since
-    tokens = {name: _divide(draft, state, name, anchor_ms) for name in state.shard_limits}
-    item = _shard_like(state, other, tokens, count=count, anchor_ms=anchor_ms)
+    halves = {name: _divide(draft, state, name, anchor_ms, now_ms) for name in state.shard_limits}
+    item = _shard_like(state, other, halves, count=count, anchor_ms=anchor_ms)
     seen = Conditions(absent=(PK,))
     if leftover is not None:
         seen = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
     return _Halving(draft.update(bucket_key(state.id)), Put(item, seen))
 
 
-def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
-    """Draft the split of one limit of the shard, and return the tokens that the other half begins with."""
-    attribute, shard_limit, tokens = bucket_attributes(name).tokens, state.shard_limits[name], state.tokens_milli(name)
+def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, now_ms: int) -> Halves:
+    """Draft the split of one limit of the shard, and return what the other half begins with."""
+    at, shard_limit, tokens = bucket_attributes(name), state.shard_limits[name], state.tokens_milli(name)
+    attribute = at.tokens
     if shard_limit.limit.has_slots:
-        return 0  # all of them stay on shard 0
-    half, minted = halve(shard_limit, tokens, anchor_ms), shard_limit.minted_since_anchor(anchor_ms)
+        return Halves(0, 0, 0, full=False, fraction=0)  # all of them stay on shard 0
+    half, minted = halve(shard_limit, tokens, anchor_ms, now_ms), shard_limit.minted_since_anchor(anchor_ms)
     full = shard_limit.ceiling_milli - minted
     if half.full:
-        kept = share(shard_limit.limit.ceiling_milli, shard_limit.shard, 2 * shard_limit.shards)
-        draft.take_at_ceiling(attribute, least=full, balance=kept)
+        draft.take_at_ceiling(attribute, least=full, balance=half.kept)
     elif half.available < 0:
         draft.equals[attribute] = tokens
-        draft.count(attribute, minted - half.moved)
+        draft.count(attribute, shard_limit.moved_by_anchor(anchor_ms) - half.moved)
     else:
-        draft.take_below(attribute, least=half.moved - minted, most=full, change=minted - half.moved)
-    return half.moved
+        change = shard_limit.moved_by_anchor(anchor_ms) - half.moved
+        draft.take_below(attribute, least=half.moved - minted, most=full, change=change)
+    if shard_limit.unit:
+        draft.only_as_seen(at.fraction, state.item)
+    if shard_limit.rule.unit(2 * shard_limit.shards):
+        draft.set[at.fraction] = half.fraction
+    return half
 
 
-def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int], *, count: int, anchor_ms: int) -> Item:
+def _shard_like(
+    state: BucketState, bucket: BucketId, halves: Mapping[str, Halves], *, count: int, anchor_ms: int
+) -> Item:
     """Return the item of a new shard, with the rules of another one and nothing consumed."""
     return bucket_item(
         bucket,
         state.parent_link,
         (
-            LimitBalance(shard_limit.limit, tokens[name], schedule_id=state.schedule_id(name))
-            for name, shard_limit in state.shard_limits.items()
+            LimitBalance(each.limit, halves[name].moved, 0, state.schedule_id(name), halves[name].fraction)
+            for name, each in state.shard_limits.items()
         ),
         shard_count=count,
         anchor_ms=anchor_ms,
@@ -237,11 +244,12 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
     """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well."""
     count = home.shard_count
-    tokens = {
-        name: limit_share(each.limit, each.limit.initial_milli, shard, count)
+    begin = {
+        name: Halves(0, 0, limit_share(each.limit, each.limit.initial_milli, shard, count), full=True, fraction=whole)
         for name, each in home.shard_limits.items()
+        for whole in (each.rule.remainder(now_ms, shard, count),)
     }
-    item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
+    item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)
     try:
         yield from call(Put(item, Conditions(absent=(PK,))))
     except ConditionFailed:

@@ -112,16 +112,25 @@ class ConsumeWrite:
             draft.count(at.tokens, -net)
             return
         minted, ceiling = self.minted[limit], self.ceilings[limit]
+        slow = each if (each := self.state.shard_limits[limit]).unit else None
         if checked == 0 and net == 0:
             draft.at_least[at.tokens] = -minted
+            if slow:
+                draft.only_as_seen(at.fraction, self.state.item)
             return
         slack = None if self.headroom[limit] < ceiling else self._absolute_slack(limit, ceiling, checked or 0)
         if slack is None:
             least = None if checked is None else checked - batch.given.get(limit, 0) - minted
             draft.take_below(at.tokens, least=least, most=ceiling - minted, change=-net)
+            if slow:
+                draft.only_as_seen(at.fraction, self.state.item)
         else:
             held = ceiling - slack - minted
             draft.take_at_ceiling(at.tokens, least=held, balance=held - net)
+            if slow:
+                draft.set[at.tokens] = ceiling - slack - net - slow.moved_by_anchor(self.now_ms)
+                draft.set[at.fraction] = slow.whole_at(self.now_ms)
+                draft.full_by_any_fraction(at, self.state.item)
 
     def _absolute_slack(self, limit: str, ceiling: int, checked: int) -> int | None:
         """Return the slack of an absolute write, for a limit that seems full; ``None`` for a relative write.
@@ -136,16 +145,30 @@ class ConsumeWrite:
 
 
 class AnchoredBalance(NamedTuple):
-    """One limit at the new anchor: stored balance, tokens minted until then, the lower of its two ceilings."""
+    """One limit at the new anchor: stored balance, tokens minted until then, the lower of its two ceilings; and what
+    is ``due`` now, which may be a moment before the anchor. ``fraction``: of a slow limit.
+    """
 
     tokens: int
     minted: int
     ceiling: int
+    due: int
+    fraction: int | None = None
 
     @property
     def headroom(self) -> int:
-        """The headroom at the new anchor, in millitokens."""
-        return min(self.ceiling, self.tokens + self.minted)
+        """The headroom of now, in millitokens."""
+        return min(self.ceiling, self.tokens + self.due)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit is at its ceiling at the new anchor."""
+        return self.tokens + self.minted >= self.ceiling
+
+    @property
+    def is_full_now(self) -> bool:
+        """Whether it was there already."""
+        return self.tokens + self.due >= self.ceiling
 
 
 class ReshapeWrite:
@@ -187,16 +210,22 @@ class ReshapeWrite:
 
     def _anchored(self, shard_limit: ShardLimit) -> AnchoredBalance:
         name = shard_limit.limit.name
-        if self.shifts and name in self.config.scheduled:
-            over = carry(shard_limit, self.config.scheduled[name], self.anchor_ms)
-            return AnchoredBalance(self.state.tokens_milli(name), over.minted, over.ceiling)
         ruled = self.config.by_name.get(name, shard_limit.limit)
+        if self.shifts and name in self.config.scheduled:
+            declared, since_ms = self.config.scheduled[name], self.state.anchor_ms
+            over = by_now = carry(shard_limit, declared, self.anchor_ms)
+            if self.now_ms < self.anchor_ms:
+                by_now = carry(shard_limit, declared, max(self.now_ms, since_ms))
+            fraction = ShardLimit(ruled, self.anchor_ms, shard_limit.shard, shard_limit.shards).fraction
+            return AnchoredBalance(self.state.tokens_milli(name), over.minted, over.ceiling, by_now.minted, fraction)
         if ruled.has_slots:  # all holders keep their slots, whatever their number becomes
             ceiling = self._ceiling(ruled)
             gained = shard_limit.minted_since_anchor(self.now_ms) + ceiling - shard_limit.ceiling_milli
-            return AnchoredBalance(self.state.tokens_milli(name), gained, ceiling)
+            return AnchoredBalance(self.state.tokens_milli(name), gained, ceiling, gained)
         ceiling = min(shard_limit.ceiling_milli, self._ceiling(ruled))
-        return AnchoredBalance(self.state.tokens_milli(name), shard_limit.minted_since_anchor(self.anchor_ms), ceiling)
+        moved = shard_limit.moved(self.anchor_ms, ruled)
+        minted, due = (shard_limit.minted_since_anchor(at) for at in (self.anchor_ms, self.now_ms))
+        return AnchoredBalance(self.state.tokens_milli(name), minted, ceiling, due, moved.fraction)
 
     def write(self, batch: Batch) -> Update:
         """Return one update that reshapes the bucket and carries the batch."""
@@ -233,11 +262,34 @@ class ReshapeWrite:
         if name in self.state.slots and (ruled is None or ruled.has_slots):
             old = self.state.shard_limits[name]
             draft_slots(draft, old, batch, self.now_ms, new=ruled or old.limit)
-        elif balance.headroom < balance.ceiling:
-            least = None if checked is None else checked - batch.given.get(name, 0) - balance.minted
-            draft.take_below(at.tokens, least=least, most=balance.ceiling - balance.minted, change=balance.minted - net)
+            return
+        least = None if checked is None else checked - batch.given.get(name, 0) - balance.due
+        full = balance.ceiling - balance.minted
+        if balance.is_full:
+            least = full if least is None else max(full, least)
+            draft.take_at_ceiling(at.tokens, least=least, balance=balance.ceiling - net)
         else:
-            draft.take_at_ceiling(at.tokens, least=balance.ceiling - balance.minted, balance=balance.ceiling - net)
+            draft.take_below(at.tokens, least=least, most=full, change=balance.minted - net)
+        self._keep_fraction(draft, name, balance)
+
+    def _keep_fraction(self, draft: UpdateDraft, name: str, balance: AnchoredBalance) -> None:
+        """Draft the fraction of a limit under its new rule."""
+        at, old = bucket_attributes(name), self.state.shard_limits[name]
+        if old.unit:
+            draft.only_as_seen(at.fraction, self.state.item)
+        ruled = ShardLimit(self.config.by_name.get(name, old.limit), self.anchor_ms, old.shard, old.shards)
+        if not ruled.unit:
+            draft.remove += (at.fraction,) if at.fraction in self.state.item else ()
+        elif balance.is_full:
+            full_ms = self.now_ms if balance.is_full_now and ruled.limit == old.limit else self.anchor_ms
+            draft.set[at.fraction] = ruled.whole_at(full_ms)
+            draft.set[at.tokens] -= ruled.moved_by_anchor(full_ms)
+        elif balance.fraction is None:
+            draft.set[at.fraction] = ruled.fraction
+        else:
+            draft.set[at.fraction] = balance.fraction % ruled.unit
+            if balance.fraction < 0:  # then more than its part of this millitoken is there
+                draft.add[at.tokens] = draft.add.get(at.tokens, 0) + 1
 
     def _rule(self, draft: UpdateDraft, limit: Limit, batch: Batch) -> None:
         at, shard_limit = bucket_attributes(limit.name), self.state.shard_limits.get(limit.name)
@@ -249,6 +301,11 @@ class ReshapeWrite:
             draft.set[at.tokens] = self.headroom[limit.name] - net
             if limit.has_slots:
                 draft.set |= slot_attributes(limit, self.now_ms, net)
+            begun = ShardLimit(limit, self.anchor_ms, self.cached.id.shard, self.state.shard_count)
+            if begun.unit:
+                draft.set[at.fraction] = begun.fraction
+            elif at.fraction in self.state.item:
+                draft.remove += (at.fraction,)
         elif not limit.has_slots and limit.name in self.state.slots:
             draft.remove += tuple(at.slots)
         if shard_limit is None or shard_limit.limit != limit:

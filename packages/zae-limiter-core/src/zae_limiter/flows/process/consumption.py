@@ -112,7 +112,7 @@ class Consumption:
         now, before = state.item, last.item
         is_inside = self._from_ms <= since_ms and at_ms < self._to_ms
         seen = self._inside if is_inside else self._across
-        for name, _, consumed, _, _, _ in state.limit_states:
+        for name, _, consumed, *_ in state.limit_states:
             change = now[consumed] - before.get(consumed, 0) - own.get(consumed, 0)
             seen[name] = seen.get(name, 0) + change
             if not is_inside:

@@ -21,15 +21,15 @@ def queue(waiters: Sequence[Waiter]) -> Flow[None]:
         yield Parallel(tuple(Enqueue(waiter) for waiter in waiters))
 
 
-def give_back_all(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow[None]:
+def give_back_all(requests: Iterable[BucketRequest]) -> Flow[None]:
     """Give back the tokens that the admitted requests took, with one request per shard.
 
-    With ``uncounted``, the give-back also takes their acquires out of ``ev``, the number of admitted ones.
+    The give-back also takes their acquires out of ``ev``, the number of admitted ones: these calls did not take place.
     """
     given: dict[tuple[BucketQueue, int], BucketRequest] = {}
     for request in requests:
         if request.admitted and request.takes:
-            back = request.give_back(events=-request.events if uncounted else 0)
+            back = request.give_back()
             place = back.queue, back.shards
             given[place] = given[place].merged(back) if place in given else back
     yield from queue(list(given.values()))

@@ -150,12 +150,13 @@ def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Se
 
 def _filled(state: BucketState, now_ms: int) -> Update:
     anchor_ms = max(now_ms, state.anchor_ms + 1)
-    full = anchor_attributes(state.limits, anchor_ms)
+    full = anchor_attributes(state.limits, anchor_ms) | state.whole_at(now_ms)
     for name, shard_limit in state.shard_limits.items():  # as new at ``now_ms``, even if the anchor has to be later
         if shard_limit.limit.has_slots:
             continue  # they are with their holders, and come back with these
         initial = share(shard_limit.limit.initial_milli, shard_limit.shard, shard_limit.shards)
-        full[bucket_attributes(name).tokens] = initial + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
+        minted = shard_limit.moved_by_anchor(anchor_ms) - shard_limit.moved_by_anchor(now_ms)
+        full[bucket_attributes(name).tokens] = initial + minted
     return Update(
         key_of(state.item),
         add={WRITES: ONE_WRITE},

@@ -38,11 +38,13 @@ class Case(NamedTuple):
     own: bool = False
     multiplier: int = 7
     demand: float | None = None
+    fraction: int | None = 7
     corrected: Mapping[str, int] = NOTHING
 
 
 def seen(case: Case) -> Stage:
     more = {"shard_count": case.shard_count} | ({} if case.ttl is None else {"ttl": case.ttl})
+    more |= {} if case.fraction is None else {"b_tpm_fr": case.fraction}
     it = stage(ttl_multiplier=case.multiplier)
     it.sees(bucket_item(dict(zip(LIMITS, case.tokens, strict=True)), rf=NOW - case.elapsed_ms, **more))
     if case.demand is not None:
@@ -112,6 +114,7 @@ def cases(checked: st.SearchStrategy[dict[str, int]], corrected: st.SearchStrate
         own=st.booleans(),
         multiplier=st.sampled_from([0, 1, 7]),
         demand=st.sampled_from([None, 0.0, 0.4, 2.0]),
+        fraction=st.sampled_from([None, 0, 1, 7]),
     )
 
 
@@ -126,12 +129,18 @@ def test_the_fast_path_writes_what_the_batch_of_one_writes_or_nothing(case: Case
     assert write is None or (write, []) == (expected, short)
 
 
+def goes_by_fraction(update: Update) -> bool:
+    """Whether a slow limit is at its ceiling only by the fraction that was seen, or has none yet."""
+    fractions = {name for name in (*update.when.equals, *update.when.absent) if name.endswith("_fr")}
+    return bool(fractions & update.set.keys()) or bool(fractions & set(update.when.absent))
+
+
 @given(ACQUIRES)
 def test_it_steps_aside_for_nothing_but_what_it_says(case: Case) -> None:
     expected, short = by_the_rules(case)
     another_case = bool(short) or case.shard_count > 1 or 0 in case.checked.values() or "ttl" in expected.remove
     begins_to_expire, in_debt = "ttl" in expected.when.absent, min(balances(case)) < 0
-    assert (lone(case) is None) == (another_case or begins_to_expire or in_debt)
+    assert (lone(case) is None) == (another_case or begins_to_expire or in_debt or goes_by_fraction(expected))
 
 
 @given(CORRECTIONS)
@@ -142,7 +151,7 @@ def test_nor_does_it_for_a_correction(case: Case) -> None:
         there = [min(balance, limit.ceiling_milli) for balance, limit in zip(balances(case), LIMITS, strict=True)]
         left = [each - max(0, case.corrected.get(limit.name, 0)) for each, limit in zip(there, LIMITS, strict=True)]
         another_case |= min(left) < 0 or "ttl" in expected.remove or "ttl" in expected.when.absent
-    assert (lone(case) is None) == another_case
+    assert (lone(case) is None) == (another_case or goes_by_fraction(expected))
 
 
 @pytest.mark.parametrize("ttl", [NOW // 1000, NOW // 1000 + 100_000])

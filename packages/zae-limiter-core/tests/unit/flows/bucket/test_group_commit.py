@@ -229,7 +229,7 @@ def test_only_what_a_confirmed_write_took_is_given_back_and_once() -> None:
     run(it, [admitted, refused], applied_to(item))
     run(it, [lost], OutcomeUnknown("lost"))
     assert [request.admitted for request in (admitted, refused, lost)] == [True, False, False]
-    back = admitted.give_back(events=-1)
+    back = admitted.give_back()
     assert (back.given, back.checked, back.events) == ({"rpm": 2000}, {}, -1)
     assert not admitted.admitted
     assert [list(request.unwind()) for request in (refused, lost)] == [[], []]
