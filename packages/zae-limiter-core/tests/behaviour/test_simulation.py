@@ -1,11 +1,13 @@
 """Histories of several processes on one table, none of which may break the invariant; and faults that must be found."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from random import Random
 
 import pytest
 
+from simulation import __main__ as command
 from simulation import kinds
 from simulation.__main__ import mutants
 from simulation.ahead import Bound, check_interval, check_usage
@@ -27,6 +29,7 @@ from simulation.used import weighed
 from simulation.waits import Bell, Waits
 from simulation.world import World, simulate
 from zae_limiter.flows.acquire.requests import AcquireRequest
+from zae_limiter.operations.values import NOTHING
 from zae_limiter.schema.writing import rule_attributes
 from zae_limiter.values.named_limits import KINDS
 from zae_limiter.values.resolution import Config
@@ -406,6 +409,21 @@ def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
 )
 def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
     assert killer(mutant, range(1, 2_000))
+
+
+def test_of_a_violation_the_smallest_history_is_printed_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(seed: int, changes: Mapping[str, str] = NOTHING) -> str:
+        """The history of a seed, which is wrong, however few callers it has."""
+        return f"seed {seed}: wrong with {dict(changes)}"
+
+    monkeypatch.setattr(command, "tried", lambda *_: [(1, [(7, failing(7))])])
+    monkeypatch.setattr(command, "finding", failing)
+    monkeypatch.setattr(command, "shrunk", lambda *_: {"callers": "1"})
+    assert command.run(7, 1, {}) == 1
+    printed = capsys.readouterr().out
+    assert printed.index("seed 7: wrong with {'callers': '1'}") < printed.index("seed 7: wrong with {}")
 
 
 def test_the_command_finds_a_mutant_whose_fault_cannot_be_sent_to_another_process() -> None:

@@ -23,16 +23,14 @@ USUAL = ("ahead", "surges", "splits", "siblings", "paths", "outages")
 def run(first: int, count: int, changes: Mapping[str, str]) -> int:
     """Try histories on all cores; answers how many fail.
 
-    A failure is printed with the command that replays it, and a smaller history that fails.
+    Of a failure, the smallest history is printed first that still fails, with the command that replays it.
     """
     begun, failed = time.monotonic(), 0
     for done, found in tried(first, count, changes):
         for seed, problem in found:
             failed += 1
-            print(
-                f"{problem}\n  smaller: just simulate --replay {seed} {_as_arguments(shrunk(seed, changes))}\n",
-                flush=True,
-            )
+            smallest = shrunk(seed, changes)
+            print(f"{finding(seed, smallest)}\n  the smallest of {problem}\n", flush=True)
         print(f"\r{done} histories, {failed} of them wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr)
     print(f"\n{count} histories, {failed} of them wrong")
     return failed
@@ -65,10 +63,6 @@ def _search(name: str) -> tuple[int | None, str]:
         return killer(mutant, range(1, MUTANT_SEEDS))
     except Survived:
         return None, f"no history of {MUTANT_SEEDS} found it"
-
-
-def _as_arguments(changes: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in changes.items())
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from zae_limiter.flows.acquire.requests import AcquireRequest
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
-from zae_limiter.flows.steps import Enqueue, Flow, Wait, play_late
+from zae_limiter.flows.steps import Enqueue, Flow, Remind, Wait, play_late
 from zae_limiter.operations.errors import BudgetSpent
 from zae_limiter.values.limits import Limit
 from zae_limiter.values.refusal import RateLimitExceeded
@@ -40,6 +40,19 @@ def test_a_caller_that_was_refused_with_the_one_before_it_asks_again_though_its_
     again = caller.send(None)
     assert isinstance(again, Enqueue)
     assert again.waiter is not step.waiter
+
+
+def test_a_caller_that_others_are_before_at_the_end_of_its_time_does_not_overtake_them() -> None:
+    it, before = stage(), Turn(0, NOW + 1_000)
+    caller = in_line(it, before, max_wait=0.1)
+    for _ in range(100):
+        if not isinstance(step := next(caller), Wait):
+            break
+        it.clock.advance(step.seconds)
+    assert isinstance(step, Remind)  # to count the refusal
+    assert it.clock.now_ms() == NOW + 100
+    with pytest.raises(RateLimitExceeded):
+        next(caller)
 
 
 def test_a_caller_waits_for_as_long_as_one_before_it_that_was_refused_is_at_work() -> None:

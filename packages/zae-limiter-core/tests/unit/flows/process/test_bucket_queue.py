@@ -24,6 +24,12 @@ def test_a_run_takes_all_who_ask_under_the_same_limits_whenever_they_were_read()
     assert (queue.take(), list(queue.waiting)) == ([first, second], [])
 
 
+def test_a_run_serves_those_of_a_line_in_their_order_whoever_woke_first() -> None:
+    later, back, first = ask(ONE), BucketRequest(NOBODY, given={"rpm": 1}), ask(ONE)
+    later.turn, first.turn = 2, 1
+    assert queue_of(later, back, first).take() == [back, first, later]
+
+
 def test_those_who_ask_under_other_limits_wait_for_a_run_of_their_own_in_order() -> None:
     first, other, third, back, last = (
         ask(ONE),
