@@ -29,6 +29,7 @@ def virtual_time(timeline: Timeline, sleep: Any) -> dict[int, Any]:
         monotonic_ns=lambda: timeline.now_us * 1000,
         time_ns=lambda: EPOCH_MS * 10**6 + timeline.now_us * 1000,
         clock_gettime_ns=lambda _: timeline.now_us * 1000,
+        clock_gettime=lambda _: timeline.now,
         sleep=sleep,
     )
     return {id(time): fake, **{id(getattr(time, name)): value for name, value in vars(fake).items()}}

@@ -99,8 +99,9 @@ class Health:
             elif kind.failed is not None and self.refuses(kind):
                 yield changing_nothing(kind.failed)
 
-    def served(self, kind: Requests) -> None:
+    def served(self, operation: Operation[Any]) -> None:
         """Note an answer of the store, good or bad; it closes the breaker for this kind of request."""
+        kind = self.writes if isinstance(operation, WRITES) else self.reads
         self._served = True
         kind.lost = False
         kind.in_a_row = self._in_a_row = 0
@@ -119,7 +120,7 @@ class Health:
             if not isinstance(error, TrustLost):
                 return error
         if not isinstance(error, (OutcomeUnknown, Unreachable)):
-            self.served(kind)
+            self.served(operation)
             return error
         self._unanswered += 1
         if not proves:

@@ -88,7 +88,7 @@ class GuardedStore:
             raise self._failed(error, operation, begun) from error.__cause__
         if self.health.is_open:
             self._probing.answered(self._now())
-        self.health.served(self.health.kind(operation))
+        self.health.served(operation)
         return answer
 
     def _failed(self, error: StoreError, operation: Operation[Any], begun: float) -> StoreError:
