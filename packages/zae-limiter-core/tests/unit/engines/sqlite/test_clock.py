@@ -1,7 +1,6 @@
 """A clock of the host that was wrong once: ahead for a while, and corrected."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -150,7 +149,7 @@ def test_a_file_that_is_seldom_used_is_swept_too(path: Path, host: Host) -> None
 
 
 @pytest.fixture
-def first_version(path: Path, host: Host) -> Iterator[Path]:
+def first_version(path: Path, host: Host) -> Path:
     """A file as the first version of the tables left it."""
     with program(path, host, Limit.per_minute("n", BURST)) as limiter:
         take(limiter, 3)
