@@ -113,7 +113,7 @@ class Application:
             (self.unchecked, request.unchecked, tried),
             (self.given, request.given),
             (self.tried, tried),
-            (self.counted, request.count_only, request.not_taken),
+            (self.counted, request.count_only, request.not_taken, request.unlimited),
         ):
             for part in parts:
                 for limit, amount in part.items():

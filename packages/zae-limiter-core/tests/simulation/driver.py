@@ -341,7 +341,7 @@ class Driver:
                 self.sharing.paid(self.link, carried, request)
             else:
                 account.took(carried.pk, request.taken, request.unchecked)
-                account.counts(carried.pk, {**request.count_only, **request.not_taken})
+                account.counts(carried.pk, {**request.count_only, **request.not_taken, **request.unlimited})
             if carried.slots is not None:
                 self._oracle.slots.took(self._owner, request, carried)
                 self._ring(request, carried.bucket)
