@@ -102,9 +102,9 @@ async def test_the_life_of_a_namespace_and_what_it_costs(
 ) -> None:
     pair = target.quirks.two_items_units
     made = await repository.register_namespace("prod")
-    assert cost(harness) == ({"GetItem": 1, "TransactWriteItems": 1}, pair)
+    assert cost(harness) == ({"BatchGetItem": 1, "Query": 1, "TransactWriteItems": 1}, pair)
     assert await repository.register_namespace("prod") == made
-    assert cost(harness) == ({"GetItem": 1}, 0)
+    assert cost(harness) == ({"BatchGetItem": 1}, 0)
     assert await repository.get_namespace("prod") == made
     assert cost(harness) == ({"GetItem": 1}, 0)
     assert [each.name for each in await repository.list_namespaces()] == ["default", "prod"]
@@ -211,7 +211,7 @@ def in_indexes(harness: Harness, namespace_id: str) -> list[tuple[str, Key]]:
 @costed
 async def test_the_version_record_and_what_it_costs(harness: Harness, repository: Repository) -> None:
     assert await repository.get_version_record() is None
-    assert cost(harness) == ({"GetItem": 1}, 0)
+    assert cost(harness) == ({"GetItem": 1, "Query": 1}, 0)  # without one, the table may be another product's
     record = VersionRecord(1, core_version(), "0.1.0")
     await repository.set_version_record(record)
     assert cost(harness) == ({"PutItem": 1}, 1)
