@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from support.cli.by_hand import opened as unpacked
 from support.core.copies import opened
 from support.core.four_levels import RESOURCES, TREE, Ledger, make_tree, use_tree
 from zae_limiter import SyncRepository
@@ -56,7 +56,7 @@ def test_the_summary_of_a_namespace_counts_each_call_once(used: tuple[str, Ledge
     assert sum(each.total_events for each in by_resource) == ledger.admitted.total()
     assert org.total_events == ledger.admitted.total() - ledger.admitted["alone"], "a level's own usage stays whole"
     assert org.total_events - org.total_below == ledger.admitted["org"]
-    told = json.loads(run("summary", "--store", url, "--resource", "gpt-4", *SINCE, "-o", "json"))
+    told = unpacked(run("summary", "--store", url, "--resource", "gpt-4", *SINCE, "-o", "json"))
     assert told["total_events"] == by_resource[0].total_events
 
 
@@ -74,7 +74,7 @@ def test_the_export_sums_up_to_what_was_used(used: tuple[str, Ledger]) -> None:
     assert sums["refused", ""] == ledger.refused.total()
     assert own == ledger.tokens
     assert sums["consumed_below", "tpm"] > 0
-    document = json.loads(run("export", "--store", url, "--month", "2024-01", "-o", "json"))
+    document = unpacked(run("export", "--store", url, "--month", "2024-01", "-o", "json"))
     below = sum(each["consumed_below"].get("tpm", 0) for each in document)
     assert sum(each["consumed"].get("tpm", 0) for each in document) - below == ledger.total("tpm")
 
