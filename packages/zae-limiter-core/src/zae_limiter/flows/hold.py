@@ -108,7 +108,7 @@ class Hold:
 
     def left(self) -> Mapping[str, int]:
         """Return what is held now, in millitokens by limit."""
-        if self._is_cut():
+        if not self._left or self._is_cut():
             return NOTHING
         with self._lock, self._change:
             self._look(self.now())
@@ -284,6 +284,8 @@ class Hold:
 
     def _look(self, now_ms: int) -> None:
         """Tell the blocks what was spent, and end those whose time is over."""
+        if not (self._blocks or self._left or self._known):
+            return  # a limit whose tokens are all asked for leaves none to hold, at each of its writes
         self._tell_blocks()
         real, live = elapsed_ms(), []
         for block in self._blocks:
