@@ -458,5 +458,5 @@ class Caller:
                 for each in grant.all
                 for claim in each.claims
                 for name, amount in each.consumed.items()
-                if name in claim.config.by_name and name != SLOTS
+                if (name in claim.config.by_name or name in claim.unlimited_names) and name != SLOTS
             }
