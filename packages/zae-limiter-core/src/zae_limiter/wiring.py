@@ -85,6 +85,7 @@ def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTabl
     The table's items expire by the clock: a few with each operation, or all at each move of a clock that tests move.
     """
     table.expire_by(clock.now_ms)
+    table.count_usage(clock.now_ms)
     if (on_move := getattr(clock, "on_move", None)) is not None:
         on_move(lambda now_ms: table.expire(now_ms // 1000))
     return play(opening(options, name, clock), lambda step: None if isinstance(step, Log) else table.execute(step))

@@ -1,7 +1,9 @@
 """Usage snapshots, in pages and in sums, of an entity and of a resource; in both variants."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +12,21 @@ from hypothesis import strategies as st
 
 from support.core.snapshots import usage_item
 from support.core.worlds import Process, World
-from zae_limiter import Refuser, Repository, ValidationError
+from zae_limiter import (
+    Limit,
+    RateLimitExceeded,
+    Refuser,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
 from zae_limiter.flows.records.usage import get_snapshots, validate_usage
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Page, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute
+from zae_limiter.testing import ManualClock
 from zae_limiter.values.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -321,3 +332,31 @@ def test_a_window_is_named_by_when_it_begins_in_utc(at: datetime, window: Window
 def test_what_names_no_window_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match=r"match|remains"):
         parse_window_key(key)
+
+
+def test_a_store_in_memory_counts_usage_as_a_file_does(tmp_path: Path) -> None:
+    """Over hours, with refusals, corrections, a call that did not take place, and a bucket that was reset."""
+
+    def shown(repository: SyncRepository, clock: ManualClock) -> list[object]:
+        limiter = SyncRateLimiter(repository)
+        repository.set_resource_defaults("gpt", [Limit.per_day("rpd", 9), Limit.per_minute("tpm", 100)])
+        for amount in (1, 2, 7):
+            with suppress(RateLimitExceeded), limiter.acquire("a", "gpt", {"rpd": amount, "tpm": 10}) as lease:
+                lease.adjust(tpm=-3)
+            clock.advance(1200)
+        with suppress(ValueError), limiter.acquire("a", "gpt", {"rpd": 1}):
+            raise ValueError
+        repository.reset_bucket("a", "gpt")
+        with limiter.acquire("a", "gpt", {"rpd": 9}):
+            pass
+        windows: tuple[Window, Window] = ("hourly", "daily")
+        summaries = [repository.get_usage_summary(entity_id="a", window=each) for each in windows]
+        counts = [(each.windows, each.total_events, each.total_refused) for each in summaries]
+        totals = [[(limit.limit_name, limit.total) for limit in each.limits] for each in summaries]
+        return [counts, totals, [each.entity_id for each in repository.get_top_usage(resource="gpt")]]
+
+    in_memory, in_file = ManualClock(1_700_000_000_000), ManualClock(1_700_000_000_000)
+    found = shown(SyncRepository.in_memory(clock=in_memory), in_memory)
+    with SyncRepository.sqlite(tmp_path / "limits.db", clock=in_file) as file:
+        assert shown(file, in_file) == found
+    assert found[:2] == [[(2, 3, 1), (1, 3, 1)], 2 * [[("rpd", 12), ("tpm", 14)]]]

@@ -18,7 +18,8 @@ class _OverTable:
     @property
     def capabilities(self) -> Capabilities:
         """The meter of the table, which counts what the requests would cost on DynamoDB; no operation waits."""
-        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True)
+        usage = self.table.counts_usage
+        return Capabilities(meter=self.table.meter, deadlines="unneeded", expiry=True, usage=usage)
 
 
 class MemoryStore(_OverTable, Store):

@@ -43,6 +43,7 @@ from ...schema.table import INDEXES, TABLE_KEYS
 from ..effects import Write, after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
 from ..metering import metered
+from .usage import Usage
 
 _REMEMBERED_TOKENS: Final = 10_000
 _REST: Final = 64  # operations from one look at the oldest keys to the next
@@ -62,6 +63,7 @@ class MemoryTable:
         self._round: OrderedDict[Key, None] = OrderedDict()  # all keys; the first is where the hand is
         self._done = 0  # operations since the last look; a new item counts as many as make one due
         self._expires_by: Callable[[], int] | None = None
+        self._usage: Usage | None = None
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self.meter: Meter | None = meter
         """Counts requests and units, if there is one."""
@@ -93,6 +95,8 @@ class MemoryTable:
             self._done += 1
             if self._done >= _REST:
                 self._look()
+            if self._usage is not None:
+                self._usage.count_for(operation)
             if self.meter is None:
                 return handler(operation)
             return metered(self.meter, operation, self._items.get, handler)
@@ -100,6 +104,15 @@ class MemoryTable:
     def expire_by(self, now_ms: Callable[[], int]) -> None:
         """Remove items soon after their ``ttl`` by ``now_ms``, in epoch milliseconds: a few with each operation."""
         self._expires_by = now_ms
+
+    def count_usage(self, now_ms: Callable[[], int]) -> None:
+        """Count the usage of buckets in the hours and days of a clock, as the aggregator of a stack does."""
+        self._usage = Usage(self._items.get, self._update, now_ms)
+
+    @property
+    def counts_usage(self) -> bool:
+        """Whether it counts the usage of buckets."""
+        return self._usage is not None
 
     def expire(self, now_seconds: int) -> int:
         """Remove the items whose ``ttl`` has passed, and return their number."""
@@ -138,6 +151,8 @@ class MemoryTable:
             self._add(key, item)
         else:
             self._items[key] = item
+        if self._usage is not None:
+            self._usage.note(key, before, item, adds=not update.remove)
         if not is_flat(update.set):
             self._nested.add(key)
         return copy_of(item) if key in self._nested else item.copy()
@@ -179,6 +194,8 @@ class MemoryTable:
             del self._tokens[next(iter(self._tokens))]
 
     def _replace(self, key: Key, item: Item | None) -> None:
+        if self._usage is not None:
+            self._usage.note(key, self._items.get(key), item, adds=False)
         if item is None:
             self._round.pop(key, None)  # first: a fork between the two leaves no key without an item
             self._items.pop(key, None)

@@ -1,0 +1,75 @@
+"""Count the usage of buckets in memory, as SQLite does: consumption telescopes.
+
+The first change of a bucket in an hour keeps the item as it was. The difference is counted in the snapshots of the hour
+and of the day with the first change of another hour, with a change that does not telescope, and before a query that
+could read usage. So an acquire pays for one look at a dict.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...operations.values import Item, Key, Operation, Query, Scan, Update
+from ...schema import keys
+from ...schema.attributes import TTL
+from ...schema.changes import consumption
+from ...schema.items import BucketId
+from ...schema.reading import UNREADABLE
+from ...schema.usage import SnapshotId, additions
+from ...values.usage import KEPT_DAYS, WINDOW_SECONDS
+
+HOUR_MS: Final = 3_600_000
+
+log = logging.getLogger(__name__)
+
+
+class Usage:
+    """Counts the consumption of buckets in snapshots, which ``update`` writes; ``look`` returns an item."""
+
+    def __init__(
+        self, look: Callable[[Key], Item | None], update: Callable[[Update], object], now_ms: Callable[[], int]
+    ) -> None:
+        self._look = look
+        self._update = update
+        self._now_ms = now_ms
+        self._since: dict[Key, tuple[int, Item]] = {}  # hour, and the bucket as it was at the first change in it
+
+    def note(self, key: Key, before: Item | None, item: Item | None, *, adds: bool) -> None:
+        """Note a change of a bucket; ``adds``: it is an update that removes no attribute."""
+        if key.sk != keys.sk_state():
+            return
+        hour, since = self._now_ms() // HOUR_MS, self._since.get(key)
+        if adds and since is not None and since[0] == hour:
+            return
+        if since is not None and before is not None:
+            self._count(key, since[1], before, since[0])
+        self._since.pop(key, None)
+        if item is not None and (adds or before is None):
+            self._since[key] = hour, before or {}
+        elif item is not None and before is not None:
+            self._count(key, before, item, hour)
+
+    def count_for(self, operation: Operation[Any]) -> None:
+        """Count everything before an operation that could read usage."""
+        if not isinstance(operation, Query | Scan):
+            return
+        if isinstance(operation, Query) and operation.index is None and "/ENTITY#" not in operation.pk:
+            return
+        since, self._since = self._since, {}
+        for key, (hour, before) in since.items():
+            if (now := self._look(key)) is not None:
+                self._count(key, before, now, hour)
+
+    def _count(self, key: Key, before: Item, after: Item, hour: int) -> None:
+        try:
+            bucket = BucketId.parse(key.pk)
+            add = additions([used]) if (used := consumption(before, after)) else {}
+        except (ValueError, *UNREADABLE) as error:
+            log.warning("the use of a bucket is not counted, because its item is damaged: %r, %s", key.pk, error)
+            return
+        for window in WINDOW_SECONDS if add else ():
+            snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
+            values = snapshot.attributes()
+            if (expires_at := snapshot.expires_at(KEPT_DAYS[window])) is not None:
+                values[TTL] = expires_at
+            self._update(Update(Key(snapshot.pk, snapshot.sk), add=add, set=values))
