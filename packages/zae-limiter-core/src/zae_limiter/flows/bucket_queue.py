@@ -11,6 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import NOTHING, sums
 from ..runtime.elapsed import elapsed_ms
 from ..runtime.log_throttle import LogThrottle
+from ..schema.attributes import bucket_attributes
 from ..schema.items import BucketId, BucketState
 from ..values.limits import MILLI
 from ..values.resolution import Config
@@ -248,9 +249,20 @@ class BucketRequest(Waiter):
             self.shards *= 2
             self.elsewhere = (*self.elsewhere, ShardReturn(shard + self.shards // 2, self.shards, halves))
 
-    def trim(self, known: Mapping[str, int]) -> None:
-        """Drop the corrections of limits that are not ``known``: the bucket no longer has them. Counts stay."""
+    def trim(self, known: Mapping[str, int], state: BucketState | None) -> None:
+        """Drop the corrections of limits that are not ``known``: the bucket no longer has them.
+
+        A count of a name without a limit stays, if the bucket counts it, or begins to.
+        """
         if not self.corrected <= known.keys():
+            limits = NOTHING if self.config is None else self.config.by_name
+            self.count_only = {
+                name: amount
+                for name, amount in self.count_only.items()
+                if name in known
+                or counts(state, name)
+                or (amount > 0 and self.config is not None and name not in limits)
+            }
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
 
@@ -262,12 +274,17 @@ class BucketRequest(Waiter):
 
     @property
     def corrected(self) -> set[str]:
-        """The limits whose tokens it corrects."""
-        return {*self.given, *self.unchecked, *(each.hold.limit for each in self.frees)}
+        """The names of its corrections."""
+        return {*self.given, *self.unchecked, *self.count_only, *(each.hold.limit for each in self.frees)}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """Return the give-back, if the request took tokens."""
         return [self.give_back()] if self.admitted and self.takes else ()
+
+
+def counts(state: BucketState | None, name: str) -> bool:
+    """Return whether a bucket counts what is consumed of a name, with a limit or without."""
+    return state is not None and bucket_attributes(name).consumed in state.item
 
 
 class RefusalCount(BucketRequest):

@@ -13,7 +13,7 @@ This module keeps the tokens; ``bucket.commit_run`` takes them, ``acquire.ahead`
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from threading import RLock
 from types import TracebackType
 from typing import Final, Literal
@@ -148,7 +148,7 @@ class Hold:
             back = come_back(ended, shard.limits, now_ms)
             if payments := pay(self._blocks, to_pay(shard.left, used, self._left)):
                 self._look(now_ms)
-            spent, self._spent = {name: n for name, n in self._spent.items() if n}, {}
+            spent, self._spent = self._to_count(shard.limits), {}
             if not (wanted or back or spent or payments or self._events or self._below):
                 return None
             block = None
@@ -159,17 +159,22 @@ class Hold:
             self._events = self._below = 0
             return draw
 
-    def count(self, now_ms: int) -> Draw | None:
-        """Return what a write does that only counts what was spent."""
+    def count(self, names: Container[str], now_ms: int) -> Draw | None:
+        """Return what a write does that only counts what was spent of these limits; others have left the bucket."""
         if self._is_cut():
             return None
         with self._lock, self._change:
             self._look(now_ms)
-            spent = {name: amount for name, amount in self._spent.items() if amount}
+            spent = self._to_count(names)
             some = spent or self._events or self._below  # which a give-back may leave alone
             draw = Draw(None, (), NOTHING, spent, self._events, (), self._below) if some else None
             self._spent, self._events, self._below = {}, 0, 0
             return draw
+
+    def _to_count(self, names: Container[str]) -> dict[str, int]:
+        """Return what was spent of these limits, and of names without a limit."""
+        gone = {limit.name for limit in self.limits if limit.name not in names}
+        return {name: amount for name, amount in self._spent.items() if amount and name not in gone}
 
     def is_left_alone(self, used: Mapping[str, int], events: int, now_ms: int) -> bool:
         """Return whether a write needs not care for the hold, because this process has not used the bucket for the life

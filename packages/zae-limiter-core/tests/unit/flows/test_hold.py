@@ -260,8 +260,8 @@ def test_what_no_limit_can_count_keeps_no_reminder() -> None:
     for _ in range(4):
         hold.written(hold.draw(config, Shard(SOURCE, shards, {"l": 90_000}), {"l": 1000}, 3, START, "renew"))
     assert hold.move({"l": 1000}, START)
-    assert hold.count(START) == Draw(None, (), NOTHING, {"l": 1000}, 1, ())
-    assert hold.count(START) is None
+    assert hold.count((), START) == Draw(None, (), NOTHING, NOTHING, 1, ())
+    assert hold.count((), START) is None
 
 
 @pytest.mark.parametrize(("elapsed", "now", "served"), [(999, -500, True), (1001, -500, False), (500, 1000, False)])

@@ -10,7 +10,7 @@ from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
-from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
+from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict, counts
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
@@ -290,10 +290,9 @@ class CommitRun:
             return False
         state = self.cached.state
         if state is None:
-            return any(each.only_returns and (each.corrected or each.count_only) for each in self.pending)
-        known = state.shard_limits.keys()
+            return any(request.only_returns and request.corrected for request in self.pending)
         corrections = (request for request in self.pending if not request.is_acquire)
-        return any(not request.corrected <= known for request in corrections)
+        return any(not counts(state, name) for request in corrections for name in request.corrected)
 
     def _rules_out_by_old_copy(self, plan: WritePlan) -> bool:
         """Return whether a stale copy can never admit a request: the bucket may have other limits by now."""
@@ -336,7 +335,7 @@ class CommitRun:
                     hopeless.append(request)
                     break
             if not request.is_acquire:
-                request.trim(headroom)
+                request.trim(headroom, plan.state)
         self.settle(outdated, "outdated")
         if hopeless:
             before = fit_batch(self.pending, headroom, ceilings)

@@ -53,7 +53,7 @@ def draw_ahead(cached: CachedBucket, batch: Batch, plan: ConsumeWrite, config: C
         purpose: Purpose = "end" if "end" in purposes else "count" if alone and purposes == {"count"} else "renew"
         draw = hold.draw(config, shard, used, batch.events, now_ms, purpose)
     else:
-        draw = hold.count(now_ms)
+        draw = hold.count(state.shard_limits, now_ms)
     if draw is not None:
         batch.do(draw)
     return () if batch.draw is not None or not alone else renewals

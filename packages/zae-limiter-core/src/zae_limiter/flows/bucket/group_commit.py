@@ -110,7 +110,7 @@ def _remind(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     if hold is None:
         return
     if cached.known and cached.state is None:
-        hold.count(namespace_state.now())  # nothing is left that could count it
+        hold.count((), namespace_state.now())  # nothing is left that could count it
     if not hold.is_used:
         namespace_state.holding.pop(hold, None)
         return
