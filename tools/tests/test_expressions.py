@@ -30,8 +30,9 @@ PLACES: Mapping[str, Place] = {
     **dict.fromkeys(("search", "findall", "finditer", "split", "sub", "subn"), "anywhere"),
 }
 LIMIT_FORMS = ("_RATE", "_CALENDAR", "_MONTH", "_CRON", "_FIRST_USE", "_TOTAL", "_SLOTS")
+LIKE_FORMS = ("_LIKE_CRON", "_CRON_FIELD", "_LIKE_ZONE")
 LIMIT_TEXT: Mapping[str, Place] = dict.fromkeys(
-    (*LIMIT_FORMS, "_AMOUNT", "_PERIOD", "_TIME", "_DAY", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
+    (*LIMIT_FORMS, *LIKE_FORMS, "_AMOUNT", "_PERIOD", "_TIME", "_DAY", "_COMMAS", "_PERCENTS", "'[0-9._]+m'"), "whole"
 )
 SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
     ("_NAME", "_TIMES", "_LIKE_TIMES", "_DATES", "_LIKE_DATES", "_LIKE_DAYS", "_ZONE"), "whole"
@@ -48,6 +49,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_cli/stack/template/resolve.py": {"'\\\\$\\\\{([^{}!]+)\\\\}'": "anywhere"},
     "zae_limiter_cli/times.py": {"_AGO": "whole"},
     "zae_limiter/engines/dynamodb/aws/endpoint.py": {"partition['regionRegex']": "start"},
+    "zae_limiter/engines/sqlite/place.py": {"'\\\\\\\\([0-7]{3})'": "anywhere"},
     "zae_limiter/flows/records/usage.py": {"_NEXT": "whole"},
     "zae_limiter/values/limit_text.py": LIMIT_TEXT,
     "zae_limiter/values/schedule_text.py": SCHEDULE_TEXT,
@@ -69,6 +71,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
         "_PLAIN": "anywhere",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",
         "'\\\\S+'": "whole",
+        "'\\\\S*[^\\\\s*]'": "whole",
         "'(?!\\\\$(?:RESOURCE|PLAN):)\\\\S+'": "whole",
     },
     "zae_limiter_manifest/ordering.py": {"_BRACES": "start"},

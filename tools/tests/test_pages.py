@@ -112,7 +112,15 @@ OF_OTHERS = {
     "x_i",
     "part_i",
 }
-OF_A_NAME = {"_counted_1", "rj_acme", "_refused_by_acme", "_000_000", "_lost_its_shard", "before_on_refused"}
+OF_A_NAME = {
+    "_counted_1",
+    "rj_acme",
+    "_refused_by_acme",
+    "_000_000",
+    "_lost_its_shard",
+    "before_on_refused",
+    "admitted_below",
+}
 """Names that the code puts together, and parts of values."""
 OF_METRICS = re.compile(r"zae_limiter_\w+_(seconds|total)$")  # as Prometheus spells the names of instruments
 

@@ -12,7 +12,7 @@ from .columns import say_sentence
 from .options import Function, connected, in_namespace
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, SyncRepository
+    from zae_limiter import Bucket, Entity, SyncRepository
 
     from .connection import Connection
 
@@ -122,3 +122,13 @@ def say_following(behind: str | None) -> None:
 def say_more(rest: str) -> None:
     """Print, beside the result, that there is more of it."""
     click.echo(f"There are more {rest}: raise --rows.", err=True)
+
+
+def every_record(repository: "SyncRepository") -> Iterator["Entity"]:
+    """Yield the record of every entity of the namespace; a page of them at a time is in memory."""
+
+    def fetch(size: int, behind: str | None) -> tuple[list["Entity"], str | None]:
+        page = repository.list_entities(limit=size, next=behind)
+        return [each.record for each in page.entities if each.record is not None], page.next
+
+    return every_row(fetch)

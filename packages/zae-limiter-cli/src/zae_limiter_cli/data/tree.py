@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
-from ..paging import every_row
+from ..paging import every_record
 
 if TYPE_CHECKING:
     from zae_limiter import Entity, SyncRepository
@@ -34,16 +34,6 @@ class Node:
 
     entity: "Entity"
     below: tuple["Node", ...] = ()
-
-
-def every_record(repository: "SyncRepository") -> Iterator["Entity"]:
-    """Yield the record of every entity of the namespace; a page of them at a time is in memory."""
-
-    def fetch(size: int, behind: str | None) -> tuple[list["Entity"], str | None]:
-        page = repository.list_entities(limit=size, next=behind)
-        return [each.record for each in page.entities if each.record is not None], page.next
-
-    return every_row(fetch)
 
 
 def read_forest(repository: "SyncRepository") -> list[Node]:

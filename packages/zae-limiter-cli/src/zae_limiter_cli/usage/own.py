@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..data.tree import every_record
+from ..paging import every_record
 
 if TYPE_CHECKING:
     from zae_limiter import Entity, SyncRepository, UsageSnapshot

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
+from ..schema.attributes import PK
+
 Value = Any  # str, int, bool, None, list or dict
 Item = dict[str, Value]
 
@@ -101,7 +103,7 @@ class Conditions(NamedTuple):
 
 
 UNCONDITIONAL: Final = Conditions()
-NEVER: Final = Conditions(exists=("PK",), absent=("PK",))  # no item meets it: such a write changes nothing
+NEVER: Final = Conditions(exists=(PK,), absent=(PK,))  # no item meets it: such a write changes nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from ...data.tree import every_record
 from ...errors import CommandError
 from ...options import FiniteRange, OutputForm, connected, in_namespace, output_option
-from ...paging import every_row, open_namespace, rows_option, say_more
+from ...paging import every_record, every_row, open_namespace, rows_option, say_more
 from .options import month_option, snapshots_of
 
 if TYPE_CHECKING:
