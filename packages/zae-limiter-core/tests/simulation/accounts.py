@@ -20,7 +20,7 @@ class Account:
     ``waits`` has the sleeps of a caller who asks with a budget of time.
     ``keeps``: the process is to write later what was certainly not written of his corrections.
     ``uncertain``: a correction was lost with its answer, or came to take more when the bucket was gone.
-    ``asked_again``: how often it was refused beside what came back, and asked again.
+    ``asked_again``: how often it was refused beside what came back, and asked again. ``granted``: it has a lease.
     """
 
     def __init__(self, waits: Waits | None = None) -> None:
@@ -31,6 +31,7 @@ class Account:
         self.uncertain = False
         self.keeps = False
         self.asked_again = 0
+        self.granted = False
 
     def took(self, pk: str, *amounts: Mapping[str, int]) -> None:
         """A confirmed write took these."""

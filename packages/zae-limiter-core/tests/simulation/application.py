@@ -100,7 +100,7 @@ class Application:
         self.instant = 0  # the number of writes before it
         self.events = 0
         self.slots: Counts | None = None
-        self.served: list[tuple[Account, BucketRequest]] = []
+        self.served: list[tuple[Account, BucketRequest, bool]] = []  # with whether a lease asked
 
     def carry(self, request: BucketRequest) -> None:
         """The write served this request, too."""

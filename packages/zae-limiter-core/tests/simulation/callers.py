@@ -205,6 +205,7 @@ class Caller:
             self.calls[claim.cached.id.pk[:-2]] += any(asked.get(name) for name in claim.config.by_name)
 
     def _check_grant(self, grant: Grant) -> None:
+        self.account.granted = True
         self.degraded = grant.unavailable is not None
         self._count_call(grant.all_claims, None)
         self.buckets = len(grant.all_claims)

@@ -336,7 +336,7 @@ class Driver:
             carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
         if carried is not None:
             carried.carry(request)
-            carried.served.append((account, request))
+            carried.served.append((account, request, account.granted))
             if self.sharing.is_payment(request):
                 self.sharing.paid(self.link, carried, request)
             else:

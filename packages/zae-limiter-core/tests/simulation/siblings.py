@@ -29,10 +29,10 @@ def _coming_back(writes: Sequence[Application], limit: str) -> list[int]:
     change = [0] * (len(writes) + 1)
     taken: dict[Account, list[tuple[int, int]]] = {}
     for place, write in enumerate(writes):
-        for account, request in write.served:
+        for account, request, of_lease in write.served:
             if limit in request.taken:
                 taken.setdefault(account, []).append((place, request.taken[limit]))
-            elif request.given.get(limit) and request.events < 0:  # a compensation, for the last attempt
+            elif request.given.get(limit) and not of_lease:  # a compensation, for the last attempt
                 back = request.given[limit]
                 while back > 0:
                     since, amount = taken[account].pop()
