@@ -30,7 +30,7 @@ from zae_limiter.operations.values import Update
 from zae_limiter.rules import balances, sharding
 from zae_limiter.rules.balances import ShardLimit
 from zae_limiter.rules.registry import minting_ms
-from zae_limiter.rules.sharding import halve
+from zae_limiter.rules.sharding import Halves, halve
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.values.limit_status import LimitStatus
@@ -114,18 +114,18 @@ def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> lis
     return sorted(state.shard_limits.keys() - named)
 
 
-def _halves_set(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
+def _halves_set(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, _: int) -> Halves:
     """A split writes what it saw, whatever was taken since."""
     half = halve(state.shard_limits[name], state.tokens_milli(name), anchor_ms)
     draft.set[bucket_attributes(name).tokens] = half.available - half.moved
-    return half.moved
+    return half
 
 
-def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
+def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, _: int) -> Halves:
     """A split leaves the shard all that it gives to the other one."""
     shard_limit, tokens = state.shard_limits[name], state.tokens_milli(name)
     draft.count(bucket_attributes(name).tokens, shard_limit.minted_since_anchor(anchor_ms))
-    return halve(shard_limit, tokens, anchor_ms).moved
+    return halve(shard_limit, tokens, anchor_ms)
 
 
 def _floored(whole: int, shard: int, shards: int) -> int:
@@ -296,7 +296,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "shares floored one by one",
         fault=_patched(
-            *(patch.object(module, "share", _floored) for module in (balances, splitting)),
+            patch.object(balances, "share", _floored),
             *(patch.object(module, "limit_share", _limit_floored) for module in (balances, sharding, plans, splitting)),
             patch.object(ShardLimit, "minted", _minted_floored),
             patch.object(ShardLimit, "minted_since_anchor", _minted_since_floored),
