@@ -40,8 +40,8 @@ _CALENDAR: Final = re.compile(r"([^\s/]+)\s*/\s*([a-z]+)" + _ZONE + _WORDS)
 _MONTH: Final = re.compile(r"([^\s/]+)\s*/\s*(month)()" + _WORDS)
 _CRON: Final = re.compile(r"(\S+)\s+cron((?:\s+\S+){5})(?:" + _ZONE + ")?" + _WORDS)
 _LIKE_CRON: Final = re.compile(r"\S+\s+cron\s+(.*)")
-_CRON_FIELD: Final = re.compile(
-    r"(?:[-0-9*?#/,LW]|MON|TUE|WED|THU|FRI|SAT|SUN|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+", re.IGNORECASE
+_CRON_FIELD: Final = re.compile(  # in capitals
+    r"(?:[-0-9*?#/,LW]|MON|TUE|WED|THU|FRI|SAT|SUN|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+"
 )
 _LIKE_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)+|(?i:utc|gmt)")
 _FIRST_USE: Final = re.compile(r"(\S+)\s+per\s+(\S+)\s+from\s+first\s+use" + _WORDS)
@@ -194,7 +194,7 @@ def _refuse_zone(words: Sequence[str]) -> None:
 def _check_cron(text: str) -> None:
     """Raise `ValueError` for a cron expression of more or fewer than five fields."""
     if found := _LIKE_CRON.fullmatch(text):
-        fields = list(takewhile(_CRON_FIELD.fullmatch, found[1].split()))
+        fields = list(takewhile(lambda field: _CRON_FIELD.fullmatch(field.upper()), found[1].split()))
         if len(fields) != _FIELDS_OF_CRON:
             raise ValueError(cron_problem(fields))
 
