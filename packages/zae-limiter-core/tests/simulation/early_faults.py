@@ -38,7 +38,7 @@ EARLY_FAULTS: dict[str, tuple[Any, int]] = {
     "a new anchor whose tokens are there before it": (patch.object(ReshapeWrite, "_anchored", _due_at_the_anchor), 24),
     "a write by a fraction that others have set since": (
         patch.object(UpdateDraft, "only_as_seen", lambda *_: None),
-        120,
+        280,
     ),
     "a call that gave everything back, counted": (patch.object(lease, "give_back_all", _counted), 1),
 }
