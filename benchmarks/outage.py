@@ -47,7 +47,7 @@ CALLERS: Sequence[tuple[Literal["async", "sync"], int]] = (
     *(("async", callers) for callers in (1, 100, 1000)),
     *(("sync", callers) for callers in (1, 100)),
 )
-POLICIES: Sequence[OnUnavailable] = ("block", "allow")
+POLICIES = (OnUnavailable.BLOCK, OnUnavailable.ALLOW)
 SECONDS = 8.0
 CALLS_PER_SECOND = 500
 LONGEST_PAUSE = 0.5
@@ -163,7 +163,7 @@ async def _tasks(proxy: "ProxyControl", cell: Cell) -> list[float]:
     waits: list[float] = []
     repository = await Repository.open(stack=TABLE, endpoint_url=proxy.url, region="us-east-1")
     async with RateLimiter(repository) as limiter:
-        await asyncio.gather(*(_take(limiter, number, "block") for number in cell.of_each_bucket))
+        await asyncio.gather(*(_take(limiter, number, OnUnavailable.BLOCK) for number in cell.of_each_bucket))
         with _network(proxy, cell.store):
             until = time.perf_counter() + SECONDS
             await asyncio.gather(*(_call(limiter, cell, number, until, waits) for number in range(cell.callers)))
@@ -188,7 +188,7 @@ def _threads(proxy: "ProxyControl", cell: Cell) -> list[float]:
     repository = SyncRepository.open(stack=TABLE, endpoint_url=proxy.url, region="us-east-1")
     with SyncRateLimiter(repository) as limiter, ThreadPoolExecutor(cell.callers) as threads:
         for number in cell.of_each_bucket:
-            _sync_take(limiter, number, "block")
+            _sync_take(limiter, number, OnUnavailable.BLOCK)
         with _network(proxy, cell.store):
             until = time.perf_counter() + SECONDS
             calls = [threads.submit(_sync_call, limiter, cell, number, until, waits) for number in range(cell.callers)]

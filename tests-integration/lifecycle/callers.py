@@ -126,7 +126,7 @@ class Callers(_Callers):
     async def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
         call = self.ledger.call(entity_id, plan.amount)
-        policy: OnUnavailable = "allow" if plan.allows else "block"
+        policy = OnUnavailable.ALLOW if plan.allows else OnUnavailable.BLOCK
         begun = time.monotonic()
         try:
             async with self.limiter.acquire(
@@ -201,7 +201,7 @@ class SyncCallers(_Callers):
     def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
         call = self.ledger.call(entity_id, plan.amount)
-        policy: OnUnavailable = "allow" if plan.allows else "block"
+        policy = OnUnavailable.ALLOW if plan.allows else OnUnavailable.BLOCK
         begun = time.monotonic()
         try:
             with self.limiter.acquire(

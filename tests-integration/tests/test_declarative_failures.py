@@ -227,7 +227,7 @@ def test_an_acquire_obeys_the_on_unavailable_of_a_manifest_when_nobody_answers(
 ) -> None:
     wanted = manifest(system={"on_unavailable": policy, **limits(100)})
     assert deployed.ask("apply", wanted).status == "applied"
-    other: OnUnavailable = "block" if policy == "allow" else "allow"
+    other = OnUnavailable.BLOCK if policy == "allow" else OnUnavailable.ALLOW
     repository = SyncRepository.over(deployed.store(), Options(namespace="tenant-alpha", on_unavailable=other))
     with SyncRateLimiter(repository=repository) as limiter:
         with limiter.acquire("a", "gpt-4", {"rpm": 1}) as lease:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.needs("endpoint", "atomic")
 
 TIMEOUT = 2.0  # a store that is well answers in time on a busy machine, too; two of them are within a call's budget
 KINDS: tuple[Kind, ...] = ("drop", "throttle", "late")
-POLICIES: tuple[OnUnavailable, ...] = ("block", "allow")
+POLICIES = (OnUnavailable.BLOCK, OnUnavailable.ALLOW)
 ONE = {"rpm": 1}
 
 
@@ -235,7 +235,7 @@ async def test_limits_that_cannot_be_read_again_hold_while_the_bucket_answers(
 ) -> None:
     clock = ManualClock(START_MS)
     limiter = await harness.open(endpoint_url=proxy.url, read_timeout=TIMEOUT, clock=clock, config_cache_ttl=5)
-    api_case = ApiCase(limiter, proxy, "drop", "block")
+    api_case = ApiCase(limiter, proxy, "drop", OnUnavailable.BLOCK)
     await api_case.warm_up()
     clock.advance(6)
     api_case.fail("BatchGetItem")

@@ -45,10 +45,10 @@ def unconditional(*args: Any) -> Update:
     return real_write(*args)._replace(when=UNCONDITIONAL)
 
 
-def mark_included(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
+def mark_included(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int) -> Update:
     """``<=`` for ``<``: the record that the mark names counts once more."""
     behind = Conditions(below={counted_attribute(shard): uses[0].mark + "!"})
-    return real_write(snapshot, shard, uses, expires_at)._replace(when=behind)
+    return real_write(snapshot, shard, uses, expires_at, now_ms)._replace(when=behind)
 
 
 def rest_begins_late(item: Any, shard: int, uses: Sequence[Use]) -> list[Use]:
@@ -56,15 +56,19 @@ def rest_begins_late(item: Any, shard: int, uses: Sequence[Use]) -> list[Use]:
     return [use for use in uses if use.mark > item[counted_attribute(shard)]][1:]
 
 
-def mark_of_the_first(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
+def mark_of_the_first(
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None, now_ms: int
+) -> Update:
     """The mark stops at the first of the records that are counted."""
-    write = real_write(snapshot, shard, uses, expires_at)
+    write = real_write(snapshot, shard, uses, expires_at, now_ms)
     return write._replace(set={**write.set, counted_attribute(shard): uses[0].mark})
 
 
-def mark_written_apart(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
+def mark_written_apart(
+    snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None, now_ms: int
+) -> Flow[bool]:
     """The mark is checked and moved by a write of its own, and then the sums are added to."""
-    write, at = real_write(snapshot, shard, uses, expires_at), counted_attribute(shard)
+    write, at = real_write(snapshot, shard, uses, expires_at, now_ms), counted_attribute(shard)
     try:
         yield from with_retries(write._replace(add={}, set={at: write.set[at]}))
     except ConditionFailed:

@@ -46,7 +46,7 @@ def calls() -> list[Call]:
     for second, cost in CALLS:
         before = refill_bucket(rule, balance, second * 1000)
         if cost * MILLI <= before:
-            balance = force_consume(rule, balance, cost * MILLI, second * 1000)
+            rule, balance = force_consume(rule, balance, cost * MILLI, second * 1000)
         after = refill_bucket(rule, balance, second * 1000)
         outcomes.append(Call(second, cost, before / MILLI, after / MILLI))
     return outcomes
@@ -59,7 +59,7 @@ def levels() -> list[tuple[float, float]]:
     for second in range(SECONDS + 1):
         points.append((second, refill_bucket(rule, balance, second * 1000) / MILLI))
         if second in pending and pending[second].admitted:
-            balance = force_consume(rule, balance, pending[second].cost * MILLI, second * 1000)
+            rule, balance = force_consume(rule, balance, pending[second].cost * MILLI, second * 1000)
             points.append((second, refill_bucket(rule, balance, second * 1000) / MILLI))
     return points
 

@@ -31,6 +31,7 @@ class Ledger:
         self._anchor_ms: int | None = None
         self._moved_ms, self._since_moved = 0, Fraction(0)
         self._rules: set[Rule] = set()
+        self._latest_ms = self._behind_ms = 0
         self._at_ms = 0
         self._taken = 0
         self._minted = Fraction(0)
@@ -59,6 +60,8 @@ class Ledger:
         ``ruled``: by which rule the time before counted, if it was not that of the write before. ``anchor_ms``: of the
         bucket that it left, whose values hold before that, too, whatever the schedule says.
         """
+        self._latest_ms = max(self._latest_ms, at_ms)
+        self._behind_ms = max(self._behind_ms, self._latest_ms - at_ms)
         moves = anchor_ms != self._anchor_ms
         self._mint(at_ms, rule, ruled, new=new, moves=moves)
         if moves:
@@ -69,8 +72,10 @@ class Ledger:
             self._most = most if self._most is None else min(self._most, most)
         if wanted is not None and self._most is not None:
             over = bound + wanted - self._most - self._slack() - beside
-            exact = all(each.is_slow for each in self._rules)  # else two floors differ by less than a millitoken
-            if over > 0 if exact else over >= 1:
+            # Two floors differ by less than a millitoken. Slow limits are exact, except that a relative write keeps the
+            # part of a millitoken above the ceiling: a write that it overtook may still take that.
+            exact = all(each.is_slow for each in self._rules)
+            if over > min(Fraction(1), rule.most_within(self._behind_ms)) if exact else over >= 1:
                 much = float(over) if over < 1 else round(over)
                 raise Violation(f"{much} millitokens more than the ceiling and what was minted were admitted")
         self._taken += net

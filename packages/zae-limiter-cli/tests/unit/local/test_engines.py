@@ -6,6 +6,7 @@ import pytest
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.local import engines
 from zae_limiter_cli.local.engines import choose
+from zae_limiter_cli.pages import DOCS
 
 LONG, SHORT = "my-application", "my-app"
 
@@ -142,7 +143,7 @@ def test_without_networks_of_their_own_no_engine_opens_a_port_unasked(
 
 
 def test_what_auto_took_says_why_and_moto_that_it_is_slow(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    none = f"{engines.DOCS}/local.md#what-keeps-the-items"
+    none = f"{DOCS}/local.md#what-keeps-the-items"
     slow = "moto, in memory, slow: 150 to 300 requests a second"
     local = "DynamoDB Local with Java 17 is not installed"
     assert str(choose("moto", name=LONG, data=None)) == slow

@@ -178,7 +178,7 @@ def test_a_slow_limit_is_exact_over_takes_and_anchors(
         wanted = min(shard_limit.ceiling_milli, max(0, math.floor(fluid)) + amount)
         if wanted > refill_bucket(shard_limit, tokens, now):
             due = reached_at(shard_limit, tokens, wanted) - now
-            assert due == math.ceil((wanted - min(fluid, shard_limit.ceiling_milli)) / rate)
+            assert due == math.ceil((wanted - min(fluid, Fraction(shard_limit.ceiling_milli))) / rate)
 
 
 @given(slow_limits, slow_limits, instants, st.lists(st.integers(0, 10**6), min_size=2, max_size=20))

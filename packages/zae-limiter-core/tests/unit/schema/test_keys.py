@@ -30,7 +30,7 @@ texts = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
     st.sampled_from([*PIECES, "a", "0"]), min_size=1, max_size=4
 ).map("".join)
 entities = old_entities | texts.filter(lambda text: not text.startswith(("$SYSTEM", "$RESOURCE:"))).map(nfc)
-resources = old_resources | texts.filter(lambda text: text != "_default_").map(nfc)
+resources = old_resources | texts.filter(lambda text: text != "_default_" and not text.endswith("*")).map(nfc)
 limits = st.from_regex(r"[A-Za-z](?:[A-Za-z0-9_\-.]|_tk|_cp){0,12}", fullmatch=True)
 windows = st.sampled_from(["2024-01-01T14:00:00Z", "2024-01-01"])
 shards = st.integers(0, 63)
