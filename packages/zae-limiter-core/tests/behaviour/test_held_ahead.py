@@ -148,7 +148,8 @@ async def test_a_correction_is_taken_from_what_is_held_and_brought_back_to_it(wo
     assert len(wire.sent()) <= 1  # in the background
     await limiter.repository.close()
     item = await item_of(world, limiter)
-    assert (item["b_rpm_tc"], item["ev"]) == (100_000 + 5_000 + 1_000 + 2_000, 100 + 5)
+    called = 100 + 4  # without the call that failed, which did not take place; what a lease takes more counts as one
+    assert (item["b_rpm_tc"], item["ev"]) == (100_000 + 5_000 + 1_000 + 2_000, called)
 
 
 async def test_a_hold_takes_no_more_back_than_it_had(world: World) -> None:

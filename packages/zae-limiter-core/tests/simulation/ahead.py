@@ -9,7 +9,7 @@ Never: what a process has (blocks), one write (oracle).
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple
@@ -143,9 +143,20 @@ def check_usage(writes: Sequence[Application], served: Sequence[Served], acquire
                 counted += write.changes[name].net + write.changes[name].counted
                 due += write.checked.get(name, 0) + write.unchecked.get(name, 0) - write.given.get(name, 0)
                 due += write.counted.get(name, 0)
-        due += sum(each.amounts.get(name, 0) for each in served)
+        due += sum(each.amounts.get(name, 0) + each.counted.get(name, 0) for each in served)
         if counted != due:
             raise Violation(f"{writes[0].bucket} counts {counted} millitokens of {name}, and {due} were admitted")
     events = sum(write.events for write in writes) + sum(each.events for each in served)
     if acquires != events:
         raise Violation(f"{writes[0].bucket} counts {acquires} acquires, and {events} were admitted")
+
+
+def check_beside(
+    writes: Sequence[Application], served: Sequence[Served], consumed: Mapping[tuple[str, str], int]
+) -> None:
+    """Judge the counts of names that the bucket never limited, in the same way."""
+    names = {name for each in (*writes, *served) for name in each.counted}
+    for name in names.difference(*(write.changes for write in writes)):
+        due = sum(each.counted.get(name, 0) for each in (*writes, *served))
+        if (counted := consumed[writes[0].bucket, f"b_{name}_tc"]) != due:
+            raise Violation(f"{writes[0].bucket} counts {counted} millitokens of {name} beside its limits, not {due}")

@@ -14,6 +14,7 @@ from zae_limiter.flows.acquire import acquire, taking_together
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket_queue import BucketRequest
 from zae_limiter.flows.steps import Flow
+from zae_limiter.operations.values import NOTHING
 from zae_limiter.values.resolution import Config
 
 from .application import Application, Drawn
@@ -29,7 +30,8 @@ BACK_MS = 1_000  # a clock that goes back by more ends a block
 class Served(NamedTuple):
     """What a process admitted, or took back, without a write: when ``instant`` writes had taken effect.
 
-    ``amounts``: by limit, negative where they came back; ``rules``: those of its config, if it had one.
+    ``amounts``: by limit, negative where they came back; ``rules``: those of its config, if it had one. ``counted``:
+    what was counted beside them, and taken from no block.
     """
 
     bucket: str
@@ -39,6 +41,7 @@ class Served(NamedTuple):
     events: int
     rules: Mapping[str, Rule] | None
     holder: object
+    counted: Mapping[str, int] = NOTHING
 
 
 def drawn(batch: Batch, config: Config | None) -> Drawn:

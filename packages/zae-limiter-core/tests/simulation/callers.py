@@ -66,7 +66,7 @@ class Process(Protocol):
 class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    ``events``: how often he was admitted by each entity's bucket; ``refusals``: how often he was refused, by bucket and
+    ``calls``: how often each bucket is to count him; ``refusals``: how often he was refused, by bucket and
     attribute that is to count it; ``shadowed``: how often shadow limits of a bucket would have.
     """
 
@@ -94,12 +94,11 @@ class Caller:
         self.answer = ""
         self.began = False
         self.degraded = False
-        self.events: Counter[str] = Counter()
         self.refusals: Counter[tuple[tuple[str, str], str]] = Counter()
         self.shadowed: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
         self.max_wait = 0.0
-        self.calls: Counter[str] = Counter()  # that took place, by the buckets which count them
+        self.calls: Counter[str] = Counter()  # that took place
         self._kernel = kernel
         self._process = process
         self._plan = plan
@@ -199,10 +198,12 @@ class Caller:
             self._note(each, each.request.amounts)
 
     def _count_call(self, claims: Iterable[Claim], amounts: Mapping[str, int] | None) -> None:
-        """Each bucket of which something was taken counts it, an acquire or what a lease takes more."""
+        """Each bucket of which something was taken counts it, an acquire or what a lease takes more; an amount that no
+        limit refuses is taken as well.
+        """
         for claim in claims:
-            asked = claim.amounts if amounts is None else amounts
-            self.calls[claim.cached.id.pk[:-2]] += any(asked.get(name) for name in claim.config.by_name)
+            asked = claim.asked.values() if amounts is None else [amounts.get(name) for name in _counted(claim)]
+            self.calls[claim.cached.id.pk[:-2]] += any(asked)
 
     def _check_grant(self, grant: Grant) -> None:
         self.account.granted = True
@@ -415,9 +416,6 @@ class Caller:
             marked = {limit.name for limit in self._plan.limits[0] if limit.shadow}
             if not marked >= {each.limit_name for each in shadowed}:
                 raise Violation(f"an enforced limit refused nobody: {shadowed}")
-        for claim in grant.claims:
-            if any(amounts.get(name, 0) for name in claim.config.by_name):
-                self.events[claim.cached.id.entity_id] += 1
 
     def _counts(self, grant: Grant, status: LimitStatus, amounts: Mapping[str, int]) -> bool:
         """Whether the bucket was asked for anything: what asks for 0 is not written."""
@@ -459,5 +457,10 @@ class Caller:
                 for each in grant.all
                 for claim in each.claims
                 for name, amount in each.consumed.items()
-                if (name in claim.config.by_name or name in claim.unlimited_names) and name != SLOTS
+                if name in _counted(claim) and name != SLOTS
             }
+
+
+def _counted(claim: Claim) -> frozenset[str]:
+    """The names of which the bucket counts what is consumed, with a limit or without."""
+    return claim.unlimited_names.union(claim.config.by_name)

@@ -29,7 +29,7 @@ from zae_limiter.flows.steps import (
     Wake,
 )
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Operation, Put, Update
+from zae_limiter.operations.values import NOTHING, Operation, Put, Update
 from zae_limiter.values.resolution import Config
 
 from .accounts import Account
@@ -128,10 +128,12 @@ class Driver:
         pk, account = pk_of(request), self._playing
         taken = {**request.amounts, **request.unchecked}
         amounts = {name: taken.get(name, 0) - request.given.get(name, 0) for name in {**taken, **request.given}}
-        self._note_served(pk, amounts, request.events, request.config, request.queue.hold)
+        counted = {**request.count_only, **request.unlimited}
+        self._note_served(pk, amounts, request.events, request.config, request.queue.hold, counted)
         if account is not None:  # what goes back to other shards was given back before
             account.gives(pk, request.given)
             account.took(pk, request.amounts, request.unchecked)
+            account.counts(pk, counted)
 
     def asks_again(self) -> None:
         """The caller whose flow runs was refused beside what came back, and asks again."""
@@ -148,10 +150,16 @@ class Driver:
             self.sharing.admitted.append(let)
 
     def _note_served(
-        self, pk: str, amounts: Mapping[str, int], events: int, config: Config | None, holder: object
+        self,
+        pk: str,
+        amounts: Mapping[str, int],
+        events: int,
+        config: Config | None,
+        holder: object,
+        counted: Mapping[str, int] = NOTHING,
     ) -> None:
         oracle, bucket = self._oracle, pk.rpartition("#")[0]
-        served = Served(bucket, oracle.instant, self._kernel.now_ms, amounts, events, rules_of(config), holder)
+        served = Served(bucket, oracle.instant, self._kernel.now_ms, amounts, events, rules_of(config), holder, counted)
         oracle.served.append(served)
         self.link.blocks.spend(served, self.link.clock())
 

@@ -11,7 +11,7 @@ from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.operations.values import NOTHING, Item, Key
 from zae_limiter.values.limits import Limit
 
-from .ahead import Bound, check_interval, check_usage
+from .ahead import Bound, check_beside, check_interval, check_usage
 from .application import Application, Change
 from .blocks import Served, drawn
 from .bucket_items import (
@@ -73,6 +73,7 @@ class Oracle:
         self._batches: Mapping[str, Batch] = NOTHING
         self.served: list[Served] = []
         self.acquires: Counter[str] = Counter()  # that the items of each bucket have counted
+        self.consumed: Counter[tuple[str, str]] = Counter()  # as they have, by bucket and attribute
 
     def look(self, key: Key) -> Item | None:
         """The item as it is, which nobody may change: the table replaces an item, and never changes one."""
@@ -206,7 +207,9 @@ class Oracle:
         """Judge what every bucket has counted, where every request was answered. Raises ``Violation``."""
         for bucket in {write.bucket for write in self.applications}:
             served = [each for each in self.served if each.bucket == bucket]
-            check_usage(self._writes_of(bucket), served, self.acquires[bucket])
+            writes = self._writes_of(bucket)
+            check_usage(writes, served, self.acquires[bucket])
+            check_beside(writes, served, self.consumed)
 
     def was_short(
         self,
@@ -346,6 +349,8 @@ class Oracle:
         for name in {**(before or {}), **after}:
             if name == "rj" or name.startswith("rj_"):
                 self.refused[bucket, name] += after.get(name, 0) - (before or {}).get(name, 0)
+            elif name.endswith("_tc"):
+                self.consumed[bucket, name] += after.get(name, 0) - (before or {}).get(name, 0)
         return after
 
     def _enter(
