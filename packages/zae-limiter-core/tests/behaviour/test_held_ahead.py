@@ -15,11 +15,13 @@ from support.core.shards import split_into
 from support.core.worlds import Process, World, drain, take
 from zae_limiter import (
     Limit,
+    RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
     SyncRateLimiter,
     SyncRepository,
 )
+from zae_limiter.flows.hold import Hold
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.runtime import forks
 from zae_limiter.testing import ManualClock
@@ -164,11 +166,7 @@ async def test_a_hold_takes_no_more_back_than_it_had(world: World) -> None:
 
 
 async def test_child_and_parent_are_both_held(world: World) -> None:
-    limiter, wire = await world.process()
-    await limiter.set_resource_defaults("r", [RPM])
-    await limiter.create_entity("p")
-    await limiter.create_entity("e", parent_id="p", cascade=True)
-    await use(world, limiter, 100, rpm=1)
+    limiter, wire = await child_and_parent(world)
     wire.sent()
     await use(world, limiter, 50, rpm=1)
     assert len(wire.sent()) <= 4
@@ -177,6 +175,61 @@ async def test_child_and_parent_are_both_held(world: World) -> None:
         item = world.bucket_of(limiter, entity, "r")
         assert item is not None
         assert (item["b_rpm_tc"], item["ev"]) == (150_000, 150)
+
+
+async def test_a_held_call_that_fails_is_counted_by_no_bucket_of_its_path(world: World) -> None:
+    limiter, wire = process = await child_and_parent(world)
+    await until_written(process)
+    wire.sent()
+    with pytest.raises(ZeroDivisionError):
+        async with limiter.acquire("e", "r", {"rpm": 2}):
+            raise ZeroDivisionError
+    await take(limiter, "e", "r", rpm=1)
+    assert len(wire.sent()) <= 2  # in the background
+    await limiter.repository.close()
+    for entity, below in (("e", None), ("p", 101)):
+        item = world.bucket_of(limiter, entity, "r")
+        assert item is not None
+        assert (item["b_rpm_tc"], item["ev"], item.get("eb")) == (101_000, 101, below)
+
+
+async def test_a_block_that_ends_before_the_parent_is_asked_gives_back_by_the_table(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limiter, _ = process = await child_and_parent(world)
+    await until_written(process)
+    child, parent = (hold_of(limiter, entity) for entity in ("e", "p"))
+
+    def nothing_left(*_: object, **__: object) -> bool:
+        child.void()  # as a thread does that learns of other limits
+        return False
+
+    monkeypatch.setattr(parent, "move", nothing_left)
+    await take(limiter, "e", "r", rpm=1)
+    monkeypatch.undo()
+    await limiter.repository.close()
+    for entity in ("e", "p"):
+        item = world.bucket_of(limiter, entity, "r")
+        assert item is not None
+        assert (item["b_rpm_tc"], item["ev"]) == (101_000, 101)
+
+
+def hold_of(limiter: RateLimiter, entity: str) -> Hold:
+    home = limiter.repository.namespace_state.cached_buckets.get((entity, "r", 0))
+    assert home is not None
+    assert home.queue.hold is not None
+    return home.queue.hold
+
+
+async def child_and_parent(world: World) -> Process:
+    """A process that has used both for two seconds."""
+    process = await world.process()
+    limiter, _ = process
+    await limiter.set_resource_defaults("r", [RPM])
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await use(world, limiter, 100, rpm=1)
+    return process
 
 
 async def test_a_refusal_of_the_parent_gives_the_child_its_tokens_back(world: World) -> None:

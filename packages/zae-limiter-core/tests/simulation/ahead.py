@@ -155,8 +155,8 @@ def check_beside(
     writes: Sequence[Application], served: Sequence[Served], consumed: Mapping[tuple[str, str], int]
 ) -> None:
     """Judge the counts of names that the bucket never limited, in the same way."""
-    names = {name for each in (*writes, *served) for name in each.counted}
-    for name in names.difference(*(write.changes for write in writes)):
-        due = sum(each.counted.get(name, 0) for each in (*writes, *served))
+    counts = [each.counted for each in writes] + [each.counted for each in served]
+    for name in {name for each in counts for name in each}.difference(*(write.changes for write in writes)):
+        due = sum(each.get(name, 0) for each in counts)
         if (counted := consumed[writes[0].bucket, f"b_{name}_tc"]) != due:
             raise Violation(f"{writes[0].bucket} counts {counted} millitokens of {name} beside its limits, not {due}")

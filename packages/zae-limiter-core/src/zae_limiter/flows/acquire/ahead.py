@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...schema.items import BucketState
 from ...values.resolution import Resolved
 from ..bucket.serving import hold_ahead
-from ..bucket_queue import Outcome, Renewal, Waiter
+from ..bucket_queue import BucketRequest, Outcome, Renewal, Waiter
 from ..hold import Hold
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .acquire import known_claims
@@ -74,7 +74,7 @@ def grant_ahead(
     resolved, parts = part.resolved, [part]
     if resolved.parent_ids and parents_to_ask(request, request.entity_id, resolved):
         parts = _path(namespace_state, request, now_ms)
-        if not parts or not _move_all([(each.hold, _amounts(request, each)) for each in parts], now_ms):
+        if not parts or not _move_all([(each, _amounts(request, each)) for each in parts], now_ms, post):
             return None
     elif not hold.move(request.amounts, now_ms):  # a limit that the bucket lacks is not held
         return None
@@ -92,15 +92,16 @@ def _grant_with_draws(
     claims = known_claims(namespace_state, request) or ()
     holding = [(claim, hold) for claim in claims if (hold := claim.cached.queue.hold) is not None]
     parts = [_part(namespace_state, claim.cached, hold, now_ms) for claim, hold in holding]
-    if not claims or len(parts) < len(claims) or None in parts or any(claim.unlimited for claim in claims):
+    known = [part for part in parts if part is not None]
+    if not claims or len(known) < len(claims) or any(claim.unlimited for claim in claims):
         return None
-    if not _move_all([(hold, claim.amounts) for claim, hold in holding], now_ms):
+    if not _move_all([(part, claim.amounts) for part, claim in zip(known, claims, strict=True)], now_ms, post):
         return None
     namespace_state.configs.hits += len(claims)
     for claim in claims:
         claim.enter().outcome = Outcome("admitted", claim.target.state, now_ms)
-    for part in parts:
-        if part is not None and part.hold.due:
+    for part in known:
+        if part.hold.due:
             _renew(namespace_state, part, now_ms, post)
     return Grant(request, claims)
 
@@ -136,15 +137,28 @@ def _path(namespace_state: NamespaceState, request: AcquireRequest, now_ms: int)
     return parts if request.amounts.keys() <= known else []
 
 
-def _move_all(parts: Sequence[tuple[Hold, Mapping[str, int]]], now_ms: int) -> bool:
+def _move_all(parts: Sequence[tuple[Part, Mapping[str, int]]], now_ms: int, post: Callable[[Waiter], object]) -> bool:
     """Take amounts from all holds, or from none."""
-    for rank, (hold, amounts) in enumerate(parts):
-        if not hold.move(amounts, now_ms, below=1 if rank else 0):
+    for rank, (part, amounts) in enumerate(parts):
+        if not part.hold.move(amounts, now_ms, below=1 if rank else 0):
             for place, (taken, given) in enumerate(parts[:rank]):
-                back = {name: -amount for name, amount in given.items()}
-                taken.move(back, now_ms, events=-1, below=-1 if place else 0)
+                _give_back(taken, given, 1 if place else 0, now_ms, post)
             return False
     return True
+
+
+def _give_back(
+    part: Part, amounts: Mapping[str, int], below: int, now_ms: int, post: Callable[[Waiter], object]
+) -> None:
+    """Give back what a hold gave, and the acquire; to the table, if its block has ended since."""
+    back = {name: -amount for name, amount in amounts.items()}
+    if part.hold.move(back, now_ms, events=-1, below=-below) or not any(amounts.values()):
+        return
+    shards = 0 if part.state is None else part.state.shard_count
+    given = {name: amount for name, amount in amounts.items() if amount}
+    request = BucketRequest(part.home.queue, given=given, events=-1, shards=shards)
+    request.below = -below
+    post(request)
 
 
 def _amounts(request: AcquireRequest, part: Part) -> Mapping[str, int]:
