@@ -12,10 +12,10 @@ PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 8
 
 def rate(limit: "Limit") -> str:
     """Return how the tokens of a limit come back: ``100/min``, ``250/month UTC``, ``5 per hour from first use``."""
-    from zae_limiter.values.limit_text import write_refill
+    from zae_limiter.values.limit_text import write_count, write_refill
 
     if limit.kind == "total":
-        return "never"
+        return f"never (expires {write_count(limit.expires)} after its last use)" if limit.expires else "never"
     if limit.has_slots:
         return f"when freed (lost after {limit.expires} s)"
     return write_refill({each.name: getattr(limit, each.name) for each in fields(limit)})

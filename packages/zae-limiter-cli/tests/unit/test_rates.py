@@ -22,6 +22,7 @@ def test_a_rate_is_told_as_on_the_command_line_where_that_has_a_word_for_it(seco
         (Limit.per_hour("rpm", 5, window="calendar"), "5/hour UTC"),
         (Limit.quota("seats", 3, cron="0 6 * * MON"), "3 cron 0 6 * * MON UTC"),
         (Limit.total("credits", 5), "never"),
+        (Limit.total("credits", 5, expires=86_400), "never (expires 1d after its last use)"),
         (Limit.quota("rpm", 1_000, window=7_200), "1k per 2h from first use"),
     ],
 )

@@ -353,7 +353,7 @@ def test_bad_slots_are_refused(values: dict[str, Any], problem: str) -> None:
 def test_what_means_nothing_for_slots_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Limit.custom("parallel", 5, kind="concurrent", **values)
-    with pytest.raises(ValidationError, match="belongs to concurrent slots"):
+    with pytest.raises(ValidationError, match="belongs to a total or to concurrent slots"):
         Limit.custom("rpm", 5, expires=60)
 
 

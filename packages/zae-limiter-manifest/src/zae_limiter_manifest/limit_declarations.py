@@ -34,13 +34,12 @@ from .shapes import (
 )
 from .value_checks import ALREADY_CHECKED
 from .weights import WEIGHTS_OF_KINDS, WeightsDecl, as_weights
-from .windows import KINDS, LAST_START, UTC, as_window, find_conflicts
+from .windows import KINDS, LAST_START, MAX_EXPIRES, UTC, as_window, find_conflicts
 
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 MAX_AHEAD_SECONDS: Final = 3600
 MAX_ALERTS: Final = 5
-MAX_EXPIRES: Final = 86_400
 EXPIRES: Final = 60
 MAX_LIMITS: Final = 32  # of one bucket
 
@@ -148,8 +147,10 @@ class LimitDecl:
     expires: int = field(
         kw_only=True,
         metadata=about(
-            Integer(MAX_EXPIRES, least=0),
-            "of `kind: concurrent`: the seconds, by default 60, after which slots of a lost holder begin to come back",
+            Integer(MAX_EXPIRES["total"], least=0),
+            "of `kind: concurrent`: the seconds, by default 60 and at most 86,400, after which slots of a lost holder "
+            "begin to come back; of `kind: total`: the seconds without use, at least 86,400, after which its bucket is "
+            "removed and begins anew, by default never",
         ),
     )
 

@@ -6,8 +6,8 @@ A text says what comes back and when, then words, each once, in any order:
     AMOUNT/WINDOW ZONE [from DAY] [capacity AMOUNT] [burst AMOUNT] [alert PERCENT,PERCENT] [shadow]
     AMOUNT cron MINUTE HOUR DAY MONTH WEEKDAY [ZONE] [capacity AMOUNT] [burst AMOUNT] [alert …] [shadow]
     AMOUNT per PERIOD from first use [alert …] [shadow]
-    AMOUNT total [burst AMOUNT] [alert …] [shadow]
-    AMOUNT concurrent [expires TIME] [shadow]
+    AMOUNT total [burst AMOUNT] [expires PERIOD] [alert …] [shadow]
+    AMOUNT concurrent [expires PERIOD] [shadow]
 
 The amount is what comes back. The capacity is that amount unless the text has another, the burst is the capacity. A
 token bucket gets its tokens evenly. A time zone makes a calendar window of the period: `100/day` is any 24 hours,
@@ -126,6 +126,8 @@ def write_limit(fields: Mapping[str, Any]) -> str:
         words.append(f"ahead {write_time(fields['ahead'])}")
     if kind == "concurrent" and fields["expires"] != _EXPIRES:
         words.append(f"expires {fields['expires']}s")
+    if kind == "total" and fields["expires"]:
+        words.append(f"expires {write_count(fields['expires'])}")
     if fields.get("alert"):
         words.append(f"alert {','.join(map(str, fields['alert']))}")
     return " ".join([*words, "shadow"] if fields["shadow"] else words)
@@ -165,6 +167,11 @@ def write_period(seconds: int) -> str:
     """Return a period: `min`, `90s`, `5min`, `7d`."""
     if seconds in _ONE:
         return _ONE[seconds]
+    return write_count(seconds)
+
+
+def write_count(seconds: int) -> str:
+    """Return a period with its number: `1d`, `90s`."""
     return next(f"{seconds // unit}{word}" for unit, word in _MANY.items() if seconds % unit == 0)
 
 
@@ -328,7 +335,7 @@ _VALUES: Final[_Words] = {**_CAPACITY, **_BURST, "ahead": (_read_time, "ahead 1s
 _OF_CRON: Final[_Words] = {**_CAPACITY, **_BURST, **_ALERT}
 _OF_CALENDAR: Final[_Words] = {"from": (_read_day, "from 15"), **_OF_CRON}
 _OF_FIRST_USE: Final[_Words] = _ALERT
-_OF_TOTAL: Final[_Words] = {**_BURST, **_ALERT}
+_OF_TOTAL: Final[_Words] = {**_BURST, "expires": (_read_period, "expires 7d"), **_ALERT}
 _OF_SLOTS: Final[_Words] = {"expires": (_read_period, "expires 60s")}
 _AMOUNT_IS_CAPACITY: Final = ("concurrent", "total", "first_use")
 _FORMS: Final[Sequence[tuple[re.Pattern[str], Callable[..., Fields]]]] = (

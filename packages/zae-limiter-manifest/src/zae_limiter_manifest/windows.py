@@ -14,6 +14,8 @@ UTC: Final = "UTC"
 KINDS: Final = ("token_bucket", "calendar", "first_use", "total", "concurrent")
 WINDOWS: Final = ("minute", "hour", "day", "week", "month")
 LAST_START: Final = {"week": 7, "month": 31}
+MAX_EXPIRES: Final = {"concurrent": 86_400, "total": 315_360_000}  # a day, ten years
+LEAST_OF_TOTAL: Final = 86_400
 
 _ELAPSED: Final = ("minute", "hour")
 _ZONE: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,3}")  # not localtime
@@ -107,12 +109,19 @@ def _without_rate(said: Mapping[str, object], kind: object) -> Iterator[tuple[st
 
 
 def _of_slots(said: Mapping[str, object], kind: object) -> Iterator[tuple[str, str]]:
+    given = str(said.get("expires"))
+    expires = int(given) if given.isascii() and given.isdecimal() and len(given) < 12 else None
+    if kind == "total" and expires is not None and 0 < expires < LEAST_OF_TOTAL:
+        problem = f"must be at least {LEAST_OF_TOTAL:,} seconds, a day, beside `kind: total`, not {expires:,}"
+        yield "expires", f"{problem}; leave it out for a total that never expires"
     if kind != "concurrent":
-        if str(said.get("expires")) not in ("None", "0"):
-            yield "expires", "is for slots: add `kind: concurrent`, or leave it out"
+        if kind != "total" and given not in ("None", "0"):
+            yield "expires", "is for totals and slots: add `kind: total` or `kind: concurrent`, or leave it out"
         return
-    if str(said.get("expires")) == "0":
+    if expires == 0:
         yield "expires", "must be at least 1 second beside `kind: concurrent`"
+    if expires is not None and MAX_EXPIRES["concurrent"] < expires <= MAX_EXPIRES["total"]:
+        yield "expires", f"must be at most {MAX_EXPIRES['concurrent']:,} seconds, a day, beside `kind: concurrent`"
     if str(said.get("burst")) not in ("None", str(said.get("capacity"))):
         yield "burst", "must be the capacity beside `kind: concurrent`: leave it out"
     if said.get("alert"):

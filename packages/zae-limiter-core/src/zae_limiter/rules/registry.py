@@ -31,6 +31,13 @@ def minting_ms(limit: Limit, milli: int) -> int:
     return rule_of(limit).longest_ms(milli)
 
 
+def keeping_ms(limit: Limit, milli: int) -> int:
+    """Return how long an idle bucket is kept so that the limit mints an amount: not at all for a total that expires,
+    which forgets it after its ``unused_seconds``.
+    """
+    return 0 if limit.unused_seconds else minting_ms(limit, milli)
+
+
 def due_ms(rule: Rule, milli: int, now_ms: int) -> int:
     """Return the time from ``now_ms`` until the whole limit has minted so much more, ``FOREVER_MS`` for never."""
     at_ms = rule.reached(rule.minted(now_ms) + milli)

@@ -26,7 +26,7 @@ def told_key(bucket: BucketId, limit: str) -> tuple[str, str]:
 
 
 def told_item(bucket: BucketId, limit: str, told: Told, end_ms: int | None) -> Item:
-    """Return the item; it expires two days after its window, which ends at ``end_ms`` or never."""
+    """Return the item; it expires two days after ``end_ms``, the end of its window, or never."""
     pk, sk = told_key(bucket, limit)
     item = {
         PK: pk,

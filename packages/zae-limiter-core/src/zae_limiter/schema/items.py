@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ..rules.balances import ShardLimit, reached_at
-from ..rules.registry import rule_of
+from ..rules.registry import keeping_ms, rule_of
 from ..rules.rule import FOREVER_MS
 from ..rules.sharding import MAX_SHARDS, SHARD_COUNTS, Part, new_part
 from ..rules.slots import Slots
@@ -66,7 +66,8 @@ class LimitState(NamedTuple):
 class BucketState(NamedTuple):
     """A bucket item as it was seen, and its shape: rule, ceiling and attributes of each limit.
 
-    ``fill_ms``: the time in which the slowest limit fills from empty. From ``begins_ms`` on, a take may begin a window;
+    ``fill_ms``: the time in which the slowest limit fills from empty, but for totals that expire; ``unused_ms``: the
+    longest time without use until these do, 0 if there are none. From ``begins_ms`` on, a take may begin a window;
     always, where there are slots.
     ``numbers`` picks those of an item that change. ``slots`` names the limits that have slots, whose ``ShardLimit`` is
     of this item alone; ``slow`` has those with a fraction, which changes under the same anchor, by its attribute.
@@ -77,6 +78,7 @@ class BucketState(NamedTuple):
     ceilings: Mapping[str, int]
     limit_states: tuple[LimitState, ...]
     fill_ms: int
+    unused_ms: int
     begins_ms: int
     numbers: Callable[[Item], tuple[int, ...]]
     slots: frozenset[str] = frozenset()
@@ -158,11 +160,15 @@ class BucketState(NamedTuple):
 
     @property
     def full_at_ms(self) -> int:
-        """The first millisecond at which all limits are at their ceiling."""
+        """The first millisecond at which all limits are at their ceiling, but for totals that expire."""
         item, shard_limits = self.item, self.shard_limits.values()
         return max(
-            reached_at(shard_limit, item[each.tokens], each.ceiling_milli)
-            for each, shard_limit in zip(self.limit_states, shard_limits, strict=True)
+            (
+                reached_at(shard_limit, item[each.tokens], each.ceiling_milli)
+                for each, shard_limit in zip(self.limit_states, shard_limits, strict=True)
+                if not shard_limit.limit.unused_seconds
+            ),
+            default=0,
         )
 
     @property
@@ -199,7 +205,7 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """
     try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
         if before is not None:
-            old, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots, slow = before
+            old, shard_limits, ceilings, limit_states, fill_ms, unused_ms, begins_ms, numbers, slots, slow = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
                 if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
                     raise ValueError("its numbers have no sum")
@@ -210,7 +216,7 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
                         shard_limits = shard_limits | _with_fractions(shard_limits, slow, item)
                         limit_states = tuple(_limit_state(name, each) for name, each in shard_limits.items())
                         break
-                state = item, shard_limits, ceilings, limit_states, fill_ms, begins_ms, numbers, slots, slow
+                state = item, shard_limits, ceilings, limit_states, fill_ms, unused_ms, begins_ms, numbers, slots, slow
                 return tuple.__new__(BucketState, state)  # as `BucketState` does, without its call
         return _read_anew(item)
     except UNREADABLE as error:
@@ -221,7 +227,8 @@ def _read_anew(item: Item) -> BucketState:
     _check(item)
     shard_limits = read_shard_limits(item)
     states = tuple(_limit_state(name, shard_limit) for name, shard_limit in shard_limits.items())
-    fill_ms = max((each.rule.longest_ms(each.ceiling_milli) for each in shard_limits.values()), default=0)
+    fill_ms = max((keeping_ms(each.limit, each.ceiling_milli) for each in shard_limits.values()), default=0)
+    unused_ms = max((1000 * each.limit.unused_seconds for each in shard_limits.values()), default=0)
     ceilings = {each.name: each.ceiling_milli for each in states}
     slots = frozenset(name for name, each in shard_limits.items() if each.slots is not None)
     begins_ms = 0 if slots else min((window_end(each) for each in shard_limits.values()), default=FOREVER_MS)
@@ -229,7 +236,7 @@ def _read_anew(item: Item) -> BucketState:
     changing += [attribute for name in slots for attribute in bucket_attributes(name).slots]
     numbers = itemgetter(CONFIG_READ_AT, WRITES, *changing)
     slow = {bucket_attributes(name).fraction: name for name, each in shard_limits.items() if each.unit}
-    return BucketState(item, shard_limits, ceilings, states, fill_ms, begins_ms, numbers, slots, slow)
+    return BucketState(item, shard_limits, ceilings, states, fill_ms, unused_ms, begins_ms, numbers, slots, slow)
 
 
 def _with_fractions(

@@ -93,7 +93,8 @@ class Limit(NamedLimits):
     """How many tokens of the limit a token of each kind counts for (``TokenUsage``); empty for a limit that
     ``lease.settle(usage)`` leaves alone."""
     expires: int = 0
-    """Of concurrent slots: whole seconds after which the slot of a lost holder is on its way back."""
+    """Of concurrent slots: whole seconds after which the slot of a lost holder is on its way back. Of a total: whole
+    seconds after its last use at which its bucket is removed, and begins anew; 0 for never."""
     schedule: tuple[ScheduleEntry, ...] = field(default=(), hash=False)
     """Other values at other times: the first entry that holds wins. Texts become entries."""
     alert: tuple[int, ...] = field(default=(), hash=False)
@@ -172,6 +173,11 @@ class Limit(NamedLimits):
     def has_slots(self) -> bool:
         """Whether it bounds what is held at the same time, instead of what is consumed."""
         return self.kind == "concurrent"
+
+    @property
+    def unused_seconds(self) -> int:
+        """Whole seconds without use after which its bucket may forget what was taken; 0 unless a total ``expires``."""
+        return self.expires if self.kind == "total" else 0
 
     @property
     def blocks(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 from ..exceptions import ValidationError
 from .schedules import ScheduleEntry
-from .slots import check_expires
+from .slots import check_expires, check_expires_of_total
 from .weights import NO_WEIGHTS
 from .windows import CALENDAR, SECONDS, UTC, burst_of, refuse_zone
 
@@ -293,15 +293,21 @@ class NamedLimits:
         capacity: int,
         *,
         burst: int | None = None,
+        expires: int | None = None,
         shadow: bool = False,
         weights: Mapping[str, float] = NO_WEIGHTS,
         alert: Sequence[int] = (),
     ) -> Self:
         """Return a limit of ``capacity`` tokens that never come back by themselves.
 
-        A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity.
+        A bucket begins with the capacity; ``credit_bucket`` adds to it, up to the burst, by default the capacity. It
+        stays for ever, or until nobody has used it for ``expires`` seconds, at least a day: then it begins anew.
         """
-        return cls.custom(name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, kind="total")
+        if expires is not None:
+            check_expires_of_total(name, expires)
+        return cls.custom(
+            name, capacity, burst=burst, shadow=shadow, weights=weights, alert=alert, kind="total", expires=expires or 0
+        )
 
     @classmethod
     def concurrent(cls, name: str, capacity: int, *, expires: int = 60, shadow: bool = False) -> Self:

@@ -22,12 +22,13 @@ NO_NAMES: frozenset[str] = frozenset()
 class Config:
     """The limits that a process holds a bucket to, and the instant at which it read them (epoch ms).
 
-    ``own``: they are the entity's own, so its bucket never expires. ``from_call``: the call passed them as ``limits=``;
-    they hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves
-    the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``). ``shadow`` names the limits that refuse
-    nobody. ``declared`` has the limits as the call or the level has them, if any differs from its rule. A limit with a
-    schedule has the values of an instant (``at``), which hold since ``since_ms``: below 0 if no limit has one. The
-    bucket of such a limit never expires, because a new one would begin full.
+    ``own``: they are the entity's own, and none is a total that expires, so its bucket never does. ``from_call``: the
+    call passed them as ``limits=``; they hold now, whatever another process read. ``stored``: a level has them, so a
+    limit that they do not name leaves the bucket. ``limits`` are the rules, as a bucket has them (``Limit.rule``).
+    ``shadow`` names the limits that refuse nobody. ``declared`` has the limits as the call or the level has them, if
+    any differs from its rule. A limit with a schedule has the values of an instant (``at``), which hold since
+    ``since_ms``: below 0 if no limit has one. The bucket of such a limit never expires, because a new one would begin
+    full.
     """
 
     limits: tuple[Limit, ...]

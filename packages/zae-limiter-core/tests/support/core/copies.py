@@ -26,6 +26,7 @@ EVERY_KIND = [
     Limit.quota("seats", 30, cron="0 6 * * MON"),
     Limit.quota("first", 10, window=86_400),
     Limit.total("credits", 500, weights={"input": 1, "output": 4}),
+    Limit.total("budget", 500, expires=7 * 86_400),
     Limit.concurrent("parallel", 5, expires=86_400),
 ]
 

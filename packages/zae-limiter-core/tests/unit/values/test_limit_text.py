@@ -54,6 +54,8 @@ def limits_of_other_kinds(draw: st.DrawFn) -> Limit:
         more["refill_amount"] = draw(st.just(capacity or 1) | st.integers(1, 10**15))
     if kind == "first_use":
         more["refill_period"] = draw(st.integers(1, 3_153_600_000))
+    if kind == "total":
+        more["expires"] = draw(st.just(0) | st.integers(86_400, 315_360_000))
     if kind == "concurrent":
         more["expires"] = draw(st.integers(10, 3600))
     return Limit.custom("rpm", capacity, **more)

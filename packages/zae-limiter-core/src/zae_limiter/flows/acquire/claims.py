@@ -191,7 +191,8 @@ def config_of(request: AcquireRequest, resolved: Resolved, now: Callable[[], int
     """
     config = resolved.config
     if request.limits:
-        config = Config(request.limits, now(), own=config.own, from_call=True)
+        own = config.own and not any(limit.unused_seconds for limit in request.limits)
+        config = Config(request.limits, now(), own=own, from_call=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
     if config.since_ms >= 0:

@@ -104,7 +104,10 @@ def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for 
     if multiplier and not config.own and state.fill_ms < FOREVER_MS:
         if TTL not in item:
             return None
-        values[TTL] = ttl = max(item[TTL], -(-(now_ms + TTL_GRACE_MS + multiplier * state.fill_ms) // 1000))
+        kept_ms = TTL_GRACE_MS + multiplier * state.fill_ms
+        if kept_ms < state.unused_ms:
+            kept_ms = state.unused_ms
+        values[TTL] = ttl = max(item[TTL], -(-(now_ms + kept_ms) // 1000))
         most[TTL] = ttl + TTL_SLACK_SECONDS
     elif TTL in item:
         return None

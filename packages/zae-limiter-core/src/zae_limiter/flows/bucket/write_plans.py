@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...operations.values import NOTHING, Conditions, Get, Put, Update
 from ...rules.balances import ShardLimit, limit_share
-from ...rules.registry import minting_ms
+from ...rules.registry import keeping_ms
 from ...rules.rule import FOREVER_MS
 from ...rules.schedules import carry
 from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
@@ -78,7 +78,7 @@ class ConsumeWrite:
         for name, shard_limit in self.state.shard_limits.items():
             self._take(draft, name, batch)
             deficit = shard_limit.ceiling_milli - self.headroom[name] + batch.net(name)
-            longest_ms = max(longest_ms, minting_ms(shard_limit.limit, deficit))
+            longest_ms = max(longest_ms, keeping_ms(shard_limit.limit, deficit))
         self.upper = draft.at_most
         draft.equals[ANCHOR] = self.state.item[ANCHOR]
         draft.count_write(batch, self.state.shard_limits)
@@ -315,7 +315,7 @@ class ReshapeWrite:
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         deficit = self._ceiling(limit) - min(0, self.headroom[limit.name] - batch.net(limit.name))
-        return minting_ms(limit, deficit)
+        return keeping_ms(limit, deficit)
 
 
 class WindowWrite(ReshapeWrite):
@@ -372,7 +372,7 @@ class CreateWrite:
         return Put(item | begun | batch.counts | batch.counts_beside(config.by_name), Conditions(absent=(PK,)))
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
-        return minting_ms(limit, limit.ceiling_milli - limit.initial_milli + batch.net(limit.name))
+        return keeping_ms(limit, limit.ceiling_milli - limit.initial_milli + batch.net(limit.name))
 
 
 WritePlan = ConsumeWrite | ReshapeWrite | WindowWrite | CreateWrite
@@ -388,7 +388,7 @@ class Decision(NamedTuple):
 
 def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
     """Return the ``ttl`` in epoch seconds: a minute from now, plus ``multiplier`` times the time in which the slowest
-    limit fills; ``None`` if that never happens.
+    limit fills; ``None`` if that never happens. A total that expires does not fill: for its time the bucket stays.
 
     ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
     the time from empty, and the ``ttl`` is not before the one seen. Return ``None`` for a bucket that does not expire:
@@ -402,5 +402,8 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
     fill_ms = longest_ms if state is None else max(longest_ms, state.fill_ms)
     if fill_ms >= FOREVER_MS:
         return None
-    ttl = -(-(plan.now_ms + TTL_GRACE_MS + plan.multiplier * fill_ms) // 1000)
+    unused_ms = 0 if state is None else state.unused_ms
+    if state is None or plan.reshapes:
+        unused_ms = max(unused_ms, 1000 * max((limit.unused_seconds for limit in config.limits), default=0))
+    ttl = -(-(plan.now_ms + max(TTL_GRACE_MS + plan.multiplier * fill_ms, unused_ms)) // 1000)
     return ttl if state is None else max(ttl, state.item.get(TTL, 0))

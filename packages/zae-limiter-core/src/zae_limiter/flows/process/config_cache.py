@@ -281,7 +281,7 @@ class ConfigItems(NamedTuple):
         record counts from its plan on; empty if no level has limits. ``read_at_ms`` are in the order of the items.
 
         They count as the entity's own only if it has limits beside an override. An override alone leaves no bucket that
-        never expires.
+        never expires. Neither do limits of which one is a total that expires.
         """
         levels = self.levels(now_ms)
         wins = winner(levels)
@@ -292,6 +292,7 @@ class ConfigItems(NamedTuple):
         ages = [entity, entity_default, *of_plan, resource, system]
         oldest = min(ages[: levels.index(wins) + 1])
         own = wins.source in OWN_LEVELS and any(map(read_limits, (self.entity, self.entity_default)))
+        own = own and not any(limit.unused_seconds for limit in wins.limits)
         config = Config(wins.limits, oldest, own=own, stored=True)
         return config.at(now_ms)
 

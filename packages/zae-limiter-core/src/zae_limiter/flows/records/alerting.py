@@ -154,7 +154,10 @@ def remember_told(crossing: Crossing) -> Flow[Told]:
     remembered then.
     """
     told = Told(crossing.window.number, crossing.threshold)
-    item = told_item(crossing.bucket, crossing.limit.name, told, crossing.window.end_ms)
+    end_ms = crossing.window.end_ms
+    if unused := crossing.limit.unused_seconds:  # the bucket is used now, and goes no earlier
+        end_ms = crossing.at_ms + 1000 * unused
+    item = told_item(crossing.bucket, crossing.limit.name, told, end_ms)
     key, values = key_of(item), {name: value for name, value in item.items() if name not in (PK, SK)}
     when = Conditions(absent=(PK,))
     for _ in range(ATTEMPTS):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...exceptions import ValidationError
 from ...operations.values import Conditions, Put, Update
 from ...rules.balances import share
-from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
+from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.idempotency import Done
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, anchor_attributes
 from ...values.amounts import check_amounts
@@ -14,6 +14,7 @@ from ...values.buckets import Bucket
 from ...values.limits import MILLI, Limit
 from ...values.naming import check_limit_name
 from ..bucket.anchor_repair import repair
+from ..bucket.batch import TTL_SLACK_SECONDS
 from ..bucket.reading import bucket_of, read_whole
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
@@ -97,7 +98,7 @@ def credit_bucket(
                 raise ValidationError("tokens", name, problem)
         found = bucket_of(states, namespace_state.now())
         audit_put = _event(namespace_state, cause, "bucket_credited", found, {"credited": given, **_named(change)})
-        return [_credited(state, credit) for state in states], audit_put
+        return [_credited(state, credit, namespace_state.now()) for state in states], audit_put
 
     return (yield from _write_all_shards(namespace_state, bucket, cause, writes, change))
 
@@ -166,11 +167,16 @@ def _filled(state: BucketState, now_ms: int) -> Update:
     )
 
 
-def _credited(state: BucketState, credit: Mapping[str, int]) -> Update:
+def _credited(state: BucketState, credit: Mapping[str, int], now_ms: int) -> Update:
+    """Return the update of a shard. A credit is a use: a total that expires stays for its whole time from now on."""
     shard_limits = {name: state.shard_limits[name] for name in credit if name in state.shard_limits}
     add = {bucket_attributes(name).tokens: share(credit[name], s.shard, s.shards) for name, s in shard_limits.items()}
     same = Conditions(exists=(PK, *add), equals={SHARD_COUNT: state.shard_count})
-    return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, when=same)
+    if TTL not in state.item or not state.unused_ms:
+        return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, when=same)
+    ttl = max(state.item[TTL], -(-(now_ms + state.unused_ms) // 1000))
+    same = same._replace(at_most={TTL: ttl + TTL_SLACK_SECONDS})
+    return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, set={TTL: ttl}, when=same)
 
 
 def _event(namespace_state: NamespaceState, cause: Cause, action: AuditAction, bucket: Bucket, after: Plain) -> Put:
