@@ -43,7 +43,7 @@ from ...schema.table import INDEXES, TABLE_KEYS
 from ..effects import Write, after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
 from ..metering import metered
-from .usage import Usage
+from .usage import HOUR_MS, Usage
 
 _REMEMBERED_TOKENS: Final = 10_000
 _REST: Final = 64  # operations from one look at the oldest keys to the next
@@ -95,8 +95,6 @@ class MemoryTable:
             self._done += 1
             if self._done >= _REST:
                 self._look()
-            if self._usage is not None:
-                self._usage.count_for(operation)
             if self.meter is None:
                 return handler(operation)
             return metered(self.meter, operation, self._items.get, handler)
@@ -151,8 +149,12 @@ class MemoryTable:
             self._add(key, item)
         else:
             self._items[key] = item
-        if self._usage is not None:
-            self._usage.note(key, before, item, adds=not update.remove)
+        usage = self._usage
+        # `note` knows what to do; asked here whether it has to, for most updates are not the first of their hour
+        if usage is not None and (
+            update.remove or key not in usage.since or usage.since[key][0] != usage.now_ms() // HOUR_MS
+        ):
+            usage.note(key, before, item, adds=not update.remove)
         if not is_flat(update.set):
             self._nested.add(key)
         return copy_of(item) if key in self._nested else item.copy()
@@ -209,6 +211,8 @@ class MemoryTable:
             self._nested.add(key)
 
     def _query(self, query: Query) -> Page:
+        if self._usage is not None:
+            self._usage.count_for(query)
         index = INDEXES[query.index] if query.index else None
         pk, sk = (index.pk, index.sk) if index else TABLE_KEYS
         items = [item for item in self._items.values() if item.get(pk) == query.pk and _in_range(query, item.get(sk))]
@@ -221,6 +225,8 @@ class MemoryTable:
         return Page([copy_of(state) for state in states if state is not None], last)
 
     def _scan(self, scan: Scan) -> Page:
+        if self._usage is not None:
+            self._usage.count_for(scan)
         start = _place(dict(scan.start), SK) if scan.start else ()
         items = sorted(self._items.values(), key=lambda item: _place(item, SK))
         page = [item for item in items if _place(item, SK) > start][: scan.limit]

@@ -2,14 +2,14 @@
 
 The first change of a bucket in an hour keeps the item as it was. The difference is counted in the snapshots of the hour
 and of the day with the first change of another hour, with a change that does not telescope, and before a query that
-could read usage. So an acquire pays for one look at a dict.
+could read usage. So an acquire pays for one look at a dict, which ``MemoryTable`` has at hand.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from ...operations.values import Item, Key, Operation, Query, Scan, Update
+from ...operations.values import Item, Key, Query, Scan, Update
 from ...schema import keys
 from ...schema.attributes import TTL
 from ...schema.changes import consumption
@@ -24,38 +24,40 @@ log = logging.getLogger(__name__)
 
 
 class Usage:
-    """Counts the consumption of buckets in snapshots, which ``update`` writes; ``look`` returns an item."""
+    """Counts the consumption of buckets in snapshots, which ``update`` writes; ``look`` returns an item.
+
+    ``since``: by bucket an hour, and the item as it was at the first change in it. An update in that hour that removes
+    no attribute needs no ``note``.
+    """
 
     def __init__(
         self, look: Callable[[Key], Item | None], update: Callable[[Update], object], now_ms: Callable[[], int]
     ) -> None:
         self._look = look
         self._update = update
-        self._now_ms = now_ms
-        self._since: dict[Key, tuple[int, Item]] = {}  # hour, and the bucket as it was at the first change in it
+        self.now_ms = now_ms
+        self.since: dict[Key, tuple[int, Item]] = {}
 
     def note(self, key: Key, before: Item | None, item: Item | None, *, adds: bool) -> None:
         """Note a change of a bucket; ``adds``: it is an update that removes no attribute."""
         if key.sk != keys.sk_state():
             return
-        hour, since = self._now_ms() // HOUR_MS, self._since.get(key)
+        hour, since = self.now_ms() // HOUR_MS, self.since.get(key)
         if adds and since is not None and since[0] == hour:
             return
         if since is not None and before is not None:
             self._count(key, since[1], before, since[0])
-        self._since.pop(key, None)
+        self.since.pop(key, None)
         if item is not None and (adds or before is None):
-            self._since[key] = hour, before or {}
+            self.since[key] = hour, before or {}
         elif item is not None and before is not None:
             self._count(key, before, item, hour)
 
-    def count_for(self, operation: Operation[Any]) -> None:
+    def count_for(self, operation: Query | Scan) -> None:
         """Count everything before an operation that could read usage."""
-        if not isinstance(operation, Query | Scan):
-            return
         if isinstance(operation, Query) and operation.index is None and "/ENTITY#" not in operation.pk:
             return
-        since, self._since = self._since, {}
+        since, self.since = self.since, {}
         for key, (hour, before) in since.items():
             if (now := self._look(key)) is not None:
                 self._count(key, before, now, hour)

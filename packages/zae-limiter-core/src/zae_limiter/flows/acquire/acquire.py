@@ -34,7 +34,9 @@ from .taking_together import ASKS_AGAIN, less_coming_back, take_together, until_
 ROUNDS, INSISTS, AGAIN_SECONDS = 8, 3, 0.01
 
 
-def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
+def acquire(  # noqa: C901, PLR0915 - one flow down to the request, because every acquire pays for each
+    namespace_state: NamespaceState, request: AcquireRequest
+) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
     Raises ``RateLimitExceeded``, ``AccessDisabled``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if
@@ -48,10 +50,23 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 yield Sleep(AGAIN_SECONDS * attempt)
             request.rereads = attempt
             claims = known_claims(namespace_state, request) or (yield from find_claims(namespace_state, request))
+            claim = claims[0]
+            alone = len(claims) == 1 and not claim.stale and request.turn is None
             try:
-                if (yield from _take(namespace_state, request, claims)):
+                if alone:
+                    if claim.target.queue.busy and _looks_short(namespace_state, claim):
+                        refuse_by_copies(namespace_state, request, claims)
+                    bucket_request = claim.enter()
+                    if bucket_request.queue.hold is None:
+                        yield Enqueue(bucket_request)  # as `queue` does, at less cost
+                    else:
+                        yield from queue([bucket_request])
+                    taken = bucket_request.admitted or (yield from _take_elsewhere(namespace_state, request, claims))
+                else:
+                    taken = yield from _take_with_others(namespace_state, request, claims)
+                if taken:
                     grant = Grant(request, claims)
-                    if len(claims) > 1 or ((state := claims[0].target.state) is not None and state.slots):
+                    if not alone or ((state := claim.target.state) is not None and state.slots):
                         yield from keep_slots(namespace_state, grant, claims)
                     return grant
             except RateLimitExceeded as refusal:
@@ -65,31 +80,6 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
         refuse_if_disabled(namespace_state, request, _expired_claims(namespace_state, request) or ())
         _raise_if_answered(request, claims or (), error)
         return (yield from grant_without_store(namespace_state, request, error, claims or ()))
-
-
-def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
-    """Return ``True`` if all claims are admitted, ``False`` if the acquire has to be decided again. Raises the reason
-    why it is not admitted.
-    """
-    claim = claims[0]
-    if len(claims) > 1 or claim.stale or request.turn is not None:
-        try:
-            yield from _take_with_others(namespace_state, request, claims)
-            return (yield from _conclude(namespace_state, request, claims))
-        finally:
-            for each in claims:
-                each.decide()
-    if claim.target.queue.busy and _looks_short(namespace_state, claim):
-        refuse_by_copies(namespace_state, request, claims)
-    bucket_request = claim.enter()
-    if bucket_request.queue.hold is None:
-        yield Enqueue(bucket_request)  # as `queue` does, at less cost
-    else:
-        yield from queue([bucket_request])
-    if bucket_request.admitted:
-        return True
-    yield from try_other_shards(namespace_state, claims)
-    return (yield from _conclude(namespace_state, request, claims))
 
 
 class NotYet(Exception):
@@ -152,9 +142,10 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
         return None
     claim = _claim(namespace_state, request, cached, resolved)
     asked, limited = request.amounts.keys(), claim.config.by_name.keys()
-    if not limited or not (asked <= limited or asked <= limited | claim.unlimited_names):
+    has_all = asked <= limited
+    if not limited or not (has_all or asked <= limited | claim.unlimited_names):
         return None  # others may hold by now
-    return [claim] if request.learns is None and asked <= limited else with_amounts(request, [claim])
+    return [claim] if has_all and request.learns is None else with_amounts(request, [claim])
 
 
 def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
@@ -201,25 +192,45 @@ def _claim(
     return claim
 
 
-def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
-    """Take where the fast way does not do: there are parents, a config has expired, or a waiting caller's turn has
-    come.
+def _take_elsewhere(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
+    """Ask other shards for what the first one lacked. Return and raise as ``_conclude`` does."""
+    yield from try_other_shards(namespace_state, claims)
+    return (yield from _conclude(namespace_state, request, claims))
+
+
+def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
+    """Take where the fast way does not do: there are parents, a config has expired, or the turn of a waiting caller has
+    come. Return and raise as ``_conclude`` does.
     """
+    try:
+        for claim in claims:
+            if claim.stale:  # as each that is disabled
+                refuse_if_disabled(namespace_state, request, claims)
+                break
+        if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
+            refuse_by_copies(namespace_state, request, claims)
+        if request.turn is not None:
+            yield from take_in_turn(namespace_state, claims)
+        elif creating := _without_buckets(claims):
+            yield from create_path(namespace_state, creating)
+            yield from try_other_shards(namespace_state, claims)
+        else:
+            yield from take_together(namespace_state, claims)
+        return (yield from _conclude(namespace_state, request, claims))
+    finally:
+        for claim in claims:
+            claim.decide()
+
+
+def _without_buckets(claims: Sequence[Claim]) -> Sequence[Claim]:
+    """Return the claims that take something if there are several, and none of them has a bucket; else none."""
+    taking: list[Claim] = []
     for claim in claims:
-        if claim.stale:  # as each that is disabled
-            refuse_if_disabled(namespace_state, request, claims)
-            break
-    if len(claims) > 1 or request.turn is None:  # a caller that waits for one bucket has looked at the copy
-        refuse_by_copies(namespace_state, request, claims)
-    if request.turn is not None:
-        return (yield from take_in_turn(namespace_state, claims))
-    taking = [claim for claim in claims if any(claim.asked.values())]
-    if len(taking) > 1 and all(claim.cached.state is None and not claim.stale for claim in taking):
-        yield from create_path(namespace_state, taking)
-        yield from try_other_shards(namespace_state, claims)
-    else:
-        yield from take_together(namespace_state, claims)
-    return None
+        if any(claim.amounts.values()) or (claim.unlimited and any(claim.unlimited.values())):
+            if claim.cached.state is not None or claim.stale:
+                return ()
+            taking.append(claim)
+    return taking if len(taking) > 1 else ()
 
 
 def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:

@@ -40,7 +40,7 @@ def take_together(namespace_state: NamespaceState, claims: Sequence[Claim]) -> F
         claim.among_others = several
         if claim.stale:
             waiters.append(Waiter(claim.cached.loading))
-        if claim.asked:
+        if claim.amounts or claim.unlimited:  # those that are `asked`
             (first if several and _was_short_lately(namespace_state, claim, now) else others).append(claim)
     for claim in first:  # nearest first: what the topmost gives, most are waiting for
         yield from queue([claim.enter(), *waiters])

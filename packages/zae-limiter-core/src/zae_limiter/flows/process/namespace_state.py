@@ -187,7 +187,7 @@ class CachedBucket:
         """Return whether the last seen state is young enough. A state from the future was seen before the clock went
         back.
         """
-        return abs(now_ms - self.seen_at_ms) < staleness_ms
+        return -staleness_ms < now_ms - self.seen_at_ms < staleness_ms
 
     def demand(self, limit: str) -> float:
         """Return how much all processes have consumed recently, as a part of the tokens minted meanwhile."""
