@@ -164,8 +164,6 @@ class Claim:
 
     def decide(self) -> None:
         """Note that the call is decided: what was taken for it stays, or is back."""
-        if not self.among_others:
-            return
         for request in self.requests:
             request.queue.undecided.discard(request)
 
