@@ -1,4 +1,5 @@
-"""What lives here: calendar limits and totals as several processes use them up on real tables, over a boundary.
+"""What lives here: calendar limits and totals as several processes use them up on real tables, over a boundary; and how
+long the bucket of a total that expires stays there.
 What never does: when a window begins (core's tests of the rules), simulated faults (core's simulation).
 """
 
@@ -60,3 +61,17 @@ async def test_processes_use_up_each_month_exactly_and_the_total_once(harness: H
     [bucket] = [await limiters[2].repository.get_bucket("key", "gpt-4")]
     assert bucket is not None
     assert [each.limit for each in bucket.limits] == sorted(LIMITS, key=lambda limit: limit.name)
+
+
+async def test_a_budget_that_expires_lives_by_its_last_use(harness: Harness, clock: ManualClock) -> None:
+    limiter, week = await harness.open(clock=clock), 7 * 86_400
+    await limiter.set_limits("session", [Limit.total("calls", 5, expires=week)], "agents")
+    for left in (4, 3, 2):
+        clock.advance(86_400)
+        async with limiter.acquire("session", "agents", {"calls": 1}):
+            pass
+        bucket = await limiter.repository.get_bucket("session", "agents")
+        assert bucket is not None
+        assert bucket.expires_at_ms is not None
+        assert 0 <= bucket.expires_at_ms - clock.now_ms() - week * 1000 < 1000
+        assert bucket.available == {"calls": left}

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
+from support.core.shards import played
 from support.core.worlds import Process, World, passes, take
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, ValidationError
+from zae_limiter.flows.records.alerting import Crossing, remember_told
 from zae_limiter.operations.values import Get, Key
+from zae_limiter.rules.windows import LimitWindow
 from zae_limiter.schema import keys
+from zae_limiter.schema.items import BucketId
 
 DAY = 24 * 3600
 BUDGET = Limit.total("calls", 5, expires=7 * DAY)
@@ -130,6 +134,17 @@ async def test_a_budget_of_a_call_expires_although_the_entity_has_limits_of_its_
     async with process.limiter.acquire("s1", "r", {"calls": 1}, limits=[BUDGET]):
         pass
     assert ttl_of(world, process) == 7 * DAY
+
+
+async def test_what_was_told_of_a_budget_is_forgotten_too(world: World) -> None:
+    process = await world.process()
+    bucket = BucketId(process.limiter.repository.namespace_id, "s1", "r")
+    for limit, seconds in ((BUDGET, 9 * DAY), (FOR_EVER, None)):
+        crossing = Crossing(bucket, limit, LimitWindow(5000, None, None), 80, 4, 5, world.clock.now_ms())
+        played(world.table, remember_told(crossing))
+        item = world.table.execute(Get(Key(*crossing.key)))
+        assert item is not None
+        assert item.get("ttl") == (None if seconds is None else world.clock.now_ms() // 1000 + seconds)
 
 
 class SetClock:

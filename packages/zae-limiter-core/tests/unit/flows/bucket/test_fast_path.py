@@ -162,6 +162,23 @@ def test_it_keeps_a_bucket_that_others_may_have_emptied_for_as_long_as_the_rules
     assert write == by_the_rules(case)[0]
 
 
+@pytest.mark.parametrize("beside", [(), (RPM,), (Limit.per_day("rpd", 86_400),)])
+def test_it_keeps_a_bucket_with_a_total_that_expires_as_the_rules_do(beside: tuple[Limit, ...]) -> None:
+    budget = Limit.total("calls", 5, expires=3 * 86_400)
+    it, limits = stage(ttl_multiplier=7), (budget, *beside)
+    whole = {limit: limit.ceiling_milli for limit in limits} | {budget: 3000}
+    it.sees(bucket_item(whole, ttl=NOW // 1000))
+    checked = {limit.name: 1000 for limit in limits}
+    state, config, now_ms = it.cached.state, Config(limits, 0), it.clock.now_ms()
+    assert state is not None
+    plan = ConsumeWrite(it.cached, state, now_ms, 7, config, frozenset())
+    expected = plan.write(fit_batch([it.request(config=config, checked=checked)], plan.headroom, plan.ceilings))
+    requests = [it.request(config=config, checked=checked)]
+    assert fast_path_update(it.namespace_state, it.cached, state=state, requests=requests, now_ms=now_ms) == expected
+    slow = 60 + 7 * 86_400 if beside and beside[0] != RPM else 0
+    assert expected.set["ttl"] == now_ms // 1000 + max(3 * 86_400, slow)
+
+
 def test_a_limit_that_the_bucket_has_not_is_another_case() -> None:
     full = (60_000, 11_000)
     assert lone(Case(full, {"rpm": 1000, "other": 1000})) is None
