@@ -530,7 +530,7 @@ def live(life: Life, ledger: Ledger, deeds: list[Any]) -> None:
                 raise Failed
             lease.adjust(tpm=adjustment)
         for each in whose:
-            ledger.enter(life, each, resource, correction, 0)
+            ledger.enter(life, each, resource, correction, -1 if fails else 0)
 
 
 @pytest.mark.slow
