@@ -1,13 +1,23 @@
 """Slots by the limiter, in both variants: taken at the begin of a lease, free at its end, lost with a lost holder."""
 
 import asyncio
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.core.worlds import World, take
-from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from zae_limiter import (
+    Limit,
+    RateLimiter,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
@@ -363,3 +373,19 @@ def test_slots_are_written_and_read_in_every_form() -> None:
     for each in (limit, Limit.concurrent("parallel", 3, expires=90, shadow=True)):
         assert Limit.parse(str(each)) == each == Limit.from_dict(each.to_dict())
     assert Limit.from_dict({"name": "parallel", "capacity": 5, "kind": "concurrent"}) == limit
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_frees_no_slot_of_its_parent(tmp_path: Path) -> None:
+    limits = [Limit.concurrent("parallel", 1)]
+    with SyncRateLimiter(SyncRepository.sqlite(tmp_path / "limits.db"), default_limits=limits) as limiter:
+        with limiter.acquire("e", "r", {"parallel": 1}) as lease:
+            child = os.fork()
+            if child == 0:
+                try:
+                    lease.release(parallel=1)
+                finally:
+                    os._exit(0)
+            os.waitpid(child, 0)
+            assert limiter.available("e", "r") == {"parallel": 0}
+        assert limiter.available("e", "r") == {"parallel": 1}

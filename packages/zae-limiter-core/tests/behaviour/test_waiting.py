@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, outcomes, take, until
-from zae_limiter import Limit, RateLimiter, RateLimitExceeded, RepositoryClosedError, ValidationError
+from zae_limiter import (
+    Limit,
+    RateLimiter,
+    RateLimitExceeded,
+    RepositoryClosedError,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.values import Update
+from zae_limiter.testing import ManualClock
 
 FAST = Limit.custom("rpm", 5, refill_amount=50, refill_period=1)  # 5 at once, then one every 20 ms
 LONG = 60.0  # a busy machine is held up for seconds
@@ -372,3 +381,17 @@ async def test_a_function_that_yields_is_refused(world: World) -> None:
 async def test_a_wait_of_ages_has_no_bound(world: World) -> None:
     limiter, _ = await drained(world)
     assert await waits(limiter, max_wait=10**400) < LONG
+
+
+@pytest.mark.parametrize("wait_ms", [1001, 1003, 2007, 4001])
+def test_a_caller_may_wait_for_exactly_as_long_as_its_refusal_said(wait_ms: int) -> None:
+    """1.001 s are 1000.9999999999999 ms."""
+    clock = ManualClock(1_700_000_040_000 - wait_ms)  # so long before a minute begins
+    limits = [Limit.per_minute("rpm", 1, window="calendar")]
+    limiter = SyncRateLimiter(SyncRepository.in_memory(clock=clock), default_limits=limits)
+    with limiter.acquire("e", "r", {"rpm": 1}):
+        pass
+    with pytest.raises(RateLimitExceeded) as caught, limiter.acquire("e", "r", {"rpm": 1}):
+        pass
+    with limiter.acquire("e", "r", {"rpm": 1}, max_wait=caught.value.retry_after_seconds) as lease:
+        assert lease.waited == pytest.approx(wait_ms / 1000)

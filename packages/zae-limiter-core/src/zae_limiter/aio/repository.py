@@ -66,7 +66,7 @@ class Repository(
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
-        endings.register(self)
+        endings.register(self, type(self)._at_exit)
 
     @classmethod
     async def open(
@@ -188,11 +188,6 @@ class Repository(
         await self._store.close()
         return None
 
-    def at_exit(self) -> None:
-        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
-        if owes(self.namespace_state):
-            self.driver.at_exit(count_the_rest(self.namespace_state))
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -218,6 +213,11 @@ class Repository(
     def get_cache_stats(self) -> CacheStats:
         """Return the hits and misses of the config cache."""
         return self.namespace_state.configs.stats()
+
+    def _at_exit(self) -> None:
+        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
+        if owes(self.namespace_state):
+            self.driver.at_exit(count_the_rest(self.namespace_state))
 
 
 async def _open(

@@ -22,12 +22,18 @@ class SlotHold:
     expire. From ``until_ms`` on, unless they are renewed, others may have the slots.
     """
 
-    __slots__ = ("__weakref__", "due_ms", "epoch", "limit", "milli", "until_ms")
+    __slots__ = ("__weakref__", "_generation", "due_ms", "epoch", "limit", "milli", "until_ms")
 
     def __init__(self, limit: str, milli: int, slots: Slots) -> None:
         self.limit = limit
         self.milli = milli
+        self._generation = forks.generation
         self.renewed(slots)
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether another process holds the slots, of which this one is a forked child."""
+        return self._generation != forks.generation
 
     def renewed(self, slots: Slots) -> None:
         """Note that a write counted the slots in the current epoch: they are due in the middle of the next one."""

@@ -1,32 +1,28 @@
-"""Call objects as the interpreter ends, for what a program that does not close them still owes."""
+"""Call what a program that does not close its objects still owes, as the interpreter ends."""
 
 import atexit
 import logging
-from typing import Protocol
-from weakref import WeakSet
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
 
 log = logging.getLogger(__name__)
 
-
-class Ending(Protocol):
-    """An object with something to do before the interpreter is gone."""
-
-    def at_exit(self) -> None:
-        """Do it, within seconds. No thread can be started any more, and no event loop runs."""
+_registered: WeakKeyDictionary[Any, Callable[[Any], object]] = WeakKeyDictionary()
 
 
-_registered: "WeakSet[Ending]" = WeakSet()
+def register(owner: Any, last: Callable[[Any], object]) -> None:
+    """Call ``last`` with the owner if that is alive when the interpreter ends; not in one that is killed.
 
-
-def register(ending: Ending) -> None:
-    """Call ``at_exit`` of ``ending`` if it is alive when the interpreter ends; not in one that is killed."""
-    _registered.add(ending)
+    It has seconds: no thread can be started any more, and no event loop runs.
+    """
+    _registered[owner] = last
 
 
 @atexit.register
 def _end() -> None:
-    for ending in list(_registered):
+    for owner, last in list(_registered.items()):
         try:
-            ending.at_exit()
+            last(owner)
         except Exception as error:  # noqa: BLE001 - a program that has ended shall not fail
             log.debug("not all was written at the end of the program: %r", error)

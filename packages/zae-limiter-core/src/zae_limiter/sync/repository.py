@@ -72,7 +72,7 @@ class SyncRepository(
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
-        endings.register(self)
+        endings.register(self, type(self)._at_exit)
 
     @classmethod
     def open(
@@ -194,11 +194,6 @@ class SyncRepository(
         self._store.close()
         return None
 
-    def at_exit(self) -> None:
-        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
-        if owes(self.namespace_state):
-            self.driver.at_exit(count_the_rest(self.namespace_state))
-
     def __enter__(self) -> Self:
         return self
 
@@ -224,6 +219,11 @@ class SyncRepository(
     def get_cache_stats(self) -> CacheStats:
         """Return the hits and misses of the config cache."""
         return self.namespace_state.configs.stats()
+
+    def _at_exit(self) -> None:
+        """Write what ``close`` would, if the program ends without it: as far as that goes without threads."""
+        if owes(self.namespace_state):
+            self.driver.at_exit(count_the_rest(self.namespace_state))
 
 
 def _open(

@@ -87,7 +87,7 @@ class ManualClock:
 
     def _begin(self, seconds: float) -> int:
         with self._lock:
-            due = self._now_ms + math.ceil(seconds * 1000)
+            due = self._now_ms + math.ceil(round(seconds * 1000, 6))
             self._due.append(due)
             self._changes += 1
         return due

@@ -30,8 +30,9 @@ def keep_slots(namespace_state: NamespaceState, grant: Grant, claims: Iterable[C
 
 
 def holds_of(claim: Claim) -> Iterator[SlotHold]:
-    """Yield what a lease holds of the slots of a bucket."""
-    return (hold for request in claim.requests if request.admitted for hold in request.holds)
+    """Yield what a lease holds of the slots of a bucket: in a forked child nothing, for its parent has them."""
+    holds = (hold for request in claim.requests if request.admitted for hold in request.holds)
+    return (hold for hold in holds if not hold.is_of_parent)
 
 
 def lost_slots(grant: Grant, now_ms: int) -> tuple[str, ...]:

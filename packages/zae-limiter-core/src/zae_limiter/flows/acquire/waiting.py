@@ -86,7 +86,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
                 raise
             refusal, refusals = error, refusals + 1
             again_ms = max(1, int(min(1 << min(refusals, 7), MOMENT_MS, caller.left_ms())))
-            refused_ms = max(math.ceil(error.retry_after_seconds * 1000), again_ms)
+            refused_ms = max(math.ceil(_ms(error.retry_after_seconds)), again_ms)
             if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
                 refused_ms = 0 if caller.slept_ms > slept_ms else again_ms  # it may see no blocker in a forgotten line
             slept_ms = caller.slept_ms
@@ -162,7 +162,7 @@ class _Caller:
 
     def left_ms(self) -> float:
         """Return the rest of the time that it may wait."""
-        return self._request.max_wait * 1000 - max(self.slept_ms, self._namespace_state.now() - self._begun_ms)
+        return _ms(self._request.max_wait) - max(self.slept_ms, self._namespace_state.now() - self._begun_ms)
 
     def join_others(self) -> None:
         """Join the line of its own bucket if others wait there, and every other line that exists."""
@@ -342,3 +342,8 @@ class _Caller:
             for name, amount in claim.checked.items()
             if name not in scheduled
         )
+
+
+def _ms(seconds: float) -> float:
+    """Return milliseconds without the error of a float: 1.001 s are not 1000.9999999999999 ms."""
+    return round(seconds * 1000, 6)
