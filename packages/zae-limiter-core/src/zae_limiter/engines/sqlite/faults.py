@@ -5,15 +5,18 @@ https://www.sqlite.org/rescode.html
 
 import sqlite3
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Final
 
 from ...operations.errors import Denied, Invalid, NotApplied, OutcomeUnknown, StoreError, Unreachable
+from ...schema.reading import UNREADABLE
 
 WAITED_FOR: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
 KEEPS_CONNECTION: Final = WAITED_FOR | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT}
 _OF_THE_OPERATION: Final = frozenset(
     (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_RANGE)
 )
+_OF_A_CALL: Final = (sqlite3.Error, StoreError, OverflowError, *UNREADABLE)
 _OUTAGES: Final = {
     sqlite3.SQLITE_BUSY: "another process holds its lock: find it with `fuser {path}`",
     sqlite3.SQLITE_LOCKED: "another connection of this process holds its lock",
@@ -44,6 +47,18 @@ def code_of(error: BaseException) -> int:
 def is_of_file(error: BaseException) -> bool:
     """Return whether the file, or its disk, is the cause; else it is the operation, such as a text that is no UTF-8."""
     return isinstance(error, sqlite3.Error) and code_of(error) not in {0, *_OF_THE_OPERATION}
+
+
+def is_of_system(error: OSError) -> bool:
+    """Return whether the system reports an error of a file; else a signal handler raised it, such as `TimeoutError`."""
+    return error.errno is not None and not isinstance(error, TimeoutError)  # no file on this host times out
+
+
+def is_of_signal(error: Exception) -> bool:
+    """Return whether a signal handler raised an error that came in a transaction. Handlers run in the main thread, and
+    what an operation raises there by its own fault is known.
+    """
+    return current_thread() is main_thread() and not isinstance(error, _OF_A_CALL)
 
 
 def refusal_of(error: Exception) -> Exception:

@@ -46,13 +46,23 @@ from ...runtime import forks
 from ...values.usage import KEPT_DAYS, Window
 from ..meter import Meter
 from .connection import LOG_BYTES, connect, has_version, other_version
-from .faults import KEEPS_CONNECTION, WAITED_FOR, code_of, fault_of, gone, is_of_file, log_gone, refusal_of
+from .faults import (
+    KEEPS_CONNECTION,
+    WAITED_FOR,
+    code_of,
+    fault_of,
+    gone,
+    is_of_file,
+    is_of_signal,
+    log_gone,
+    refusal_of,
+)
+from .place import Inode, inode_of, status_of
 from .table import SWEPT_AT_ONCE, SQLiteTable
 from .usage import reads_usage
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-Inode = tuple[int, int]
 
 MOST_AT_ONCE: Final = 200  # operations of a batch
 FIRST_PAUSE: Final = 0.000_05  # seconds
@@ -202,9 +212,9 @@ class SQLiteFile:
             connection, file_id = connect(self.path, lambda call: self._patiently(call, until))
             try:
                 self._check_id(file_id)
-                self._inode = _inode(self.path)
+                self._inode = inode_of(self.path)
                 real = os.path.realpath(self.path)  # where SQLite has them
-                self._beside = {real + suffix: _inode(real + suffix) for suffix in BESIDE}
+                self._beside = {real + suffix: inode_of(real + suffix) for suffix in BESIDE}
                 self._table = SQLiteTable(connection, self._clock, self._meter, self._usage_days)
                 self._connection = connection  # last: a signal may come before
             except BaseException:
@@ -214,12 +224,12 @@ class SQLiteFile:
 
     def _check_inodes(self) -> None:
         """Raise ``Unreachable`` if the paths no longer name what was opened."""
-        if self._inode is not None and _inode(self.path, least=1) != self._inode:
+        if self._inode is not None and inode_of(self.path, least=1) != self._inode:
             self._disconnect()
             raise gone(self.path)
-        if self._connection is not None and any(_inode(path) != inode for path, inode in self._beside.items()):
+        if self._connection is not None and any(inode_of(path) != inode for path, inode in self._beside.items()):
             self._log_is_lost = True  # for ever: what it had, no new connection finds
-            if any(_inode(path) not in (None, inode) for path, inode in self._beside.items()):
+            if any(inode_of(path) not in (None, inode) for path, inode in self._beside.items()):
                 _leave_to_others(self._connection)
             self._disconnect()
             raise log_gone(self.path)
@@ -289,8 +299,9 @@ class SQLiteFile:
             # leaves the first entry: the transaction may be in the file, so its calls are not performed again.
             outcome.extend(chain((self._in_doubt,), map(connection.execute, ("COMMIT",))))
         except Exception as error:
-            if len(outcome) > 1 or (answered == len(calls) and not isinstance(error, SQLiteError)):
-                raise  # of a signal handler, behind the commit or just before it
+            behind = answered == len(calls) and not isinstance(error, SQLiteError)
+            if len(outcome) > 1 or behind or is_of_signal(error):
+                raise  # of a signal handler: in a call, whose fault it is not, just before the commit, or behind it
             self._roll_back(connection)
             if answered < len(calls) and not is_of_file(error):
                 calls[answered].settle(refusal_of(error))
@@ -323,17 +334,17 @@ class SQLiteFile:
     def _look_at_log(self) -> None:
         """Warn of a log that grows. SQLite writes it into the file and cuts it once no reader needs it any more."""
         (log, _) = self._beside
-        with suppress(OSError):
-            size = os.stat(log).st_size  # noqa: PTH116
-            if size < LOG_BYTES:
-                self._log_warns = LOG_WARNS
-            elif size >= self._log_warns:
-                self._log_warns = 2 * size
-                logger.warning(
-                    "the log of %s has %d MB, and grows with each write: another program has been reading the file for"
-                    " long; find it by `fuser %s`. Once its transaction ends, the log is cut",
-                    self.path, size >> 20, self.path,
-                )  # fmt: skip
+        found = status_of(log)
+        size = 0 if found is None else found.st_size
+        if size < LOG_BYTES:
+            self._log_warns = LOG_WARNS
+        elif size >= self._log_warns:
+            self._log_warns = 2 * size
+            logger.warning(
+                "the log of %s has %d MB, and grows with each write: another program has been reading the file for"
+                " long; find it by `fuser %s`. Once its transaction ends, the log is cut",
+                self.path, size >> 20, self.path,
+            )  # fmt: skip
 
     def _answer(self, operation: Operation[Any]) -> Any:
         try:
@@ -357,15 +368,6 @@ class SQLiteFile:
 
 def _only_reads(operation: Operation[Any]) -> bool:
     return isinstance(operation, _READS) and not reads_usage(operation)
-
-
-def _inode(path: str | Path, *, least: int = 0) -> Inode | None:
-    """Return what identifies a file; ``None`` if there is none of at least so many bytes."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - `Path.stat` takes half as long again
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino) if found.st_size >= least else None
 
 
 def _leave_to_others(connection: Connection) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
+from .faults import is_of_system
+
 _SECONDS: Final = 5
 _CHILD: Final = f"""
 import fcntl, signal, sys
@@ -35,8 +37,10 @@ def loses_locks(folder: Path) -> bool:
         command = [sys.executable, "-I", "-S", "-c", _CHILD, file.name]
         try:
             child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        except OSError:
-            return False
+        except OSError as error:
+            if is_of_system(error):
+                return False
+            raise
         with child:
             assert child.stdout is not None
             if child.stdout.readline() != b"held\n":

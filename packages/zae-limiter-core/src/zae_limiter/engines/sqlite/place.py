@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from ...exceptions import ValidationError
 from ...operations.errors import NotApplied
+from .faults import is_of_system
 
 SCHEME: Final = "sqlite:"
 FORM: Final = "must be sqlite:///file.db for a path from here, or sqlite:////folder/file.db for one from the root"
@@ -36,6 +37,7 @@ LOCAL: Final = frozenset(
         "tmpfs", "vfat", "xfs", "zfs",
     }
 )  # fmt: skip
+Inode = tuple[int, int]
 _probed: set[int] = set()  # the devices of this process
 
 
@@ -126,6 +128,8 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and not is_of_system(error):
+            raise
         why = getattr(error, "strerror", None) or error
         raise NotApplied(f"{str(path)!r} cannot be used: {why}; name a file in a folder that is writable") from error
 
@@ -142,8 +146,10 @@ def mounts_in(mounts: Path) -> list[Mount]:
     """Return the mounts of this process, the last one of a place first; none outside Linux."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return []
+    except OSError as error:
+        if is_of_system(error):
+            return []
+        raise
     found = []
     for line in reversed(lines):
         fields = line.split()
@@ -162,3 +168,19 @@ def _kind_of(folder: Path, mounts: Sequence[Mount]) -> str | None:
     # A mount may hide others below it. By the device it is certain, but some file systems give several to one mount.
     exact = [mount for mount in holding if mount.device == number]
     return max(exact or holding, key=lambda mount: len(mount.point)).kind if holding else None
+
+
+def inode_of(path: str | Path, *, least: int = 0) -> Inode | None:
+    """Return what identifies a file; ``None`` if there is none of at least so many bytes."""
+    found = status_of(path)
+    return (found.st_dev, found.st_ino) if found is not None and found.st_size >= least else None
+
+
+def status_of(path: str | Path) -> os.stat_result | None:
+    """Return what the system tells of a file; ``None`` if it finds none."""
+    try:
+        return os.stat(path)  # noqa: PTH116 - `Path.stat` takes half as long again
+    except OSError as error:
+        if is_of_system(error):
+            return None
+        raise

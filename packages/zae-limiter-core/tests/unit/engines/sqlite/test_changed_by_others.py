@@ -210,7 +210,7 @@ def test_a_connection_that_broke_makes_no_new_file(store: SyncSQLiteStore, path:
 def test_a_new_file_with_the_inode_of_the_deleted_one_is_another_file(
     store: SyncSQLiteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "_inode", lambda path, **_: (1, 1) if Path(path).exists() else None)
+    monkeypatch.setattr(file, "inode_of", lambda path, **_: (1, 1) if Path(path).exists() else None)
     store.perform(ADD)
     delete_all(path)
     time.sleep(LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""A signal whose handler raises, at each line that a blocking call runs in the file's module."""
+"""A signal whose handler raises, at each line that a blocking call runs in the file's modules."""
 
 import json
 import shutil
@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from zae_limiter.engines.sqlite import file
+from zae_limiter.engines.sqlite import file, locks, place
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Get, Key, Operation, Query, Update
 
 MINE, THEIRS = Key("ns/A", "#META"), Key("ns/B", "#META")
 BUCKET = Key("ns/BUCKET#a#b#0", "#STATE")
+MODULES = (file.__file__, place.__file__, locks.__file__)
 Tracer = Callable[[FrameType, str, Any], Any]
 
 
@@ -39,7 +40,7 @@ def number(path: Path, key: Key) -> int:
 
 
 class Signal:
-    """Raises at one of the lines that this thread runs in the file's module; `began` is called at the first."""
+    """Raises at one of the lines that this thread runs in the file's modules; `began` is called at the first."""
 
     def __init__(self, at: int, error: type[BaseException], began: Callable[[], None]) -> None:
         self.left, self.error, self.began = at, error, began
@@ -52,7 +53,7 @@ class Signal:
         sys.settrace(None)
 
     def trace(self, frame: FrameType, event: str, _: object) -> "Tracer | None":
-        if frame.f_code.co_filename != file.__file__ or frame.f_code.co_name == "__del__":
+        if frame.f_code.co_filename not in MODULES or frame.f_code.co_name == "__del__":
             return None
         if not self.started and frame.f_code.co_name == "serve":
             self.started = True
@@ -75,7 +76,7 @@ class Caller:
     def run(self) -> None:
         try:
             self.answer = self.store.perform(self.operation)
-        except (StoreError, TimesUp) as error:
+        except (StoreError, TimesUp, TimeoutError) as error:
             self.answer = error
 
     def begin(self) -> None:
@@ -123,7 +124,7 @@ def lines(at_most: int = 1000) -> Iterator[int]:
     return iter(range(1, at_most))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, TimesUp])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimesUp, TimeoutError])
 def test_a_signal_at_any_line_performs_no_call_twice(
     tmp_path: Path, case: tuple[Callable[[Path], SyncSQLiteStore], Any, Any], error: type[BaseException]
 ) -> None:
@@ -148,7 +149,7 @@ def test_a_signal_at_any_line_performs_no_call_twice(
     assert at > 30
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, TimesUp])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimesUp, TimeoutError])
 def test_a_signal_at_any_line_leaves_the_file_to_other_processes(
     tmp_path: Path, case: tuple[Callable[[Path], SyncSQLiteStore], Any, Any], error: type[BaseException]
 ) -> None:
@@ -161,6 +162,34 @@ def test_a_signal_at_any_line_leaves_the_file_to_other_processes(
                 store.perform(mine)
             with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as process:
                 process.execute("BEGIN IMMEDIATE")
+        if signal.left > 0:
+            break
+    assert at > 30
+
+
+@pytest.mark.parametrize("error", [TimesUp, TimeoutError])
+@pytest.mark.parametrize("name", ["an open file", "a new file", "usage is counted first"])
+def test_a_signal_at_any_line_ends_the_call_that_it_interrupts_and_no_other_one(
+    tmp_path: Path, name: str, error: type[BaseException]
+) -> None:
+    open_store, mine, theirs = CASES[name]
+    for at in lines():
+        with closing(open_store(tmp_path / f"{at}.db")) as store:
+            store._file._look_at, store._file._sweep_at = 0.0, 0  # each look at the file and its log is due
+            other = Caller(store, theirs)
+            signal = Signal(at, error, other.begin)
+            raised: BaseException | None = None
+            try:
+                with signal:
+                    store.perform(mine)
+            except BaseException as caught:  # noqa: BLE001 - whatever it is
+                raised = caught
+            assert type(raised) is (error if signal.left <= 0 else type(None)), (at, raised)
+            if signal.started:
+                other.thread.join(10)
+                assert isinstance(other.answer, dict), (at, other.answer)
+            store._file._look_at = 0.0
+            assert isinstance(store.perform(add(MINE)), dict), at
         if signal.left > 0:
             break
     assert at > 30
