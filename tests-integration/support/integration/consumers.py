@@ -96,8 +96,8 @@ async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[in
             async with limiter.acquire(entity, resource, dict(taken)) as lease:
                 taken["events"] += 1
                 await _use(lease, chance, taken)
-        except Failed:
-            taken = Counter({"events": 1})
+        except Failed:  # a call that did not take place counts nowhere
+            taken = Counter()
         for who in (entity, parent_of(entity)):
             if who is not None:
                 ledger.update({(who, resource, name): amount for name, amount in taken.items()})

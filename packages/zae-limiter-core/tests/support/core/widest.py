@@ -132,7 +132,7 @@ def cases() -> list[Case]:
         Case("anchor", two, lambda: reanchored(read_bucket(two), NOW)),
         Case("repair", two | {"rf": far}, lambda: _anchored(read_bucket(two | {"rf": far}), NOW)),
         Case("reset", two, lambda: _filled(read_bucket(two), NOW)),
-        Case("credit", two, lambda: _credited(read_bucket(two), dict.fromkeys(names, 1000))),
+        Case("credit", two, lambda: _credited(read_bucket(two), dict.fromkeys(names, 1000), NOW)),
     ]
 
 

@@ -16,9 +16,10 @@ from ...schema.changes import consumption
 from ...schema.items import BucketId
 from ...schema.reading import UNREADABLE
 from ...schema.usage import SnapshotId, additions
-from ...values.usage import KEPT_DAYS, WINDOW_SECONDS
+from ...values.usage import WINDOW_SECONDS, Window
 
 HOUR_MS: Final = 3_600_000
+KEPT_DAYS: Final[dict[Window, int]] = {"hourly": 1, "daily": 2}  # for a process has to hold all of them
 
 log = logging.getLogger(__name__)
 
