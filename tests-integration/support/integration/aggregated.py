@@ -136,7 +136,9 @@ class AggregatedWorld(World):
         return {place: amount for place, amount in totals.items() if amount}
 
     def _acquires(self) -> Counter[Place]:
-        """The acquires, by the items: "events", "refused" and "shadowed", and those by limits of parents."""
+        """The acquires, by the items: "events", "refused" and "shadowed", and those by limits of parents; and the amounts
+        that no limit of the bucket refuses.
+        """
         totals: Counter[Place] = Counter()
         for record in self.streamed.stream:
             change = record["dynamodb"]
@@ -144,7 +146,16 @@ class AggregatedWorld(World):
                 continue
             entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
             refused_by = [(name, name) for name in change["NewImage"] if name.startswith("rj_")]
-            for name, attribute in (("events", "ev"), ("refused", "rj"), ("shadowed", "sj"), *refused_by):
+            counted = [name[2:-3] for name in change["NewImage"] if name[:2] == "b_" and name[-3:] == "_tc"]
+            unlimited = [(name, f"b_{name}_tc") for name in counted if f"b_{name}_tk" not in change["NewImage"]]
+            unlimited = [each for each in unlimited if each[0] != "wcu"]
+            for name, attribute in (
+                ("events", "ev"),
+                ("refused", "rj"),
+                ("shadowed", "sj"),
+                *refused_by,
+                *unlimited,
+            ):
                 amount = number_of(change["NewImage"], attribute) - number_of(change.get("OldImage", {}), attribute)
                 for window in WINDOW_SECONDS:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
@@ -156,7 +167,10 @@ class AggregatedWorld(World):
 
         Where answers get lost, or a cancelled one cannot be taken back, there may be more.
         """
-        told = sum((caller.events for _, caller, _ in self.callers), Counter[str]())
+        told = Counter[str]()
+        for _, caller, _ in self.callers:
+            for bucket, number in caller.calls.items():
+                told[bucket.split("#")[1]] += number
         for window in WINDOW_SECONDS:
             found: Counter[str] = Counter()
             for (entity, of, _, name), amount in self.counted().items():
