@@ -136,8 +136,8 @@ class AggregatedWorld(World):
         return {place: amount for place, amount in totals.items() if amount}
 
     def _acquires(self) -> Counter[Place]:
-        """The acquires, by the items: "events", "refused" and "shadowed", and those by limits of parents; and the amounts
-        that no limit of the bucket refuses.
+        """The acquires, by the items: "events", "refused" and "shadowed", and those by limits of parents; amounts
+        that no limit of the bucket refuses, too.
         """
         totals: Counter[Place] = Counter()
         for record in self.streamed.stream:
