@@ -138,6 +138,62 @@ async def test_a_request_of_most_of_the_capacity_passes_on_four_shards(world: Wo
     assert sum(item["ev"] for item in shard_items(world, limiter).values()) == 3
 
 
+def counted(world: World, limiter: RateLimiter, entity_id: str = "e") -> int:
+    return sum(item["ev"] for item in shard_items(world, limiter, entity_id).values())
+
+
+async def use_each_shard(limiter: RateLimiter, entity_id: str = "e") -> None:
+    """Let the process see all four shards, as its last answers show them."""
+    for shard in range(4):
+        aim_at(limiter, shard)
+        await take(limiter, entity_id, "r", rpm=1)
+
+
+@pytest.mark.parametrize("short", range(4))
+async def test_a_call_in_parts_counts_once_and_where_it_is_refused_nowhere(world: World, short: int) -> None:
+    limiter, wire = await world.process(default_limits=[DAILY])
+    other, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 4)
+    await use_each_shard(other)
+    await use_each_shard(limiter)
+    aim_at(other, short)
+    await take(other, "e", "r", rpm=20)
+    wire.sent()
+    with pytest.raises(RateLimitExceeded):  # three shards give their parts, and get them back
+        await take(limiter, "e", "r", rpm=85)
+    assert wire.sent() == ["Update"] * 7
+    assert (await whole(limiter), counted(world, limiter)) == ({"rpm": 71}, 10)
+    await use_each_shard(limiter)
+    aim_at(other, (short + 1) % 4)
+    await take(other, "e", "r", rpm=2)
+    await take(limiter, "e", "r", rpm=60)  # what one shard no longer has, others give
+    assert wire.sent().count("Update") >= 4 + 3
+    assert (await whole(limiter), counted(world, limiter)) == ({"rpm": 5}, 16)
+
+
+async def test_a_call_that_its_own_shards_refuse_is_not_counted_on_those_of_the_parent(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[DAILY])
+    other, _ = await world.process(default_limits=[DAILY])
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await limiter.set_limits("p", [Limit.per_day("rpm", 200)])
+    await take(limiter, "e", "r", rpm=1)
+    for entity_id in ("e", "p"):
+        split_into(world, limiter, 4, entity_id)
+    for process in (other, limiter):
+        await use_each_shard(process)
+    await take(other, "e", "r", rpm=10)
+    wire.sent()
+    with pytest.raises(RateLimitExceeded):
+        await take(limiter, "e", "r", rpm=85)
+    assert wire.sent() == ["Update"] * 11
+    for entity_id, left in (("e", 81), ("p", 181)):
+        assert await limiter.available(entity_id, "r") == {"rpm": left}
+        assert counted(world, limiter, entity_id) == 10
+    assert sum(item.get("eb", 0) for item in shard_items(world, limiter, "p").values()) == 10
+
+
 async def test_what_the_shards_do_not_have_together_is_refused_with_their_sum_and_takes_nothing(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=20)
@@ -215,6 +271,7 @@ async def test_what_came_from_several_shards_goes_back_to_each(world: World, way
     except KeyError:
         pass
     assert {shard: item["b_rpm_tk"] for shard, item in shard_items(world, limiter).items()} == before
+    assert counted(world, limiter) == (1 if way == "rollback" else 2)
 
 
 @pytest.mark.parametrize("way", ["rollback", "release"])

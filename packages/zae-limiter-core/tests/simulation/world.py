@@ -169,6 +169,7 @@ class World:
         self.switches = Switchboard()
         self.held = Held(self.kernel)
         self.sharing = Sharing()
+        self.calls = Counter[str]()  # that took place before those of the callers, by bucket
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
 
@@ -242,6 +243,7 @@ class World:
         for flow in flows:
             Task(self.kernel, process, self._store(process, flow))
             self.kernel.run()
+        self.calls[bucket.pk[:-2]] += 1
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
@@ -555,7 +557,7 @@ class World:
         A lease whose slots were lost has nothing to give back, so its call stays counted.
         """
         slots = any(limit.name == SLOTS for limits in self.plan.limits for limit in limits)
-        calls = Counter[str]()
+        calls = self.calls.copy()
         for _, caller, _ in self.callers:
             calls.update(caller.calls)
         for bucket in calls | self.oracle.acquires:
