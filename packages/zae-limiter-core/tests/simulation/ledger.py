@@ -96,7 +96,7 @@ class Ledger:
             self._at_ms, self._minted, self._rule = self._marks[-1]
         goes_back = self._rule is not None and at_ms < self._at_ms  # of a write on its way, decided before the others
         before = (None if goes_back else ruled) or self._rule or rule
-        self._rules.add(rule)
+        self._rules |= {before, rule}  # one that was fast has left no part of a millitoken
         passed = self._between(before, self._at_ms, at_ms) if self._rule else Fraction(0)
         if self._rule and moves and not goes_back:
             passed += max(Fraction(0), self._between(before, self._moved_ms, self._at_ms) - self._since_moved)

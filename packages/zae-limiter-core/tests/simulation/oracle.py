@@ -382,18 +382,23 @@ class Oracle:
         self.schedules.inherits(born.pk, key.pk)
         mine, others = {}, {}
         for name in limits_of(before):
-            mine[name], others[name] = self._halved(name, before, after, other, instant)
+            mine[name], others[name] = self._halved(name, before, after, other, (decided_ms, instant))
         applications = [(key, mine), (born, others)]
         return [self._enter(place, decided_ms, instant, part, moved=True, splits=True) for place, part in applications]
 
-    def _halved(self, name: str, before: Item, after: Item, other: Item, instant: int) -> tuple[Change, Change]:
+    def _halved(
+        self, name: str, before: Item, after: Item, other: Item, instants: tuple[int, int]
+    ) -> tuple[Change, Change]:
+        decided_ms, instant = instants
         old, mine, others = limit_state_of(before, name), self._state(after, name), self._state(other, name)
         if mine.ceiling + others.ceiling != old.ceiling:
             raise Violation(f"the halves of {name} may hold {mine.ceiling} and {others.ceiling} of {old.ceiling}")
         if net_of(before, after, name) or net_of(None, other, name):
             raise Violation(f"a split consumed {name}")
         had, left = old.balance(instant), mine.balance(instant) + others.balance(instant)
-        late = int(mine.part.is_slow)  # what it minted from the decision on overflows with the next write
+        late = (
+            had - old.balance(min(decided_ms, instant)) if mine.part.is_slow else 0
+        )  # it overflows with the next write
         if abs(had - left - max(0, had - old.ceiling)) > max(old.blur, mine.blur, late):
             raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {old.ceiling}")
         halves = [(mine, *self._family(after, name)), (others, *self._family(other, name))]
@@ -460,18 +465,21 @@ class Oracle:
         slack = 0 if alone or not (old.rule.is_even and state.rule.is_even) else ceiling // 20
         if self._is_mistakable(before):
             slack = max(0, old.balance(instant) - balance - net)
-        self._check_conserved(name, old.balance(instant), balance + net, ceiling, net, slack, max(old.blur, state.blur))
+        self._check_conserved(name, old.balance(instant), balance + net, ceiling, slack, max(old.blur, state.blur))
+        late = (
+            state.part.is_slow and before["rf"] != after["rf"]
+        )  # it was full before the new anchor, and has minted since
+        if net > 0 and balance + net > ceiling + max(old.blur, state.blur, int(late)):
+            raise Violation(f"{name} was consumed, and {balance + net - ceiling} that overflowed were not forgotten")
         held_to = ceiling if old.rule.times else state.ceiling
         return Change(old.balance(instant), net, held_to, state, whole, owed, new=False, ruled=old, counted=counted)
 
-    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, slack: int, blur: int) -> None:
+    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, slack: int, blur: int) -> None:
         lost, overflow = old - left, max(0, old - ceiling)
         if lost < -blur:
             raise Violation(f"{-lost} millitokens of {name} came from nowhere")
         if lost > overflow + slack + blur:
             raise Violation(f"{lost} millitokens of {name} were lost, {overflow} overflowed")
-        if net > 0 and left > ceiling + blur:
-            raise Violation(f"{name} was consumed, and {left - ceiling} that overflowed were not forgotten")
 
     def _check_served(self, write: Application, name: str, change: Change) -> None:
         checked, given = write.checked_of(name), write.given_of(name)
