@@ -247,7 +247,7 @@ class Held:
         until_decided = vars(acquire)["until_decided"]  # of a fault, where one is played
 
         def asks_again(*args: Any) -> Flow[bool]:
-            again = yield from until_decided(*args)
+            again: bool = yield from until_decided(*args)
             if again and self.driver is not None:
                 self.driver.asks_again()
             return again
