@@ -239,6 +239,7 @@ async def test_another_plan_of_an_entity_bites_in_the_next_request(world: World)
     await take(user, "e", "r", rpm=1)
     world.clock.advance(seconds=5)
     await admin.update_entity("e", plan="silver")
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user, "e", "r", "rpm") == 6
     world.clock.advance(seconds=5)
     await admin.update_entity("e", plan=None)
@@ -253,6 +254,7 @@ async def test_an_entity_that_was_used_before_it_was_created_with_a_plan_follows
     await take(user, "e", "r", rpm=1)
     world.clock.advance(seconds=5)
     await admin.create_entity("e", plan="silver")
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user, "e", "r", "rpm") == 6
 
 
@@ -267,6 +269,7 @@ async def test_another_plan_by_the_provisioner_is_told_too(world: World) -> None
     world.clock.advance(seconds=5)
     await admin.repository.put_entity_records({"e": StoredEntity(plan="silver")})
     assert (await admin.repository.get_entity_records(["e"]))["e"].plan == "silver"
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user, "e", "r", "rpm") == 6
 
 
