@@ -47,6 +47,7 @@ async def test_a_block_bites_in_the_next_request(world: World) -> None:
 async def test_a_lowered_limit_bites_in_the_next_request(world: World) -> None:
     admin, user = await warm(world)
     await admin.repository.set_limits("e", [LOWERED], "r")
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user.limiter, "e", "r", "rpm") == 5
 
 
@@ -130,6 +131,7 @@ async def test_limits_that_are_deleted_give_way_to_those_of_the_resource(world: 
     admin, user = await warm(world)
     await admin.repository.set_resource_defaults("r", [LOWERED])
     assert await admin.repository.delete_limits("e", "r") == 1
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user.limiter, "e", "r", "rpm") == 5
 
 

@@ -47,6 +47,7 @@ async def test_a_lowered_system_limit_bites_in_the_next_request(world: World) ->
     await take(user.limiter, "e", "r", rpm=1)
     await admin.repository.set_system_defaults([LOWERED])
     assert (await admin.repository.tell_live_buckets(**FAST)).told == 1
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user.limiter, "e", "r", "rpm") == 5
 
 
@@ -55,6 +56,7 @@ async def test_deleted_limits_of_a_resource_are_told(world: World) -> None:
     await admin.repository.set_system_defaults([LOWERED])
     await admin.repository.delete_resource_defaults("r")
     assert (await admin.repository.tell_live_buckets("r", **FAST)).told == 1
+    world.clock.advance(ms=10)  # the change moved the anchor on by a millisecond, while the clock stood still
     assert await drain(user.limiter, "e", "r", "rpm") == 5
 
 
