@@ -145,7 +145,9 @@ def test_an_event_that_claims_the_stack_of_another_namespace_empties_nothing(sta
         assert world.ask("export", OTHER).manifest == foreign
 
 
-@pytest.mark.parametrize("context", [None, object(), {}, "context", MagicMock()], ids=repr)
+@pytest.mark.parametrize(
+    "context", [None, object(), {}, "context", MagicMock()], ids=repr, ids=lambda context: type(context).__name__
+)
 def test_any_object_is_a_context_without_an_alias(store: Store, context: Any) -> None:
     for act in (on_event, on_plan_event):
         request = {"action": "plan", "manifest": manifest(resources={"gpt-4": limits(1)}).to_dict()}
