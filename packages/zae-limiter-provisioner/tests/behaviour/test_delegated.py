@@ -146,7 +146,7 @@ def test_an_event_that_claims_the_stack_of_another_namespace_empties_nothing(sta
 
 
 @pytest.mark.parametrize(
-    "context", [None, object(), {}, "context", MagicMock()], ids=repr, ids=lambda context: type(context).__name__
+    "context", [None, object(), {}, "context", MagicMock()], ids=lambda context: type(context).__name__
 )
 def test_any_object_is_a_context_without_an_alias(store: Store, context: Any) -> None:
     for act in (on_event, on_plan_event):
