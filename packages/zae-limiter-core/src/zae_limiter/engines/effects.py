@@ -7,10 +7,15 @@ from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, Tr
 from ..operations.plain import copy_of, plain
 from ..operations.sizes import item_size
 from ..operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
-from ..schema.attributes import PK, SK
+from ..schema.attributes import PK, SK, TTL
+from ..schema.changes import consumption
+from ..schema.items import BucketId
 from ..schema.table import KEY_ATTRIBUTES, TABLE_KEYS
+from ..schema.usage import SnapshotId, additions
+from ..values.usage import WINDOW_SECONDS, Window
 
 MAX_ITEM_BYTES: Final = 400 * 1024
+HOUR_MS: Final = 3_600_000
 
 _PRIMARY_KEY: Final = frozenset(TABLE_KEYS)
 _KEY_NAMES: Final = frozenset(KEY_ATTRIBUTES)
@@ -181,3 +186,19 @@ def _put(put: Put) -> Item:
 def _refuse_large(item: Item) -> None:
     if item_size(item) > MAX_ITEM_BYTES:
         raise Invalid("an item has at most 400 KB")
+
+
+def usage_updates(bucket: BucketId, before: Item, after: Item, hour: int, days: Mapping[Window, int]) -> list[Update]:
+    """Return the updates of the snapshots that count what a bucket has used in an hour, between two of its states.
+
+    ``days``: for how long each window is kept. Raises one of ``UNREADABLE`` for a damaged item.
+    """
+    updates: list[Update] = []
+    add = additions([used]) if (used := consumption(before, after)) else {}
+    for window in WINDOW_SECONDS if add else ():
+        snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
+        values = snapshot.attributes()
+        if (expires_at := snapshot.expires_at(days[window])) is not None:
+            values[TTL] = expires_at
+        updates.append(Update(Key(snapshot.pk, snapshot.sk), add=add, set=values))
+    return updates

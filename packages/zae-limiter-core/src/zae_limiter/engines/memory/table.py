@@ -40,10 +40,10 @@ from ...operations.values import (
 from ...runtime import forks
 from ...schema.attributes import PK, SK, TTL
 from ...schema.table import INDEXES, TABLE_KEYS
-from ..effects import Write, after, checked_key, distinct, key_of, outcomes
+from ..effects import HOUR_MS, Write, after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
 from ..metering import metered
-from .usage import HOUR_MS, Usage
+from .usage import Usage
 
 _REMEMBERED_TOKENS: Final = 10_000
 _REST: Final = 64  # operations from one look at the oldest keys to the next

@@ -11,14 +11,11 @@ from typing import Final
 
 from ...operations.values import Item, Key, Query, Scan, Update
 from ...schema import keys
-from ...schema.attributes import TTL
-from ...schema.changes import consumption
 from ...schema.items import BucketId
 from ...schema.reading import UNREADABLE
-from ...schema.usage import SnapshotId, additions
-from ...values.usage import WINDOW_SECONDS, Window
+from ...values.usage import Window
+from ..effects import HOUR_MS, usage_updates
 
-HOUR_MS: Final = 3_600_000
 KEPT_DAYS: Final[dict[Window, int]] = {"hourly": 1, "daily": 2}  # for a process has to hold all of them
 
 log = logging.getLogger(__name__)
@@ -65,14 +62,9 @@ class Usage:
 
     def _count(self, key: Key, before: Item, after: Item, hour: int) -> None:
         try:
-            bucket = BucketId.parse(key.pk)
-            add = additions([used]) if (used := consumption(before, after)) else {}
+            updates = usage_updates(BucketId.parse(key.pk), before, after, hour, KEPT_DAYS)
         except (ValueError, *UNREADABLE) as error:
             log.warning("the use of a bucket is not counted, because its item is damaged: %r, %s", key.pk, error)
             return
-        for window in WINDOW_SECONDS if add else ():
-            snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
-            values = snapshot.attributes()
-            if (expires_at := snapshot.expires_at(KEPT_DAYS[window])) is not None:
-                values[TTL] = expires_at
-            self._update(Update(Key(snapshot.pk, snapshot.sk), add=add, set=values))
+        for update in updates:
+            self._update(update)

@@ -38,12 +38,12 @@ from ...schema.items import AHEAD_MS
 from ...schema.keys import sk_state
 from ...schema.table import INDEXES, TABLE_KEYS
 from ...values.usage import KEPT_DAYS, Window
-from ..effects import after, checked_key, distinct, key_of, outcomes
+from ..effects import HOUR_MS, after, checked_key, distinct, key_of, outcomes
 from ..meter import Meter
 from ..metering import metered
 from .connection import VERSION
 from .rows import Row, Rows, page_size
-from .usage import HOUR_MS, Usage, reads_usage
+from .usage import Usage, reads_usage
 
 TOKENS_KEPT_MS: Final = 15 * 60_000  # DynamoDB: ten minutes
 SWEPT_AT_ONCE: Final = 64

@@ -16,15 +16,13 @@ from typing import Any, Final
 
 from ...operations.values import Item, Key, Operation, Query, Scan, Update
 from ...schema import keys
-from ...schema.attributes import GSI2PK, PURGING, TTL
-from ...schema.changes import consumption
+from ...schema.attributes import GSI2PK, PURGING
 from ...schema.items import BucketId
 from ...schema.reading import UNREADABLE
-from ...schema.usage import SnapshotId, additions
-from ...values.usage import KEPT_DAYS, WINDOW_SECONDS, Window
+from ...values.usage import KEPT_DAYS, Window
+from ..effects import usage_updates
 from .rows import BEGINS_WITH, Row, Rows, read_json, write_json
 
-HOUR_MS: Final = 3_600_000
 AT_ONCE: Final = 500  # buckets that are counted in one transaction
 _EVERYTHING: Final = ("1", ())
 
@@ -93,16 +91,12 @@ class Usage:
         if bucket is None or self._is_purged(bucket.namespace_id):
             return
         try:
-            add = additions([used]) if (used := consumption(before, after)) else {}
+            updates = usage_updates(bucket, before, after, hour, self._days)
         except UNREADABLE as error:
             log.warning("the use of a bucket is not counted, because its item is damaged: %r, %s", pk, error)
             return
-        for window in WINDOW_SECONDS if add else ():
-            snapshot = SnapshotId.of_bucket(bucket, window, hour * HOUR_MS)
-            values = snapshot.attributes()
-            if (expires_at := snapshot.expires_at(self._days[window])) is not None:
-                values[TTL] = expires_at
-            self._update(Update(Key(snapshot.pk, snapshot.sk), add=add, set=values))
+        for update in updates:
+            self._update(update)
 
     def _is_purged(self, namespace_id: str) -> bool:
         record = self._rows.get(Key(keys.pk_system(keys.REGISTRY), keys.sk_nsid(namespace_id)))

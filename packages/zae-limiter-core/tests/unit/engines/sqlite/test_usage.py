@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.effects import HOUR_MS
 from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
-from zae_limiter.engines.sqlite.usage import AT_ONCE, HOUR_MS, reads_usage
+from zae_limiter.engines.sqlite.usage import AT_ONCE, reads_usage
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Key, Put, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.attributes import COUNTERS
