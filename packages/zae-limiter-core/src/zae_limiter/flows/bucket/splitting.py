@@ -173,6 +173,13 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
     return ()
 
 
+class _Begin(NamedTuple):
+    """What a limit of a new shard begins with: its tokens, and its fraction if these are not whole at the anchor."""
+
+    tokens: int
+    fraction: int | None = None
+
+
 class _Halving(NamedTuple):
     update: Update
     put: Put
@@ -194,7 +201,8 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     draft.add[WRITES] = ONE_WRITE
     draft.remove = (TTL,)  # also a ``ttl`` that was set since
     halves = {name: _divide(draft, state, name, anchor_ms, now_ms) for name in state.shard_limits}
-    item = _shard_like(state, other, halves, count=count, anchor_ms=anchor_ms)
+    begin = {name: _Begin(half.moved, half.fraction) for name, half in halves.items()}
+    item = _shard_like(state, other, begin, count=count, anchor_ms=anchor_ms)
     seen = Conditions(absent=(PK,))
     if leftover is not None:
         seen = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
@@ -225,14 +233,14 @@ def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int, n
 
 
 def _shard_like(
-    state: BucketState, bucket: BucketId, halves: Mapping[str, Halves], *, count: int, anchor_ms: int
+    state: BucketState, bucket: BucketId, begin: Mapping[str, _Begin], *, count: int, anchor_ms: int
 ) -> Item:
     """Return the item of a new shard, with the rules of another one and nothing consumed."""
     return bucket_item(
         bucket,
         state.parent_link,
         (
-            LimitBalance(each.limit, halves[name].moved, 0, state.schedule_id(name), halves[name].fraction)
+            LimitBalance(each.limit, begin[name].tokens, 0, state.schedule_id(name), begin[name].fraction)
             for name, each in state.shard_limits.items()
         ),
         shard_count=count,
@@ -245,9 +253,8 @@ def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
     """Create a shard that was split off once but is gone, as new; a bucket that comes back is new as well."""
     count = home.shard_count
     begin = {
-        name: Halves(0, 0, limit_share(each.limit, each.limit.initial_milli, shard, count), full=True, fraction=whole)
+        name: _Begin(limit_share(each.limit, each.limit.initial_milli, shard, count))
         for name, each in home.shard_limits.items()
-        for whole in (each.rule.remainder(now_ms, shard, count),)
     }
     item = _shard_like(home, home.id.other(shard), begin, count=count, anchor_ms=now_ms)
     try:
