@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from ...operations.errors import BudgetSpent
-from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by, write_ask
+from ...schema.attributes import REFUSED, REFUSED_BELOW, parse_refused_by, refused_by
 from ...values.limit_status import LimitStatus
 from ...values.limits import MAX_LIMITS
 from ...values.refusal import RateLimitExceeded, short
@@ -38,7 +38,7 @@ def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -
             cached = cached_bucket(namespace_state, *place)
             more = _by_others(asker, violations, cached) if place == asker else (REFUSED_BELOW,)
             if place == asker:
-                cached.refused_ask = _ask_of(asker, refusal)
+                cached.refused = _statuses_of(asker, refusal)
             namespace_state.refusals.add(cached, now, (REFUSED, *more))
             if cached.state is not None and (in_ms := namespace_state.refusals.remind(cached, now)) is not None:
                 count = RefusalCount(cached.queue, reminds=in_ms > 0)
@@ -52,11 +52,9 @@ def _asked(refusal: RateLimitExceeded) -> Iterator[tuple[Place, Sequence[LimitSt
         yield (refusal.entity_id, refusal.overflow[0].resource), short(refusal.overflow)
 
 
-def _ask_of(asked: Place, refusal: RateLimitExceeded) -> str:
-    """Return what a call asked of a bucket and of those above, as text; the bounds of an item leave out a long one."""
-    statuses = refusal.statuses if (refusal.entity_id, refusal.resource) == asked else refusal.overflow
-    amounts = {each.limit_name: each.requested for each in statuses or () if not each.draw and each.requested}
-    return write_ask(amounts)
+def _statuses_of(asked: Place, refusal: RateLimitExceeded) -> Sequence[LimitStatus]:
+    """Return the limits of a bucket and of those above, as the call saw them."""
+    return refusal.statuses if (refusal.entity_id, refusal.resource) == asked else refusal.overflow
 
 
 def _by_others(asked: Place, violations: Sequence[LimitStatus], asker: CachedBucket) -> list[str]:

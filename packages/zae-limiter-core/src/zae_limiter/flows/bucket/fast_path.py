@@ -49,8 +49,8 @@ def fast_path_update(
     refusals = namespace_state.refusals
     if update is not None and cached in refusals.counts:
         add |= refusals.take(cached)  # of the update, too
-        if cached.refused_ask:
-            update = update._replace(set={**update.set, REFUSED_ASK: cached.refused_ask})
+        if ask := cached.refused_ask:
+            update = update._replace(set={**update.set, REFUSED_ASK: ask})
     return update
 
 

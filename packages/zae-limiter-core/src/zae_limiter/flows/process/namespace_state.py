@@ -3,7 +3,7 @@
 This module remembers, and keeps the memory true; ``batch`` chooses a write.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import CASCADE, CONFIG_READ_AT
+from ...schema.attributes import CASCADE, CONFIG_READ_AT, write_ask
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
+from ...values.limit_status import LimitStatus
 from ...values.limits import Limit, Policy
 from ...values.resolution import Config, Resolved
 from ..bucket_queue import BucketQueue, BucketRequest
@@ -65,7 +66,7 @@ class CachedBucket:
     bucket. ``count_due_ms``: when a separate write was due for the refusals in its last write; ``reminder_ms``: of one.
     ``first_ms``: since when every answer has shown a bucket; ``window_ends_ms``: the end of the window of
     ``consumption``. ``held_slots``: those that leases of this process hold. ``short_ms``: when a run refused somebody
-    last; ``refused_ask``: what the last call that this process refused asked for.
+    last; ``refused``: the limits of the last call that this process refused.
     """
 
     __slots__ = (
@@ -85,7 +86,7 @@ class CachedBucket:
         "loading",
         "parent_link",
         "queue",
-        "refused_ask",
+        "refused",
         "reminder_ms",
         "reshaped",
         "resolved",
@@ -115,7 +116,7 @@ class CachedBucket:
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = self.short_ms = 0
         self.count_due_ms = self.reminder_ms = 0
-        self.refused_ask = ""
+        self.refused: Sequence[LimitStatus] = ()
         self._others = 0
         self.uncontended = True
         self.consumption: Consumption | None = None
@@ -153,6 +154,11 @@ class CachedBucket:
         else:
             self._watch_from(at_ms)
         return state
+
+    @property
+    def refused_ask(self) -> str:
+        """What the last call that this process refused asked of the bucket and those above, as the text of an item."""
+        return write_ask({each.limit_name: each.requested for each in self.refused if not each.draw and each.requested})
 
     def part(self, limit: str, now_ms: int) -> int:
         """Return this process's part of the recent consumption of a limit, in millionths; 0 if its last look is too
