@@ -19,14 +19,13 @@ MARK = ":"  # behind the name of what is no limit, which no limit's name has
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a place, whose words are ``what``; ``before`` has the texts of its values by name.
+    """A change of a place; ``before`` has the texts of its values by name.
 
     ``of_override``: the limits are those of an override.
     """
 
     repository: "SyncRepository"
     place: "ConfigPlace"
-    what: str
     before: Mapping[str, str]
     of_override: bool = False
 
@@ -76,7 +75,7 @@ def before_change(
         told = ", ".join(_pairs({name: each for name, each in pairs.items() if each[0] != each[1]}))
         go = f"{', '.join(gone)} would go" if len(gone) > 1 else f"{gone[0]} would go"
         confirm(f"Replace the {what} in namespace {repository.name}? {go}: {told}.")
-    return Change(repository, place, what, before, of_override)
+    return Change(repository, place, before, of_override)
 
 
 def _texts(config: "StoredConfig | None", *, of_override: bool) -> dict[str, str]:

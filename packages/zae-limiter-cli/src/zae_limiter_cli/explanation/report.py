@@ -63,7 +63,7 @@ class Report:
     @property
     def was_refused(self) -> bool:
         """Whether calls of the entity were refused, as far as it was counted."""
-        return bool(self.usage.total_refused or self.explanation.buckets[0].refused)
+        return _was_refused(self.explanation, self.usage)
 
     @property
     def deciding(self) -> "BucketExplanation":
@@ -97,7 +97,7 @@ def read_report(
     since = window_start("hourly", int((explanation.at - LAST).timestamp() * 1000))
     usage = repository.get_usage_summary(entity_id=entity_id, resource=resource, window="hourly", start=since)
     asked = Asked(amounts, "given") if amounts else _ones(explanation)
-    if not amounts and explanation.passes and (usage.total_refused or explanation.buckets[0].refused):
+    if not amounts and explanation.passes and _was_refused(explanation, usage):
         likely = (
             _last(explanation, asked)
             or _mean(usage, asked, since)
@@ -112,6 +112,10 @@ def read_report(
     changes = repository.get_audit_events(subject, limit=CHANGES).events
     unknown = tuple(unknown_names(repository, explanation, usage))
     return Report(explanation, asked, since, usage, suspect, subject, changes, unknown)
+
+
+def _was_refused(found: "Explanation", usage: "UsageSummary") -> bool:
+    return bool(usage.total_refused or found.buckets[0].refused)
 
 
 def _ones(found: "Explanation") -> Asked:

@@ -2,7 +2,8 @@
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from textual.events import Paste
+from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from support.cli.by_hand import opened
@@ -135,6 +137,16 @@ def _output(top: TopScreen) -> str:
     return str(top.screen.query_one("#output", Static).render()) if isinstance(top.screen, Output) else ""
 
 
+@asynccontextmanager
+async def asking(top: TopScreen) -> AsyncIterator[Pilot[Any]]:
+    """The screen once it asks for the word of a lift."""
+    async with top.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: len(texts(top)) == 2)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(top.screen, Ask))
+        yield pilot
+
+
 @pytest.mark.parametrize(
     ("keys", "lifted"),
     [(["escape"], False), (["enter", "y", "enter", "escape"], False), ([*"lift", "enter"], True)],
@@ -142,10 +154,7 @@ def _output(top: TopScreen) -> str:
 async def test_a_change_asks_for_a_word(file: Path, keys: list[str], *, lifted: bool) -> None:
     with SyncRepository.sqlite(file) as repository:
         top = top_of(file, repository, ChangingScreen)
-        async with top.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: len(texts(top)) == 2)
-            await pilot.press("l")
-            await until(pilot, lambda: isinstance(top.screen, Ask))
+        async with asking(top) as pilot:
             await pilot.press(*keys)
             await until(pilot, lambda: "other limits until" in _output(top) if lifted else len(top.screen_stack) == 1)
             assert len(texts(top)) == 2, "the word is no filter"
@@ -156,10 +165,7 @@ async def test_a_change_asks_for_a_word(file: Path, keys: list[str], *, lifted: 
 async def test_a_pasted_word_changes_nothing(file: Path) -> None:
     with SyncRepository.sqlite(file) as repository:
         top = top_of(file, repository, ChangingScreen)
-        async with top.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: len(texts(top)) == 2)
-            await pilot.press("l")
-            await until(pilot, lambda: isinstance(top.screen, Ask))
+        async with asking(top) as pilot:
             top.post_message(Paste("lift\n"))
             top.screen.query_one("#word", Input).post_message(Paste("lift"))
             await pilot.pause()
