@@ -26,64 +26,62 @@ BOUNDS: Final = {0: "next call", 1_000: "1 s", 5_000: "5 s, its `ahead`", 60_000
 AHEAD: Final = 5
 BEGIN: Final = 1_700_000_000_000  # epoch ms
 
-Change = Callable[[SyncRepository, bool, int], object]
-"""Let all calls of an entity pass, or none. The last argument: for how many seconds tokens are held ahead."""
+MANY: Final = 1_000_000  # the capacity by which all calls of this program pass; by 0 none does
+
+Change = Callable[[SyncRepository, int, int], object]
+"""Give an entity this capacity, of which tokens may be held ahead for so many seconds."""
 
 
-def _limits(passes: bool, ahead: int) -> list[Limit]:  # noqa: FBT001 - the direction of a change
-    return [Limit.per_minute("rpm", 1_000_000, ahead=ahead) if passes else Limit.per_minute("rpm", 0)]
+def _limits(capacity: int, ahead: int) -> list[Limit]:
+    return [Limit.per_minute("rpm", capacity, ahead=ahead if capacity else 0)]
 
 
-def _with_limits(ahead: int, repository: SyncRepository) -> None:
-    repository.set_limits("user", _limits(True, ahead), "gpt-4")
+def _own(repository: SyncRepository, capacity: int, ahead: int) -> None:
+    repository.set_limits("user", _limits(capacity, ahead), "gpt-4")
 
 
-def _own(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
-    repository.set_limits("user", _limits(passes, ahead), "gpt-4")
-
-
-def _override(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
+def _override(repository: SyncRepository, capacity: int, ahead: int) -> None:
     until = datetime.fromtimestamp(BEGIN / 1000, UTC) + timedelta(hours=1)
-    repository.set_limits("user", _limits(passes, ahead), "gpt-4", override_until=until)
+    repository.set_limits("user", _limits(capacity, ahead), "gpt-4", override_until=until)
 
 
-def _resource(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
-    repository.set_resource_defaults("gpt-4", _limits(passes, ahead))
+def _resource(repository: SyncRepository, capacity: int, ahead: int) -> None:
+    repository.set_resource_defaults("gpt-4", _limits(capacity, ahead))
 
 
-def _system(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
-    repository.set_system_defaults(_limits(passes, ahead))
+def _system(repository: SyncRepository, capacity: int, ahead: int) -> None:
+    repository.set_system_defaults(_limits(capacity, ahead))
 
 
-def _plan(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
-    repository.set_plan_limits("gold", _limits(passes, ahead))
+def _plan(repository: SyncRepository, capacity: int, ahead: int) -> None:
+    repository.set_plan_limits("gold", _limits(capacity, ahead))
     if repository.get_entity("user") is None:
         repository.create_entity("user", plan="gold")
 
 
-def _assigned(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
-    for plan in (True, False):
-        repository.set_plan_limits(str(plan).lower(), _limits(plan, ahead))
+def _assigned(repository: SyncRepository, capacity: int, ahead: int) -> None:
+    plan = f"plan-{capacity}"
+    repository.set_plan_limits(plan, _limits(capacity, ahead))
     if repository.get_entity("user") is None:
-        repository.create_entity("user", plan=str(passes).lower())
-    repository.update_entity("user", plan=str(passes).lower())
+        repository.create_entity("user", plan=plan)
+    repository.update_entity("user", plan=plan)
 
 
-def _switch(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
+def _switch(repository: SyncRepository, capacity: int, ahead: int) -> None:
     if repository.get_limits("user", "gpt-4") == []:
-        _with_limits(ahead, repository)
-    repository.set_switches("user", disabled=not passes)
+        _own(repository, MANY, ahead)
+    repository.set_switches("user", disabled=not capacity)
 
 
-def _resource_switch(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
+def _resource_switch(repository: SyncRepository, capacity: int, ahead: int) -> None:
     if repository.get_limits("user", "gpt-4") == []:
-        _with_limits(ahead, repository)
-    repository.set_resource_switches("gpt-4", disabled=not passes)
+        _own(repository, MANY, ahead)
+    repository.set_resource_switches("gpt-4", disabled=not capacity)
 
 
 def _told(change: Change, resource: str | None, *, for_switches: bool = False) -> Change:
-    def changed(repository: SyncRepository, passes: bool, ahead: int) -> None:  # noqa: FBT001
-        change(repository, passes, ahead)
+    def changed(repository: SyncRepository, capacity: int, ahead: int) -> None:
+        change(repository, capacity, ahead)
         repository.tell_live_buckets(resource, for_switches=for_switches)
 
     return changed
@@ -106,22 +104,23 @@ CHANGES: Final[Mapping[str, Change]] = {
 }
 
 
-def latest(change: Change, passes: bool, *, by_another: bool, ahead: int = 0) -> int:  # noqa: FBT001
+def latest(change: Change, capacity: int, *, by_another: bool, ahead: int = 0) -> int:
     """Return how many milliseconds after the change a process obeys it at the latest: this process, or another."""
-    return max(_trial(change, passes, by_another, ahead, calls) for calls in WARM)
+    return max(_trial(change, capacity, calls, by_another=by_another, ahead=ahead) for calls in WARM)
 
 
-def _trial(change: Change, passes: bool, by_another: bool, ahead: int, calls: int) -> int:  # noqa: FBT001
+def _trial(change: Change, capacity: int, calls: int, *, by_another: bool, ahead: int) -> int:
     clock, store = ManualClock(BEGIN), SyncMemoryStore(MemoryTable())
     ours, others = (SyncRepository.over(store, Options(clock=clock)) for _ in range(2))
     asked = SyncRateLimiter(others if by_another else ours)
-    change(ours, not passes, ahead)
+    passes = capacity > 0
+    change(ours, 0 if passes else MANY, ahead)
     for _ in range(calls):
         if _is_admitted(asked) is passes:
             raise RuntimeError("the limits before the change do not hold")
         clock.advance(ms=STEP)
     begun = clock.now_ms()
-    change(ours, passes, ahead)
+    change(ours, capacity, ahead)
     while _is_admitted(asked) is not passes:
         if clock.now_ms() > begun + max(BOUNDS):
             raise RuntimeError(f"not obeyed within {max(BOUNDS)} ms")
@@ -147,10 +146,10 @@ def table() -> str:
     )
     rows = [f"| what changes | {' | '.join(columns)} |", f"|---{'|---' * len(columns)}|"]
     for name, change in CHANGES.items():
-        ours = max(latest(change, passes, by_another=False) for passes in (True, False))
-        others = latest(change, False, by_another=True)
-        holding = latest(change, False, by_another=True, ahead=AHEAD)
-        refusing = latest(change, True, by_another=True)
+        ours = max(latest(change, capacity, by_another=False) for capacity in (MANY, 0))
+        others = latest(change, 0, by_another=True)
+        holding = latest(change, 0, by_another=True, ahead=AHEAD)
+        refusing = latest(change, MANY, by_another=True)
         rows.append(f"| {name} | {' | '.join(_bound(each) for each in (ours, others, holding, refusing))} |")
     return "\n".join(rows)
 
