@@ -103,8 +103,8 @@ def _create(stack: str) -> Flow[None]:
         known = True
     for _ in range(POLLS):
         if (yield from _is_active()):
-            if known and versions.KEY not in (yield from read_all([versions.KEY])):
-                yield from versions.check_registry()  # it may be another product's: set nothing
+            if known:  # it may be another product's: set nothing
+                yield from versions.check_ours()
             yield from with_retries(EnableTtl())
             return
         yield Sleep(POLL_SECONDS)

@@ -150,8 +150,8 @@ def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
     wanted = [id_key(each) for each in sorted(set(namespace_ids))]
     found = yield from read_all(wanted)
     records = [*map(read_record, found.values())]
-    if len(found) < len(wanted) and versions.KEY not in (yield from read_all([versions.KEY])):
-        yield from versions.check_registry()
+    if len(found) < len(wanted):
+        yield from versions.check_ours()
     purged = {record.id for record in records if record.has(PURGING)}
     return Known(purged, {record.id: record.trace for record in records if record.trace and record.id not in purged})
 

@@ -10,7 +10,7 @@ from ...schema.attributes import PK
 from ...schema.registry import check_not_foreign, read_version, version_item
 from ...values.versions import VersionRecord
 from ..pages import query_all
-from ..retry import ATTEMPTS, RaceLost, read, with_retries
+from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
 
 KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
@@ -26,6 +26,12 @@ def get_version_record(stack: str) -> Flow[VersionRecord | None]:
         yield from check_registry()
         return None
     return recorded(item, stack)
+
+
+def check_ours() -> Flow[None]:
+    """Raise ``ForeignRecord`` for the table of another product, whose registry is read without a version record."""
+    if KEY not in (yield from read_all([KEY])):
+        yield from check_registry()
 
 
 def check_registry() -> Flow[None]:
