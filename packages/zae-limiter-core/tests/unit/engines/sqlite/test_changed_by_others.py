@@ -162,7 +162,7 @@ def test_an_emptied_file_is_an_outage_and_not_two_limits(path: Path, log_had_all
     assert outcomes.count("admitted") == CAPACITY - (before if log_had_all else 0)  # else it is a new file
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="SQLite decides by the locks alone")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="this Python does not show it")  # it decides by locks
 def test_an_idle_program_spoils_no_log_that_others_began_anew(path: Path) -> None:
     with program(path) as idle, program(path) as other:
         assert [idle.acquire(), other.acquire()] == ["admitted", "admitted"]
