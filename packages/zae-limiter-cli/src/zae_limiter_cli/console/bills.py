@@ -1,6 +1,5 @@
 """What the limiter costs by tenant, as `usage cost` estimates it, for a page and as a file."""
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from io import StringIO
 from typing import Any, Final, Literal, get_args
 
 from ..live.running import run
+from ..spreadsheet import write_rows
 
 By = Literal["root", "entity", "resource"]
 
@@ -26,12 +26,9 @@ class Bill:
     problem: str = ""
 
     def csv(self) -> str:
-        """Return the rows as a file; a name that a spreadsheet would compute has an apostrophe before it."""
+        """Return the rows as a file."""
         text = StringIO()
-        writer = csv.writer(text)
-        writer.writerow(COLUMNS)
-        for row in self.rows:
-            writer.writerow([_as_text(row[name]) for name in COLUMNS])
+        write_rows(text, COLUMNS, ([row[name] for name in COLUMNS] for row in self.rows))
         return text.getvalue()
 
 
@@ -58,7 +55,3 @@ def _row(month: str, tenant: str, told: Mapping[str, Any]) -> dict[str, Any]:
         "read_units": round(told["limit_reads"]),
         "usd": told["usd"],
     }
-
-
-def _as_text(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

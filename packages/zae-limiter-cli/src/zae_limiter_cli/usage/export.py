@@ -5,7 +5,6 @@ end. What calls of entities below took has kinds of its own, because it counts a
 sum over rows of one kind that is not ``…_below`` counts nothing twice.
 """
 
-import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Typ
 
 from ..columns import envelope
 from ..errors import CommandError
+from ..spreadsheet import write_rows
 from ..times import iso
 from .showing import plain_snapshot
 
@@ -96,10 +96,7 @@ class _Counted:
 def _csv(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
     text = io.TextIOWrapper(to, encoding="utf-8", newline="", write_through=True)
     try:
-        writer = csv.writer(text)
-        writer.writerow(Row._fields)
-        for snapshot in snapshots:
-            writer.writerows(rows_of(namespace, *snapshot))
+        write_rows(text, Row._fields, (row for snapshot in snapshots for row in rows_of(namespace, *snapshot)))
     finally:
         text.detach()  # who opened the stream closes it
 
