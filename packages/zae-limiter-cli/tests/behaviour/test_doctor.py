@@ -360,4 +360,20 @@ def test_a_damaged_or_missing_file_fails(tmp_path: Path) -> None:
     with closing(sqlite3.connect(other)) as database, database:
         database.execute("CREATE TABLE t (x)")
     code, checks = found("--store", f"sqlite:///{other}")
-    assert checks["content"]["state"] == "ok"
+    assert (code, checks["content"]["state"]) == (1, "fail")
+    assert checks["content"]["message"] == f"{other} is the database of another program: name another file"
+
+
+def test_a_file_with_a_trigger_of_others_or_for_others_to_use_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    SyncRepository.open(store=f"sqlite:///{path}").close()
+    path.chmod(0o644)
+    code, checks = found("--store", f"sqlite:///{path}")
+    assert (checks["file"]["state"], checks["file"]["commands"]) == ("warn", [f"chmod 600 {path}"])
+    assert "has the mode 0644: other users of this host" in checks["file"]["message"]
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TRIGGER thief AFTER INSERT ON items BEGIN DELETE FROM items; END")
+    code, checks = found("--store", f"sqlite:///{path}")
+    assert (code, states(checks)["content"], states(checks)["clock"]) == (1, "fail", "unknown")
+    for check in ("content", "clock", "version"):
+        assert "another program has changed its tables (trigger 'thief')" in checks[check]["message"]

@@ -26,7 +26,8 @@ They are versioned apart from core, so that they import no room of core but this
 - **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
   ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
-- **A file**: ``check_place`` refuses one whose lock or log its programs cannot share.
+- **A file**: ``check_place`` refuses one whose lock or log its programs cannot share, ``check_tables`` one whose tables
+  this project has not written; ``mode_of_others`` is its mode, if others than its owner may use it.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
@@ -45,7 +46,8 @@ from .engines.dynamodb.marshal import read_item
 from .engines.dynamodb.options import ClientOptions
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
-from .engines.sqlite.place import check_place
+from .engines.sqlite.connection import check_tables
+from .engines.sqlite.place import check_place, mode_of_others
 from .exceptions import RateLimiterUnavailable
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
@@ -157,6 +159,7 @@ __all__ = [
     "change_version_record",
     "check_bucket",
     "check_place",
+    "check_tables",
     "consumption",
     "copy",
     "count_usage",
@@ -177,6 +180,7 @@ __all__ = [
     "look_up",
     "looks_back_ms",
     "migrate",
+    "mode_of_others",
     "namespace_of",
     "note_progress",
     "open_registered",

@@ -6,12 +6,13 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from ..connection import Connection
+from ..errors import CommandError
 from .findings import Checks, Finding
 
 ABSENT: Final = (
@@ -54,7 +55,7 @@ def _file(path: Path) -> Finding:
         return Finding("file", "fail", f"this user may not read and write {path}", "change its owner or its mode")
     if not os.access(path.absolute().parent, os.W_OK):  # SQLite keeps a journal beside it
         return Finding("file", "fail", f"this user may not write in {path.absolute().parent}", "change its mode")
-    from zae_limiter.maintenance import StoreError, check_place
+    from zae_limiter.maintenance import StoreError, check_place, mode_of_others
 
     try:
         check_place(path, probe=True)
@@ -62,11 +63,15 @@ def _file(path: Path) -> Finding:
         return Finding(
             "file", "fail", str(error), "move it, or mount its folder; the programs that use it refuse it, too"
         )
+    if mode := mode_of_others(path.stat()):
+        told = f"{path} has the mode {mode:04o}: other users of this host may read or write it"
+        command = f"chmod 600 {shlex.quote(str(path))}"
+        return Finding("file", "warn", told, "let its owner alone use it, unless that is meant:", commands=(command,))
     return Finding("file", "ok", f"{path}, whose lock keeps a second process out")
 
 
 def _content(path: Path) -> Finding:
-    """Return whether SQLite finds the file whole. It reads all of it, and changes nothing."""
+    """Return whether SQLite finds the file whole, with our tables. It reads all of it, and changes nothing."""
     try:
         with _opened(path) as database:
             (first,) = database.execute("PRAGMA quick_check(1)").fetchone()
@@ -74,14 +79,26 @@ def _content(path: Path) -> Finding:
         return Finding("content", "unknown", f"SQLite could not look: {error}", "run it again while no program writes")
     except sqlite3.DatabaseError as error:
         return Finding("content", "fail", f"SQLite cannot read it: {error}", "restore a copy of the file")
+    except CommandError as error:
+        return Finding("content", "fail", str(error), "its programs refuse it, too")
     if first != "ok":
         return Finding("content", "fail", f"it is damaged: {first}", "restore a copy of the file")
     return Finding("content", "ok", "SQLite finds the file whole")
 
 
-def _opened(path: Path) -> closing[sqlite3.Connection]:
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file to read it. Raises ``CommandError`` unless its tables are ours: others may be views that compute."""
+    from zae_limiter.maintenance import StoreError, check_tables
+
     url = f"file:{quote(str(path.absolute()))}?mode=ro"
-    return closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS))
+    with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS)) as database:
+        database.execute("PRAGMA trusted_schema = OFF")
+        try:
+            check_tables(database, path)
+        except StoreError as error:
+            raise CommandError(str(error)) from error
+        yield database
 
 
 def _clock(path: Path) -> Finding:

@@ -1,9 +1,16 @@
-"""A connection to a file, whose tables are made by the first one."""
+"""A connection to a file, whose tables are made by the first one.
+
+A file may come from somebody else, and what its schema has beside the tables runs with the statements of this program:
+a trigger, a view in place of a table, a generated column. So the schema of a file is compared with those that this
+project writes, before anything else is read, and SQLite trusts none of its functions to it.
+"""
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from ...operations.errors import NotApplied
 from .faults import fault_of
@@ -44,15 +51,28 @@ _SINCE_1: Final = (
     f"PRAGMA user_version = {VERSION}",
 )
 
+# The tables of version 1.
+_FIRST: Final = tuple(each.replace("written INTEGER, ", "").replace(", 0 AS seen, 0 AS before", "") for each in _TABLES)
+
+# What SQLite writes itself for ANALYZE is left out.
+_SCHEMA: Final = """SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE ifnull(sql, '') NOT IN
+    ('CREATE TABLE sqlite_stat1(tbl,idx,stat)', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)') LIMIT 64"""
+LOOKS_AFTER: Final = 100_000  # steps of SQLite's machine, some milliseconds, after which it looks at the time
+
+Schema: TypeAlias = frozenset[tuple[str, ...]]  # the rows of `sqlite_schema`
+
 # One statement, so one state: another process may make the tables meanwhile.
 _MARKS: Final = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
     FROM pragma_application_id, pragma_user_version"""
 
 
-def connect(path: Path, patiently: Callable[[Callable[[], bytes]], bytes]) -> tuple[sqlite3.Connection, bytes]:
+def connect(
+    path: Path, patiently: Callable[[Callable[[], bytes]], bytes], is_late: Callable[[], bool]
+) -> tuple[sqlite3.Connection, bytes]:
     """Return a connection to a file, which is made if it is missing, and the file's id. Raises ``StoreError``.
 
-    ``patiently`` calls a function again for as long as another process holds the lock.
+    ``patiently`` calls a function again for as long as another process holds the lock. A statement that runs long is
+    interrupted once ``is_late``, which runs no code of Python: an error of a signal handler in it would be lost.
     """
     make_file(path)
     try:
@@ -62,6 +82,8 @@ def connect(path: Path, patiently: Callable[[Callable[[], bytes]], bytes]) -> tu
     except sqlite3.Error as error:
         raise fault_of(error, path) from error
     try:
+        connection.set_progress_handler(is_late, LOOKS_AFTER)
+        connection.execute("PRAGMA trusted_schema = OFF")
         file_id = patiently(lambda: _prepare(connection, path))
     except sqlite3.Error as error:
         connection.close()
@@ -74,7 +96,7 @@ def connect(path: Path, patiently: Callable[[Callable[[], bytes]], bytes]) -> tu
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
     """Make the tables if they are missing, and return the file's id, which was drawn with them."""
-    _check_ours(connection, path)
+    check_tables(connection, path)
     if not connection.execute("PRAGMA application_id").fetchone()[0]:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file alone: sweeps give pages back
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -90,13 +112,49 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
     return bytes(file_id)
 
 
-def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise ``NotApplied`` for the database of another program, or of another version."""
+def check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise ``NotApplied`` for the database of another program, of another version, or with other tables than ours."""
     application, version, tables = connection.execute(_MARKS).fetchone()
     if application == APPLICATION and version not in (1, VERSION):
         raise other_version(path)
     if application != APPLICATION and (application or version or tables):
         raise NotApplied(f"{path} is the database of another program: name another file")
+    if tables:
+        _check_schema(connection, path)
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise ``NotApplied`` unless the file has the tables and indexes that this project writes, and nothing else."""
+    found, known = _schema_of(connection), _known()
+    if found in known or (found := _in_one_line(found)) in (known := tuple(map(_in_one_line, known))):
+        return
+    nearest = min(known, key=lambda each: len(each ^ found))
+    (kind, name, *_) = min(found - nearest or nearest - found)
+    raise NotApplied(
+        f"{path}: another program has changed its tables ({kind} {name[:60]!a}): restore a copy of before, or name"
+        " another file"
+    )
+
+
+def _schema_of(connection: sqlite3.Connection) -> Schema:
+    return frozenset(connection.execute(_SCHEMA))
+
+
+def _in_one_line(schema: Schema) -> Schema:
+    """Return a schema without line breaks, which an ``ALTER TABLE`` may move."""
+    return frozenset((kind, *(" ".join(str(each).split()) for each in row)) for kind, *row in schema)
+
+
+@lru_cache(maxsize=1)
+def _known() -> tuple[Schema, ...]:
+    """Return the schemas of a new file, of one of version 1, and of one that was upgraded."""
+    found = []
+    for statements in (_TABLES, _FIRST, (*_FIRST, *_SINCE_1)):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+            for statement in statements:
+                made.execute(statement)
+            found.append(_schema_of(made))
+    return tuple(found)
 
 
 def has_version(connection: sqlite3.Connection) -> bool:

@@ -25,7 +25,7 @@ _OUTAGES: Final = {
     sqlite3.SQLITE_IOERR: "its disk does not read or write: see the log of the kernel; or it was deleted while a"
     " program that still runs used it: stop all that do",
     sqlite3.SQLITE_NOMEM: "this process has no more memory",
-    sqlite3.SQLITE_INTERRUPT: "the work on it was interrupted",
+    sqlite3.SQLITE_INTERRUPT: "the work on it was interrupted, or was not done in time",
 }
 _DENIALS: Final = {
     sqlite3.SQLITE_PERM: "this user may not use it: let it read and write the file and its folder",

@@ -32,7 +32,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from functools import partial
+from itertools import chain, repeat
+from operator import gt, itemgetter
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
 from sqlite3 import Error as SQLiteError
@@ -122,6 +124,9 @@ class SQLiteFile:
         self.server: int | None = None  # once it has the lock; the async variant has one thread alone
         self.waiting: deque[Call] = deque()
         self._clock, self._meter, self._usage_days = clock, meter, usage_days
+        self._until = [0.0]  # the instant by which the calls under way have to end
+        # In C alone: SQLite calls it in the middle of a statement, where a signal handler must not run.
+        self._is_late = partial(next, map(gt, iter(time.monotonic, None), map(itemgetter(0), repeat(self._until))))
         self._connection: Connection | None = None
         self._table: SQLiteTable  # of the connection
         self._inode: Inode | None = None  # of the file that was opened first
@@ -140,6 +145,7 @@ class SQLiteFile:
         Raises ``StoreError`` if the file cannot be used by ``until``, an instant of ``time.monotonic``: then no call
         was taken.
         """
+        self._until[0] = until
         if self._connection is not None:
             self._roll_back(self._connection)  # a second signal may have interrupted the handler of the first one
         connection = self._opened(until)
@@ -209,7 +215,7 @@ class SQLiteFile:
         if self._connection is None or time.monotonic() >= self._look_at:
             self._check_inodes()
         if self._connection is None:
-            connection, file_id = connect(self.path, lambda call: self._patiently(call, until))
+            connection, file_id = connect(self.path, lambda call: self._patiently(call, until), self._is_late)
             try:
                 self._check_id(file_id)
                 self._inode = inode_of(self.path)

@@ -1,5 +1,6 @@
 """The place of a file: its URL, its folder, its file system. A way out is in each refusal."""
 
+import logging
 import os
 import re
 import stat
@@ -38,7 +39,10 @@ LOCAL: Final = frozenset(
     }
 )  # fmt: skip
 Inode = tuple[int, int]
+SHARED: Final = "other users of this host may read or write it; `chmod 600` leaves it to its owner alone"
 _probed: set[int] = set()  # the devices of this process
+_shared: set[Inode] = set()  # the files of which this process has warned that others may use them
+logger = logging.getLogger(__name__)
 
 
 class Mount(NamedTuple):
@@ -140,6 +144,17 @@ def _check_file(path: Path) -> None:
         raise NotApplied(f"{path} is no file that keeps what is written: name another one")
     if found.st_nlink > 1:  # each name would have a log of its own
         raise NotApplied(f"{path} has {found.st_nlink} names (hard links): remove the others, or name another file")
+    if (mode := mode_of_others(found)) and (inode := (found.st_dev, found.st_ino)) not in _shared:
+        _shared.add(inode)
+        logger.warning("%s has the mode %04o: %s", path, mode, SHARED)
+
+
+def mode_of_others(found: os.stat_result) -> int | None:
+    """Return the mode of a file that others than its owner may use; ``None`` if only the owner may, or if the system
+    has no such modes.
+    """
+    mode = stat.S_IMODE(found.st_mode)
+    return mode if os.name == "posix" and mode & 0o077 else None
 
 
 def mounts_in(mounts: Path) -> list[Mount]:
