@@ -162,6 +162,7 @@ class Watch:
                 error=error,
                 write_units=audience.written(),
                 overflow=_overflow_of(grant),
+                bounded=tuple(sorted({name for each in grant.all for name in each.bounded})) if kept else (),
             )
         )
 

@@ -42,7 +42,7 @@ from ..values.estimates import Estimate
 from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
 from .answers import NotServed
-from .arguments import calls_cost, check_either, check_refund
+from .arguments import calls_cost, check_either, check_most, check_refund
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund, SyncLeases
 from .settlement import settle, settle_sync
@@ -150,7 +150,8 @@ class TokenLimits(BaseCallbackHandler):
     it ends, with its stream. ``estimate`` gets the messages as one mapping with the parameters of the model, like the
     body of a request. ``options`` are those of ``acquire``. A refusal raises ``RateLimitExceeded`` before the request
     goes out. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``)
-    unless a part of its answer had come.
+    unless a part of its answer had come. ``most_settled`` bounds what a provider may claim that one call used, by
+    default as ``lease.settle`` does.
     """
 
     raise_error = True  # LangChain swallows the errors of other callbacks
@@ -166,14 +167,16 @@ class TokenLimits(BaseCallbackHandler):
         slots: str | None = None,
         estimate: Callable[[Mapping[str, Any]], int | Estimate] = estimate,
         refund: Refund = "never",
+        most_settled: int | None = None,
         **options: Unpack[AcquireOptions],
     ) -> None:
         check_either(limiter)
         check_refund(refund)
+        check_most(most_settled)
         self._limiter, self._place = limiter, (entity_id, resource)
         self._calls, self._slots = calls_cost(requests, tokens, slots), slots
         self._tokens, self._estimate = tokens, estimate
-        self._refund, self._options = refund, options
+        self._refund, self._options, self._most = refund, options, most_settled
         self._open: OpenCalls[int, Leases | SyncLeases] = OpenCalls()
 
     def _chat_starts(self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any) -> None:
@@ -259,16 +262,21 @@ class TokenLimits(BaseCallbackHandler):
             return
         if not isinstance(leases, SyncLeases):
             raise TypeError(_BLOCKING)
-        _finish(leases, self._tokens, usage, error)
+        self._finish(leases, usage, error)
 
     async def _end_on_loop(self, run_id: UUID, usage: TokenUsage | None, error: BaseException | None) -> None:
         leases = self._open.pop(run_id.int)
         if isinstance(leases, SyncLeases):
-            await _on_own_thread(partial(_finish, leases, self._tokens, usage, error))
+            await _on_own_thread(partial(self._finish, leases, usage, error))
         elif leases is not None:
             if usage and (lease := leases.last):
-                await settle(lease, self._tokens, usage)
+                await settle(lease, self._tokens, usage, self._most)
             await leases.end(error)
+
+    def _finish(self, leases: SyncLeases, usage: TokenUsage | None, error: BaseException | None) -> None:
+        if usage and (lease := leases.last):
+            settle_sync(lease, self._tokens, usage, self._most)
+        leases.end(error)
 
 
 def _chat(messages: list[list[Any]], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,12 +286,6 @@ def _chat(messages: list[list[Any]], kwargs: Mapping[str, Any]) -> dict[str, Any
 
 def _completion(prompts: list[str], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {**kwargs.get("invocation_params", {}), "prompt": prompts}
-
-
-def _finish(leases: SyncLeases, tokens: str | None, usage: TokenUsage | None, error: BaseException | None) -> None:
-    if usage and (lease := leases.last):
-        settle_sync(lease, tokens, usage)
-    leases.end(error)
 
 
 async def _on_own_thread(work: Callable[[], T], *, abandoned: Callable[["Future[T]"], None] | None = None) -> T:

@@ -33,7 +33,7 @@ from ..http import STATUS
 from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, Answers
-from .arguments import calls_cost, check_opened, check_refund
+from .arguments import calls_cost, check_most, check_opened, check_refund
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund
 from .litellm_routing import (
@@ -96,7 +96,8 @@ class RateLimits(CustomLogger):
     send. ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots``
     until it ends, with its stream; of those that pass on or start a batch, LiteLLM tells no end, so they hold none.
     ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its
-    answer had begun. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options`` those of
+    answer had begun. ``most_settled`` bounds what a provider may claim that one call used, by default as
+    ``lease.settle`` does. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options`` those of
     ``acquire``.
     """
 
@@ -112,6 +113,7 @@ class RateLimits(CustomLogger):
         tokens: str | None = "tpm",
         slots: str | None = None,
         refund: Refund = "never",
+        most_settled: int | None = None,
         fields: Collection[str] = (),
         units: Mapping[str, str] | None = None,
         legacy: bool = False,
@@ -119,6 +121,7 @@ class RateLimits(CustomLogger):
     ) -> None:
         super().__init__()
         check_refund(refund)
+        check_most(most_settled)
         self._given, self._opening = limiter, asyncio.Lock()
         self._opened: RateLimiter | None = None
         self._identity, self._estimate = identity, estimate
@@ -126,6 +129,7 @@ class RateLimits(CustomLogger):
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
         check_opened(RateLimiter, limiter)
         self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
+        self._most = most_settled
         self._open: OpenCalls[str, _Call] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -322,7 +326,7 @@ class RateLimits(CustomLogger):
     ) -> None:
         self._open.discard(_note(data).get("id", ""))
         if usage is not None and (lease := leases.last):
-            await (settle_at_least if at_least else settle)(lease, self._tokens, usage)
+            await (settle_at_least if at_least else settle)(lease, self._tokens, usage, self._most)
         await leases.end(error)
 
 

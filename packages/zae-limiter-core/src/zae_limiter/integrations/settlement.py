@@ -1,6 +1,7 @@
 """Settle the lease of a call by its usage: a limit with weights by them, another one by the tokens of all kinds.
 
 A draw of ``also`` that has the amounts of the call is settled with it; one with amounts of its own keeps them.
+``most`` is the bound of ``Lease.settle``: a usage is what a provider says.
 """
 
 from ..aio.lease import Lease, LeaseCalls
@@ -8,26 +9,26 @@ from ..sync.lease import SyncLease, SyncLeaseCalls
 from ..values.token_usage import MOST_TOKENS, TokenUsage
 
 
-def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage) -> None:
+def settle_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call used. ``tokens`` names the limit that its estimate was taken from, if any."""
     for each in (lease, *(draw for draw in lease.draws if draw.as_called)):
         amounts = _unweighted(each, tokens, usage)
         if amounts or each.weights:
-            each.settle(usage, **amounts)
+            each.settle(usage, most, **amounts)
 
 
-async def settle(lease: Lease, tokens: str | None, usage: TokenUsage) -> None:
+async def settle(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call used, as ``settle_sync`` does."""
     for each in _settled(lease):
         amounts = _unweighted(each, tokens, usage)
         if amounts or each.weights:
-            await each.settle(usage, **amounts)
+            await each.settle(usage, most, **amounts)
 
 
-async def settle_at_least(lease: Lease, tokens: str | None, usage: TokenUsage) -> None:
+async def settle_at_least(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call has used until now: its estimate stays where it is larger, because more may have been used."""
     estimated = [each.consumed for each in _settled(lease)]
-    await settle(lease, tokens, usage)
+    await settle(lease, tokens, usage, most)
     for each, amounts in zip(_settled(lease), estimated, strict=True):
         used = each.consumed
         await each.settle(**{name: amount for name, amount in amounts.items() if used[name] < amount})

@@ -22,6 +22,7 @@ UNITS: Final[Mapping[str, str]] = {
     "refusals": "Count",
     "shadowed": "Count",
     "tokens": "Count",
+    "bounded": "Count",
     "rolled_back": "Count",
     "ends_failed": "Count",
     "write_units": "Count",
@@ -31,10 +32,10 @@ UNITS: Final[Mapping[str, str]] = {
 class EmbeddedMetricsObserver:
     """Writes lines of JSON to ``stream``, by default standard output; CloudWatch makes metrics of them.
 
-    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed`` and ``tokens``; that of a
-    parent is ``parent/rpm``. After the first ``most_resources``, which may be names that clients made up, a further
-    resource counts as ``all others``. With ``entity_ids``, a line names the entity in a field, which is no dimension;
-    that of a refusal has ``refused_by`` as well.
+    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed``, ``tokens`` and ``bounded``;
+    that of a parent is ``parent/rpm``. After the first ``most_resources``, which may be names that clients made up, a
+    further resource counts as ``all others``. With ``entity_ids``, a line names the entity in a field, which is no
+    dimension; that of a refusal has ``refused_by`` as well.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
     else:
         for name, amount in event.consumed.items():
             if amount:
-                yield name, {"tokens": amount}
+                figures: dict[str, float] = {"tokens": amount}
+                yield name, (figures | {"bounded": 1}) if name in event.bounded else figures
 
 
 def _line(dimensions: Mapping[str, str], figures: Mapping[str, float], more: Mapping[str, Any]) -> str:

@@ -67,7 +67,8 @@ class LeaseEvent:
     ``consumed``: what the lease used in the end, corrections included; 0 if it was rolled back. ``degraded``: a part of
     it was not counted, because the store was unavailable. ``seconds``: the block. ``error``: why the end of a lease
     that ``failed`` was not written. ``write_units``: what the store wrote since the last event, if it counts.
-    ``overflow``: the resource that served the call in place of ``resource``.
+    ``overflow``: the resource that served the call in place of ``resource``. ``bounded``: the limits whose settlement
+    was beyond its bound, which was taken instead.
     """
 
     namespace: str
@@ -80,6 +81,7 @@ class LeaseEvent:
     error: BaseException | None = None
     write_units: float = 0.0
     overflow: str | None = None
+    bounded: tuple[str, ...] = ()
 
 
 Event = AcquireEvent | LeaseEvent

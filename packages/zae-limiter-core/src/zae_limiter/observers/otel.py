@@ -46,6 +46,9 @@ class OpenTelemetryObserver:
         self._tokens = meter.create_counter(
             "zae_limiter.tokens", "{token}", "Tokens that ended blocks have used, corrections included"
         )
+        self._bounded = meter.create_counter(
+            "zae_limiter.bounded", "{settlement}", "Limits that were settled for their bound, because more was claimed"
+        )
         self._written = meter.create_counter(
             "zae_limiter.write_units", "{unit}", "Write units of the table and its indexes"
         )
@@ -97,6 +100,8 @@ class OpenTelemetryObserver:
                 self._tokens.add(
                     amount, attributes | {"zae_limiter.limit": name, "zae_limiter.degraded": event.degraded}
                 )
+        for name in event.bounded:
+            self._bounded.add(1, attributes | {"zae_limiter.limit": name})
         self._block.record(event.seconds, attributes | {"zae_limiter.ending": event.ending})
 
 

@@ -69,14 +69,20 @@ class SyncLeaseCalls:
         if slots := release(self._grant, amounts):
             self._run(free(slots))
 
-    def settle(self, usage: TokenUsage | None = None, /, **amounts: int) -> None:
+    def settle(self, usage: TokenUsage | None = None, most: int | None = None, /, **amounts: int) -> None:
         """Set what was really used; the end of the block writes the difference.
 
         ``usage`` sets every limit that has weights, exact to the millitoken. ``amounts`` set what they name, in tokens
         of the limit, whatever its weights. ``None``, for an answer without usage, leaves the estimate. Raises
         ``LeaseExpiredError``, and ``ValidationError`` if ``usage`` could set nothing.
+
+        A ``usage`` is a provider's word: with one, no limit is settled for more than ``most`` tokens, by default the
+        larger of 10 million and 100 times what the lease took. What is beyond is logged and counted. ``amounts`` alone
+        are as you say.
         """
-        settle(self._grant, amounts, usage)
+        grant = self._grant
+        if beyond := settle(grant, amounts, usage, most):
+            _log_bounded(self._namespace_state, grant, beyond)
 
     def would_exceed(self, usage: TokenUsage | None = None, /, **amounts: int) -> tuple[LimitStatus, ...]:
         """Return the limits that would go into debt if the lease settled for this now; empty if none would.
@@ -300,6 +306,15 @@ class SyncLease(SyncLeaseCalls):
     def _run(self, flow: Flow[T]) -> T:
         """Run a flow within ``acquire_timeout``."""
         return self._driver.run(flow, budget=self._namespace_state.settings.acquire_timeout)
+
+
+def _log_bounded(namespace_state: NamespaceState, grant: Grant, beyond: Mapping[str, tuple[int, int]]) -> None:
+    """Log the limits that were settled for their bound; at most one line a minute."""
+    more = namespace_state.bounded.count(namespace_state.now())
+    if more is not None:
+        where, before = f"{grant.request.entity_id}/{grant.request.resource}", f"; {more} more since" if more else ""
+        said = ", ".join(f"{name} for {taken} of {claimed} tokens" for name, (claimed, taken) in beyond.items())
+        log.warning("%s: settled %s; the usage of one call is bounded%s", where, said, before)
 
 
 def _log(namespace_state: NamespaceState, grant: Grant, what: str, problem: Exception) -> None:

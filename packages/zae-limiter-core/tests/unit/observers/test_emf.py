@@ -140,3 +140,10 @@ def test_no_name_adds_a_line_a_field_or_a_dimension(name: str) -> None:
         assert not line["resource"].startswith(":")
         assert len(line["resource"]) <= 1024
         assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "zae-limiter"
+
+
+def test_a_settlement_for_its_bound_is_counted_by_limit() -> None:
+    assert [figures(line) for line in told(lease_event(bounded=("tpm",)))] == [
+        (OWN | {"limit": "rpm"}, {"tokens": 1}),
+        (OWN | {"limit": "tpm"}, {"tokens": 700, "bounded": 1}),
+    ]

@@ -103,6 +103,12 @@ def test_the_end_of_a_block_counts_its_tokens() -> None:
     ]
 
 
+def test_a_settlement_for_its_bound_is_counted_by_limit() -> None:
+    recorded = Recorded()
+    recorded.observer(lease_event(bounded=("tpm",)))
+    assert recorded.metrics()["zae_limiter.bounded"] == [(OWN | {"zae_limiter.limit": "tpm"}, 1)]
+
+
 def test_a_failure_has_the_type_of_its_error() -> None:
     recorded = Recorded()
     recorded.observer(acquire_event(outcome="failed", error=RateLimiterUnavailable("no answer")))

@@ -235,8 +235,9 @@ class Grant:
 
     ``unavailable``: the error that left the amounts ``uncounted``; those of them that this process took from its shares
     are ``shared``. ``waited``: seconds before the tokens were there.
-    ``corrections`` wait for the end of the block; ``settled`` names the limits whose real amounts are known; ``lost``:
-    why the end was not written. ``has_slots``: it took slots, which the end frees. ``overflow``: what refused before.
+    ``corrections`` wait for the end of the block; ``settled`` names the limits whose real amounts are known,
+    ``bounded`` those that were settled for their bound; ``lost``: why the end was not written. ``has_slots``: it took
+    slots, which the end frees. ``overflow``: what refused before.
     A change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
     ``draws``: what each draw of the call took, as a grant of its own.
     """
@@ -248,6 +249,7 @@ class Grant:
     uncounted: Mapping[str, int] = NOTHING
     shared: Mapping[str, int] = NOTHING
     settled: frozenset[str] = frozenset()
+    bounded: frozenset[str] = frozenset()
     has_slots = False
     draws: "Sequence[Grant]" = ()
     overflow: Overflow | None = None

@@ -9,6 +9,7 @@ from ...operations.errors import BudgetSpent, NotApplied, RaceLost, StoreError
 from ...operations.values import sums
 from ...values.amounts import check_amounts
 from ...values.limit_status import LimitStatus
+from ...values.limits import MILLI
 from ...values.refusal import RateLimitExceeded
 from ..bucket.serving import cached_bucket, resolve
 from ..bucket_queue import BucketQueue, BucketRequest
@@ -21,7 +22,7 @@ from .correcting import corrections_of, send_again
 from .counting import count_refusal
 from .disabling import refuse_if_disabled
 from .outage import for_each, give_to_share, let_corrections_through, let_through, to_share
-from .settling import exceeded, learn, note_correction, refuse_more_than_held, weigh
+from .settling import bound, exceeded, learn, note_correction, refuse_more_than_held, weigh
 from .slots import first_problem, free_at_end, keep_slots, refuse_slots, slot_names, take_back
 from .statuses import Owed, statuses_after
 from .taking_together import ASKS_AGAIN, take_together, until_decided
@@ -57,23 +58,31 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
         note_correction(grant, milli)
 
 
-def settle(grant: Grant, amounts: Mapping[str, int], usage: object = None) -> None:
+def settle(
+    grant: Grant, amounts: Mapping[str, int], usage: object = None, most: int | None = None
+) -> Mapping[str, tuple[int, int]]:
     """Record the corrections after which the lease holds these amounts, whatever it held, and what ``usage`` weighs of
-    other limits. Raises ``ValidationError``.
+    other limits. Return what was claimed and what was taken of limits beyond their bound, in tokens. Raises
+    ``ValidationError``.
     """
-    milli = _weighed(grant, "settle", amounts, usage)
+    claimed = _weighed(grant, "settle", amounts, usage)
+    milli = claimed if usage is None and most is None else bound(grant, claimed, most)
+    beyond = {name: (claimed[name] // MILLI, each // MILLI) for name, each in milli.items() if each < claimed[name]}
     with grant.lock:
         check_open(grant)
+        grant.bounded |= beyond.keys()
         change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
         note_correction(grant, change)
         grant.settled |= change.keys()
+    return beyond
 
 
 def would_exceed(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], usage: object
 ) -> tuple[LimitStatus, ...]:
     """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
-    return exceeded(namespace_state, grant, _weighed(grant, "would_exceed", amounts, usage))
+    milli = _weighed(grant, "would_exceed", amounts, usage)
+    return exceeded(namespace_state, grant, milli if usage is None else bound(grant, milli, None))
 
 
 def _weighed(grant: Grant, field: str, amounts: Mapping[str, int], usage: object) -> dict[str, int]:

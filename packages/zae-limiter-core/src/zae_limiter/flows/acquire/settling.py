@@ -1,6 +1,12 @@
-"""How a lease is corrected, and what it was settled for: by weights, for estimates that learn, against its buckets."""
+"""How a lease is corrected, and what it was settled for: by weights, for estimates that learn, against its buckets.
+
+A ``usage`` is what a provider says of one call, and its debt is everybody's below the same parents. So a settlement by
+one is bounded, with all that is named beside it: the provider may lie, or count wrongly. What a program settles by
+numbers alone is its own word, and is taken as it is.
+"""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from ...exceptions import ValidationError
 from ...operations.values import NOTHING, sums
@@ -8,11 +14,14 @@ from ...rules.balances import force_consume
 from ...rules.schedules import next_token_through, wait_through
 from ...rules.sharding import Part, calculate_balance, new_part, unseen_parts
 from ...values.limit_status import LimitStatus
-from ...values.limits import MILLI
+from ...values.limits import MAX_TOKENS, MILLI
 from ...values.token_usage import TokenUsage
 from ..bucket.shifting import all_shifted
 from ..process.namespace_state import NamespaceState
 from .claims import Claim, Grant
+
+MOST_ESTIMATES: Final = 100
+MOST_SETTLED: Final = 10_000_000  # tokens: the longest prompts are of a few millions
 
 
 def weigh(grant: Grant, field: str, usage: object, *, beside: Mapping[str, int]) -> dict[str, int]:
@@ -28,6 +37,24 @@ def weigh(grant: Grant, field: str, usage: object, *, beside: Mapping[str, int])
     if grant.claims and not weights and not beside:
         raise ValidationError(f"usage of {field}", usage, "no limit of this lease has weights: name limits and amounts")
     return {name: each.weigh(usage) for name, each in weights.items()}
+
+
+def bound(grant: Grant, milli: Mapping[str, int], most: int | None) -> dict[str, int]:
+    """Return the amounts of a settlement by a usage, each no larger than ``most`` tokens and what the lease has taken.
+
+    Without ``most``: than ``MOST_SETTLED`` tokens and ``MOST_ESTIMATES`` times what it has taken.
+    """
+    if most is not None and (type(most) is not int or not 0 <= most <= MAX_TOKENS):
+        raise ValidationError("most of settle", most, f"must be a whole number of tokens from 0 to {MAX_TOKENS}")
+    times, least = (MOST_ESTIMATES, MOST_SETTLED) if most is None else (1, most)
+    taken = taken_of(grant)
+    return {name: min(amount, max(times * taken.get(name, 0), least * MILLI)) for name, amount in milli.items()}
+
+
+def taken_of(grant: Grant) -> Mapping[str, int]:
+    """Return what a lease has taken, in millitokens by limit, without its corrections."""
+    with grant.lock:
+        return sums(grant.consumed, {name: -amount for name, amount in grant.corrections.items()})
 
 
 def refuse_more_than_held(grant: Grant, field: str, given: Mapping[str, int]) -> None:
@@ -56,8 +83,7 @@ def exceeded(namespace_state: NamespaceState, grant: Grant, milli: Mapping[str, 
     """Return the limits that would be in debt, as far as this process has seen, if the lease held these amounts."""
     if grant.unavailable is not None:
         return ()
-    with grant.lock:
-        taken = sums(grant.consumed, {name: -amount for name, amount in grant.corrections.items()})
+    taken = taken_of(grant)
     more = {name: amount - taken.get(name, 0) for name, amount in milli.items()}
     return tuple(status for claim in grant.claims for status in _exceeded(namespace_state, claim, more))
 
