@@ -162,7 +162,8 @@ def _console(place: str) -> dict[str, Any]:
         pages = Pages(repository, reader, health, every=EVERY, options=[])
         console = Console(pages, applies, Access(), "default", allow_changes=False, every=EVERY)
         client = TestClient(application(console, ["testserver"]))
-        client.get(f"/enter?token={console.access.token}")
+        sent = {"token": console.access.token}
+        client.base_url = client.post("/enter", params=sent, headers={"origin": "http://testserver"}).url
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             for page, address in PAGES.items():

@@ -2,13 +2,20 @@
 What never does: what a page says (test_console of the CLI).
 """
 
+import json
 import re
 import select
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -98,23 +105,135 @@ def page(tmp_path: Path) -> Iterator[Page]:
         yield page
 
 
-def test_the_token_lets_one_browser_in_and_the_address_does_not_stay(page: Page, address: str, tmp_path: Path) -> None:
+def enter(page: Page, address: str) -> str:
+    """Press the button behind the address; return what the addresses of the session's pages begin with."""
     page.go(address)
-    assert "token" not in page.says("location.href")
-    assert page.says("document.cookie") == ""  # no script reads the session
+    page.says("document.querySelector('button').focus()")  # as `autofocus` does, once the page is painted
+    page.press("Enter", loads=True)
     assert page.says("document.querySelector('h1').textContent") == "Now"
+    return str(page.says("location.href"))
+
+
+def test_the_token_lets_one_browser_in_and_the_address_does_not_stay(page: Page, address: str, tmp_path: Path) -> None:
+    with urllib.request.urlopen(urllib.request.Request(address, method="HEAD")) as looked:
+        assert looked.status == 200
+    page.go(address)
+    page.picture(tmp_path / "address.png")
+    assert ("button", "Open it in this browser") in page.accessible()
+    assert "token" not in enter(page, address)
+    assert page.says("document.cookie") == ""  # no script reads the session
     with browsing(tmp_path / "stranger") as stranger:
         stranger.go(address)
         assert "This address was used" in stranger.says("document.body.textContent")
 
 
+class Neighbour(BaseHTTPRequestHandler):
+    """A server of another user of the machine, which keeps what a browser sends it."""
+
+    heard: list[str]
+
+    def do_GET(self) -> None:
+        self.heard.append(self.headers.get("Cookie", ""))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>neighbour</title><form method=post><button>")
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@contextmanager
+def neighbour(host: str) -> Iterator[tuple[str, list[str]]]:
+    """The origin of a neighbour's server at an address, and the cookies that it gets."""
+    heard: list[str] = []
+    with ThreadingHTTPServer((host, 0), type("Heard", (Neighbour,), {"heard": heard})) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        try:
+            yield f"http://{host}:{server.server_port}", heard
+        finally:
+            server.shutdown()
+
+
+CHANGE = {"what": "block", "entity": "acme", "resource": "gpt-x"}
+
+
+def post(url: str, origin: str, cookie: str) -> int:
+    """The status that a program gets, which may send any header."""
+    asked = urllib.request.Request(url, urlencode(CHANGE).encode(), {"Origin": origin, "Cookie": cookie})
+    try:
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refusal:
+        refusal.close()
+        return refusal.code
+
+
+def test_a_neighbour_on_another_port_gets_no_cookie_and_changes_nothing(page: Page, address: str, store: str) -> None:
+    """Even at the console's own address, even with the cookie, and even with the path: never with one alone."""
+    session = enter(page, address)
+    console = urlsplit(session)
+    (cookie,) = page.send("Network.getCookies", urls=[session])["cookies"]
+    stolen = f"{cookie['name']}={cookie['value']}"
+    with SyncRepository.sqlite(Path(store.removeprefix("sqlite:///"))) as repository:
+        before = repository.get_audit_events("acme").events
+        for host in (str(console.hostname), "127.0.0.1"):
+            with neighbour(host) as (origin, heard):
+                for path in ("/", "/bucket", "/guess/change"):
+                    page.go(origin + path)
+                assert set(heard) == {""}
+                # The neighbour's page, which is same-site at the console's address, sends the form of the console.
+                page.go(origin)
+                fields = "".join(f"<input name={name} value={value}>" for name, value in CHANGE.items())
+                page.says(
+                    f"document.forms[0].action = {json.dumps(session + 'change')};"
+                    f"document.forms[0].innerHTML = {json.dumps(fields + '<button autofocus>')};"
+                    "document.querySelector('button').focus()"
+                )
+                page.press("Enter", loads=True)
+                assert page.says("location.href") == f"{session}change"
+                # Its cookie comes along from its own address alone; then the origin is another.
+                reason = "This console changes nothing." if host == console.hostname else "Open the address"
+                assert reason in page.says("document.body.textContent")
+        base = f"http://{console.netloc}"
+        told = [post(f"{base}{path}change", base, stolen) for path in ("/", "/guess/", "/static/")]
+        assert 200 not in [*told, post(f"{session}change", base, f"{cookie['name']}=guess")]
+        assert repository.get_audit_events("acme").events == before
+        assert repository.get_override("acme", "gpt-x") is None
+        assert post(f"{session}change", base, stolen) == 200  # both secrets: the same request is the browser's own
+        assert len(repository.get_audit_events("acme").events) == len(before) + 1
+
+
+def test_the_button_ends_the_session_and_takes_its_cookie(page: Page, address: str, tmp_path: Path) -> None:
+    session = enter(page, address)
+    page.says("document.querySelector('header button').focus()")
+    page.press("Enter", loads=True)
+    page.picture(tmp_path / "ended.png")
+    assert "The session ended." in page.says("document.body.textContent")
+    assert page.send("Network.getCookies", urls=[session])["cookies"] == []
+    page.go(session)
+    assert "Open the address that the terminal shows." in page.says("document.body.textContent")
+
+
+def test_a_tab_shows_nothing_of_a_session_that_ended_elsewhere(page: Page, address: str) -> None:
+    session = enter(page, address)
+    (cookie,) = page.send("Network.getCookies", urls=[session])["cookies"]
+    assert post(f"{session}leave", session[: session.index("/", 8)], f"{cookie['name']}={cookie['value']}") == 200
+    for _ in range(100):
+        with suppress(RuntimeError):  # the page goes away just now
+            if "Open the address that the terminal shows." in page.says("document.body.textContent"):
+                break
+        time.sleep(0.1)
+    else:
+        raise AssertionError("the tab still shows the rows")
+
+
 def test_every_page_has_names_contrast_and_no_sideways_scrolling_in_both_schemes(
     page: Page, address: str, tmp_path: Path
 ) -> None:
-    page.go(address)
-    base = address.partition("/enter")[0]
+    base = enter(page, address)
     for number, path in enumerate(PATHS):
-        page.go(base + path)
+        page.go(base + path.removeprefix("/"))
         nameless = [role for role, name in page.accessible() if role in NAMED and not name]
         assert nameless == [], path
         assert ("heading", page.says("document.querySelector('h1').textContent")) in page.accessible()
@@ -128,7 +247,7 @@ def test_every_page_has_names_contrast_and_no_sideways_scrolling_in_both_schemes
 
 
 def test_the_keyboard_reaches_everything_and_begins_with_the_way_past_the_menu(page: Page, address: str) -> None:
-    page.go(address)
+    enter(page, address)
     here = "(e => e.tagName + ' ' + (e.textContent.trim() || e.id))(document.activeElement)"
     page.press("Tab")
     assert page.says(here) == "A Skip to the content"
@@ -145,7 +264,7 @@ def test_the_keyboard_reaches_everything_and_begins_with_the_way_past_the_menu(p
 def test_a_part_of_the_tree_is_folded_by_the_keyboard_and_stays_so_when_rows_come_again(
     page: Page, address: str
 ) -> None:
-    page.go(address)
+    enter(page, address)
     shown = (
         "[...document.querySelectorAll('.tree a')].filter(e => e.checkVisibility()).map(e => e.textContent).join(' ')"
     )
@@ -169,14 +288,13 @@ def test_a_part_of_the_tree_is_folded_by_the_keyboard_and_stays_so_when_rows_com
 
 
 def test_a_rollback_by_the_keyboard_asks_and_is_applied(page: Page, address: str, store: str) -> None:
-    page.go(address)
-    page.go(f"{address.partition('/enter')[0]}/rollback?serial=2")
+    page.go(f"{enter(page, address)}rollback?serial=2")
     page.says(
-        "document.querySelector('button').focus(); window.confirm = text => { window.asked = text; return false }"
+        "document.querySelector('main button').focus(); window.confirm = text => { window.asked = text; return false }"
     )
     page.press("Enter")
     assert page.says("window.asked") == "Apply these changes?"
-    assert page.says("location.pathname") == "/rollback"
+    assert page.says("location.pathname").endswith("/rollback")
     with SyncRepository.sqlite(Path(store.removeprefix("sqlite:///"))) as repository:
         assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
         page.says("window.confirm = () => true")

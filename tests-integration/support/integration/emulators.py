@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from zae_limiter_cli.local.children import start_command
-from zae_limiter_cli.local.loopback import free_port
+from zae_limiter_cli.loopback import free_port
 
 from .fetch import Unavailable, java, npm_package
 

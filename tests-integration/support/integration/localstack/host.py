@@ -13,7 +13,7 @@ from typing import Final
 
 import zae_limiter_cli
 from zae_limiter_cli.local.children import start_command
-from zae_limiter_cli.local.loopback import free_port
+from zae_limiter_cli.loopback import free_port
 
 from ..emulators import dynamodb_local_home
 from ..fetch import Unavailable, cache, java, move, run, uv

@@ -1,11 +1,13 @@
 """`zae-limiter console`."""
 
 import socket
+from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import CommandError
+from ..loopback import LOOPBACK, hidden_host
 from ..options import FiniteRange, connected, given_options, in_namespace
 from ..paging import ROWS_OF_A_PAGE, open_namespace
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 @connected
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="Only this resource.  [default: all]")
+@click.option("--host", metavar="ADDRESS", help="Address of this machine alone.  [default: a random 127.x.y.z]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine.  [default: a free one]")
 @click.option("--allow-changes", is_flag=True, help="Let the pages lift, block, unblock and roll back.")
 @click.option("--listen", metavar="HOST:PORT", help="Answer other machines, too: behind a proxy that says who asks.")
@@ -31,6 +34,7 @@ def console(
     connection: "Connection",
     namespace: str,
     resource: str | None,
+    host: str | None,
     port: int,
     allow_changes: bool,
     listen: str | None,
@@ -41,9 +45,9 @@ def console(
 ) -> None:
     """Show a namespace in a browser: what is left, who is refused and by whom, why, usage as charts, cost, changes.
 
-    It answers this machine alone, and prints the address, which lets one browser in, once. It changes nothing unless
-    --allow-changes is given. For a team, --listen, --identity-header and --public-host put it behind a proxy that
-    authenticates.
+    It answers this machine alone, and prints the address, which lets one browser in, once, until its session ends: by
+    its button, after an hour without use, or after twelve. It changes nothing unless --allow-changes is given. For a
+    team, --listen, --identity-header and --public-host put it behind a proxy that authenticates.
     """
     try:
         import uvicorn
@@ -61,20 +65,38 @@ def console(
 
     if len({listen is None, identity_header is None, public_host is None}) > 1:
         raise CommandError("pass --listen, --identity-header and --public-host together, or none of them")
-    host, number = ("127.0.0.1", port) if listen is None else _address(listen)
-    hosts = ["127.0.0.1", "localhost"] if public_host is None else [public_host]
-    with open_namespace(connection, namespace) as repository, _bound(host, number) as bound:
+    if listen is not None and host is not None:
+        raise CommandError("pass --listen or --host, not both")
+    at, number = (_loopback(host), port) if listen is None else _address(listen)
+    hosts = [at, LOOPBACK, "localhost"] if public_host is None else [public_host]  # a forwarded port has the latter two
+    with open_namespace(connection, namespace) as repository, _bound(at, number) as bound:
         reader = Reader(repository, resource, rows, every)
         pages = Pages(repository, reader, Health(connection), every=every, options=given_options())
-        access = Access(identity_header)
+        access = Access(identity_header, lambda: click.echo(f"The session ended. {entry()}"))
         applies = Applies(connection, namespace)
         app = application(Console(pages, applies, access, namespace, allow_changes, every), hosts)
+
+        def entry() -> str:
+            return f"Open http://{at}:{bound.getsockname()[1]}/enter?token={access.token}"
+
         if listen is None:
-            click.echo(f"Open http://127.0.0.1:{bound.getsockname()[1]}/enter?token={access.token}")
+            click.echo(entry())
             click.echo("It lets one browser in, once. Ctrl-C ends the console.")
         else:
             click.echo(f"The console answers on {listen} those whom the proxy names in {identity_header}.")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[bound])
+
+
+def _loopback(host: str | None) -> str:
+    """Return the address to listen on. Raises ``CommandError`` for one that other machines reach."""
+    if host is None:
+        return hidden_host()
+    try:
+        if IPv4Address(host).is_loopback:
+            return host
+    except ValueError:
+        pass
+    raise CommandError(f"--host {host!r}: must be an address of this machine alone, such as {LOOPBACK}")
 
 
 def _address(listen: str) -> tuple[str, int]:

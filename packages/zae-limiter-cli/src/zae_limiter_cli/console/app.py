@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from zae_limiter import ValidationError, ZAELimiterError
@@ -34,6 +34,8 @@ LONGEST_APPLY: Final = 900  # seconds
 MOST_APPLIES: Final = 20
 SHAPES: Final = ("tree", "list")
 CHANGES_NOTHING: Final = "This console changes nothing."
+OPEN: Final = "Open the address that the terminal shows."
+USED: Final = f"This address was used, or it is another one. {OPEN}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Console:
         words += ["--allow-deletes"] if back.deleted else []
         words += [*self.pages.options, *self._author(request)]
         title = f"Rollback to {serial}"
-        return await self._run(request, words, title=title, back="/changes", seconds=LONGEST_APPLY)
+        return await self._run(request, words, title=title, back="changes", seconds=LONGEST_APPLY)
 
     async def change(self, request: Request) -> Response:
         """Run a command that changes limits, for a form of this console."""
@@ -125,26 +127,45 @@ class Console:
             raise ValidationError("what", what, f"must be one of {', '.join(sorted(CHANGES))}")
         place = _place(form)
         words = command_of(what, place, [*self.pages.options, *self._author(request)])
-        back = f"/bucket?{urlencode({'entity': place.entity_id, 'resource': place.resource})}"
+        back = f"bucket?{urlencode({'entity': place.entity_id, 'resource': place.resource})}"
         return await self._run(request, words, title=f"{place.entity_id} on {place.resource}", back=back)
 
-    def enter(self, request: Request) -> Response:
-        """Let the browser in that brings the token."""
-        session = self.access.enter(request.query_params.get("token", ""))
+    async def ask_in(self, request: Request) -> Response:
+        """Show the button that lets this browser in: whatever only looks at the address must not spend its token."""
+        token = request.query_params.get("token", "")
+        if not self.access.fits(token):
+            return self._page("denied.html", request, status=403, reason=USED)
+        return self._page("enter.html", request, token=token)
+
+    async def enter(self, request: Request) -> Response:
+        """Let the browser in that sends the token, by the button. The body of a stranger is not read."""
+        session = self.access.enter(request.query_params.get("token", "")) if same_origin(request.headers) else None
         if session is None:
-            reason = "This address was used, or it is not the one that the terminal shows: start the console again."
-            return self._page("denied.html", request, status=403, reason=reason)
-        answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(COOKIE, session, httponly=True, samesite="strict")
+            return self._page("denied.html", request, status=403, reason=USED)
+        answer = RedirectResponse(f"/{session.path}/", status_code=303)
+        answer.set_cookie(COOKIE, session.cookie, path=f"/{session.path}/", httponly=True, samesite="strict")
         return answer
 
-    def guarded(self, endpoint: Callable[[Request], Any]) -> Callable[[Request], Any]:
-        """Return the endpoint for those who may come in; errors of core become a page."""
+    async def leave(self, request: Request) -> Response:
+        """End the session."""
+        if not same_origin(request.headers):
+            return self._page("denied.html", request, status=403, reason=CHANGES_NOTHING)
+        self.access.leave()
+        answer = self._page("denied.html", request, reason=f"The session ended. {OPEN}")
+        answer.delete_cookie(COOKIE, path=f"/{request.path_params['session']}/")
+        return answer
+
+    async def nowhere(self, request: Request, _: Exception) -> Response:
+        """Answer a request for no page."""
+        return self._page("denied.html", request, status=404, reason=f"There is no such page. {OPEN}")
+
+    def guarded(self, endpoint: Callable[[Request], Any], *, idle: bool = False) -> Callable[[Request], Any]:
+        """Return the endpoint for those who may come in; errors of core become a page. ``idle``: see `Access.user`."""
         from starlette.concurrency import run_in_threadpool
 
         async def answer(request: Request) -> Response:
-            if self._user(request) is None:
-                reason = "Open the address that the terminal shows."
+            if self._user(request, idle=idle) is None:
+                reason = OPEN
                 if self.access.identity_header is not None:
                     reason = f"The proxy sent no {self.access.identity_header}."
                 return self._page("denied.html", request, status=403, reason=reason)
@@ -193,15 +214,15 @@ class Console:
         found = {"rows": look(order, only, monotonic()), "progress": self.pages.progress()}
         return {**found, "order": order, "only": only, "orders": ORDERS, "shape": shape, "shapes": SHAPES}
 
-    def _user(self, request: Request) -> str | None:
-        return self.access.user(request.headers, request.cookies)
+    def _user(self, request: Request, *, idle: bool = False) -> str | None:
+        return self.access.user(request.headers, request.cookies, request.path_params.get("session", ""), idle=idle)
 
     def _page(self, name: str, request: Request, *, status: int = 200, **values: Any) -> Response:
         template = TEMPLATES.get_template(name)
         span = request.query_params.get("span", "24h")
         text = template.render(
             console=self,
-            path=request.url.path,
+            path=request.url.path.rpartition("/")[2] or "./",
             query=request.url.query,
             span=span,
             spans=SPANS,
@@ -223,9 +244,9 @@ TEMPLATES: Final = Environment(
 def application(console: Console, hosts: Sequence[str]) -> Starlette:
     """Return the web application, which answers to these hosts."""
     guarded = console.guarded
-    routes = [
+    pages = [
         Route("/", guarded(console.overview)),
-        Route("/rows", guarded(console.rows)),
+        Route("/rows", guarded(console.rows, idle=True)),
         Route("/bucket", guarded(console.bucket)),
         Route("/usage", guarded(console.usage)),
         Route("/changes", guarded(console.changes)),
@@ -234,10 +255,19 @@ def application(console: Console, hosts: Sequence[str]) -> Starlette:
         Route("/rollback", guarded(console.plan_back)),
         Route("/rollback", guarded(console.roll_back), methods=["POST"]),
         Route("/change", guarded(console.change), methods=["POST"]),
-        Route("/enter", console.enter),
-        Mount("/static", StaticFiles(packages=[("zae_limiter_cli.console", "static")])),
     ]
-    app = Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))])
+    routes: list[BaseRoute] = [Mount("/static", StaticFiles(packages=[("zae_limiter_cli.console", "static")]))]
+    if console.access.identity_header is None:
+        pages.append(Route("/leave", guarded(console.leave), methods=["POST"]))
+        routes += [Route("/enter", console.ask_in), Route("/enter", console.enter, methods=["POST"])]
+        routes.append(Mount("/{session}", routes=pages))  # the pages' own addresses are relative
+    else:
+        routes += pages
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers={404: console.nowhere},
+    )
     return _with_headers(app)
 
 

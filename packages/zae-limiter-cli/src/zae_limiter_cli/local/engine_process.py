@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
+from ..loopback import LOOPBACK, free_port, hidden_host
 from .children import Child, start_command, start_python
-from .loopback import LOOPBACK, free_port, hidden_host
 from .own_network import CONNECTED
 
 Connect = Callable[[], socket.socket]

@@ -1,6 +1,7 @@
 """The gate before this AWS: it refuses web pages, other names of this machine, and callers without the access key.
 
-It refuses every path and every method alike, without a look at the content.
+It refuses every path and every method alike, without a look at the content. The key comes in a header or in the URL,
+never in a cookie, which a browser would send to every port of this machine: none is read, none is set.
 """
 
 import json
@@ -18,6 +19,7 @@ WITHOUT_THE_KEY: Final = (
 )
 
 _HTTP_PORT: Final = 80
+_FOR_PAGES: Final = ("access-control-", "set-cookie")
 _ERROR_CODE: Final = "UnrecognizedClientException"  # AWS's own for a key that it does not know
 
 
@@ -30,11 +32,11 @@ class Gate:
         self._access_key_id = access_key_id
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the application's answer, without permission for web pages, or a refusal."""
+        """Return the application's answer, without what is for web pages, or a refusal."""
         refused = self.refusal(environ)
         if refused is not None:
             return reply(start_response, refused)
-        return self._application(environ, _without_cors(start_response))
+        return self._application(environ, _for_programs(start_response))
 
     def refusal(self, environ: Environ) -> Answer | None:
         """Return the answer to a request that is refused, without a look at its body; ``None`` to let it in."""
@@ -90,9 +92,9 @@ def _unknown_key(environ: Environ) -> Answer:
     return 403, [("Content-Type", "text/xml")], f"<ErrorResponse>{error}</ErrorResponse>".encode()
 
 
-def _without_cors(start_response: StartResponse) -> StartResponse:
+def _for_programs(start_response: StartResponse) -> StartResponse:
     def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Callable[[bytes], object]:
-        kept = [(name, value) for name, value in headers if not name.lower().startswith("access-control-")]
+        kept = [(name, value) for name, value in headers if not name.lower().startswith(_FOR_PAGES)]
         started: Callable[[bytes], object] = start_response(status, kept, *more)
         return started
 

@@ -8,9 +8,9 @@ from http.client import HTTPConnection, HTTPException
 from queue import Empty, LifoQueue
 from typing import Final
 
+from ..loopback import LOOPBACK
 from .credentials import authorization
 from .engine_process import Connect
-from .loopback import LOOPBACK
 from .wsgi import Answer, Environ, StartResponse, body_of, refusal, reply
 
 _OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -20,7 +22,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.console import bills
 from zae_limiter_cli.console import pages as pages_module
-from zae_limiter_cli.console.access import Access, same_origin
+from zae_limiter_cli.console.access import COOKIE, IDLE_SECONDS, SESSION_SECONDS, Access, same_origin
 from zae_limiter_cli.console.app import Console, application
 from zae_limiter_cli.console.applies import Applies
 from zae_limiter_cli.console.pages import Pages
@@ -32,6 +34,7 @@ from zae_limiter_cli.main import main
 
 HOST = "http://127.0.0.1"
 HOSTILE = "<script>alert(1)</script>"
+REFUSED = (403, 404, 405)
 PAGES = ("/", "/rows", "/bucket?entity=key-1&resource=gpt-4", "/usage?span=30d", "/changes", "/cost")
 
 
@@ -63,10 +66,17 @@ def console_of(repository: SyncRepository, path: Path, *, allow: bool = False, a
 
 
 def browser(console: Console, *, enter: bool = True) -> TestClient:
+    """A browser, which asks for the pages of its session once it has entered."""
     client = TestClient(application(console, ["127.0.0.1"]), base_url=HOST)
     if enter:
-        assert client.get(f"/enter?token={console.access.token}").status_code == 200
+        page = press_enter(client, console.access.token)
+        assert page.status_code == 200
+        client.base_url = page.url
     return client
+
+
+def press_enter(client: TestClient, token: str, origin: str = HOST) -> Any:
+    return client.post("/enter", params={"token": token}, headers={"origin": origin})
 
 
 def test_the_table_names_who_is_refused_and_by_whom(repository: SyncRepository, tmp_path: Path) -> None:
@@ -173,26 +183,110 @@ def test_a_bucket_says_why_with_its_path_usage_changes_and_commands(repository: 
     assert page.index("<h3>key-1</h3>") < page.index("<h3>acme</h3>")
     assert "refused: 1 in 24h" in page
     assert "zae-limiter" in page[page.index("What to do next") :]
-    assert "<form" not in page
+    assert 'change"' not in page
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_nobody_sees_a_page_without_the_token(repository: SyncRepository, tmp_path: Path, path: str) -> None:
     console = console_of(repository, tmp_path)
     stranger = browser(console, enter=False)
-    assert stranger.get(path).status_code == 403
-    assert stranger.get("/enter?token=guess").status_code == 403
-    stranger.cookies.set("zae-limiter-console", "guess")
-    assert stranger.get(path).status_code == 403
+    assert stranger.get(path).status_code in REFUSED
+    assert stranger.get(f"/guess{path}").status_code == 403
+    assert stranger.get("/enter?token=guess").status_code == press_enter(stranger, "guess").status_code == 403
+    stranger.cookies.set(COOKIE, "guess")
+    assert stranger.get(f"/guess{path}").status_code == 403
     assert browser(console).get(path).status_code == 200
 
 
 def test_a_token_lets_one_browser_in(repository: SyncRepository, tmp_path: Path) -> None:
     console = console_of(repository, tmp_path)
-    browser(console)
+    first = browser(console)
     late = browser(console, enter=False)
+    assert press_enter(late, console.access.token).status_code == 403
     assert late.get(f"/enter?token={console.access.token}").status_code == 403
+    late.base_url = first.base_url
     assert late.get("/").status_code == 403
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET", "OPTIONS", "PUT"])
+def test_the_button_alone_spends_the_token(repository: SyncRepository, tmp_path: Path, method: str) -> None:
+    """Mail scanners, chats and browsers look at an address before a person does, with whatever headers."""
+    console = console_of(repository, tmp_path)
+    looking = browser(console, enter=False)
+    for headers in ({}, {"sec-purpose": "prefetch;prerender"}, {"sec-fetch-mode": "navigate"}):
+        answer = looking.request(method, f"/enter?token={console.access.token}", headers=headers)
+        assert (COOKIE in answer.headers.get("set-cookie", ""), looking.cookies) == (False, {})
+    assert press_enter(looking, console.access.token, origin="http://127.0.0.1:9999").status_code == 403
+    assert looking.post("/enter", params={"token": console.access.token}).status_code == 403
+    assert browser(console).get("/").status_code == 200
+
+
+def test_a_cookie_alone_shows_and_changes_nothing(repository: SyncRepository, tmp_path: Path) -> None:
+    """Browsers send it to other ports of the address, and who listens there may say any origin."""
+    console = console_of(repository, tmp_path, allow=True)
+    victim = browser(console)
+    (cookie,) = victim.cookies.jar
+    assert cookie.path == victim.base_url.path.rstrip("/") + "/"  # sent below the session's path alone
+    thief = browser(console, enter=False)
+    thief.cookies.set(COOKIE, str(cookie.value))
+    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4", "serial": "1"}
+    events = repository.get_audit_events("key-1").events
+    for path in ("", "/guess", "//", "/%2e"):
+        for page in PAGES:
+            assert thief.get(path + page).status_code in REFUSED
+        for change in ("/change", "/rollback", "/leave"):
+            assert thief.post(path + change, data=asked, headers={"origin": HOST}).status_code in REFUSED
+    assert repository.get_override("key-1", "gpt-4") is None
+    assert repository.get_audit_events("key-1").events == events
+    assert victim.get("/").status_code == 200
+
+
+def test_a_path_alone_shows_and_changes_nothing(repository: SyncRepository, tmp_path: Path) -> None:
+    """It stays in the history of a browser."""
+    console = console_of(repository, tmp_path, allow=True)
+    stranger = browser(console, enter=False)
+    stranger.base_url = browser(console).base_url
+    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    assert {stranger.get(page).status_code for page in PAGES} == {403}
+    for change in ("/change", "/rollback", "/leave"):
+        assert stranger.post(change, data=asked, headers={"origin": HOST}).status_code == 403
+    assert repository.get_override("key-1", "gpt-4") is None
+
+
+def test_a_session_ends_by_its_button_and_the_next_needs_a_new_token(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    access = Access(ended=lambda: told.append(access.token))
+    console = console_of(repository, tmp_path, access=access)
+    client, first = browser(console), access.token
+    assert client.post("/leave", headers={"origin": "http://127.0.0.1:9999"}).status_code == 403
+    assert client.get("/").status_code == 200
+    assert "The session ended" in client.post("/leave", headers={"origin": HOST}).text
+    assert {client.get(page).status_code for page in PAGES} == {403}
+    assert told == [access.token] != [first]
+    assert press_enter(browser(console, enter=False), first).status_code == 403
+    assert browser(console).get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("every", "page", "seconds"),
+    [(600, "/", SESSION_SECONDS), (600, "/rows", IDLE_SECONDS), (IDLE_SECONDS + 1, "/", IDLE_SECONDS)],
+)
+def test_a_session_ends_when_nobody_uses_it_and_after_twelve_hours(
+    repository: SyncRepository, tmp_path: Path, every: float, page: str, seconds: float
+) -> None:
+    now, told = [1e9], list[str]()
+    access = Access(ended=lambda: told.append("ended"), clock=lambda: now[0])
+    client = browser(console_of(repository, tmp_path, access=access))
+    passed = 0.0
+    while passed + every <= seconds:
+        now[0], passed = now[0] + every, passed + every
+        assert client.get(page).status_code == 200
+    now[0] += every
+    assert client.get(page).status_code == 403
+    assert told == ["ended"]
+    assert access.fits(access.token)
 
 
 def test_another_host_name_is_refused_so_that_no_site_can_point_one_here(
@@ -236,8 +330,8 @@ def test_behind_a_proxy_everybody_has_a_name_which_is_the_author_of_changes(
     console = console_of(repository, tmp_path, allow=True, access=Access("x-user"))
     client = browser(console, enter=False)
     assert client.get("/").status_code == 403
-    assert client.get(f"/enter?token={console.access.token}", follow_redirects=False).status_code == 303
-    assert client.get("/").status_code == 403  # the token opens nothing there
+    assert press_enter(client, console.access.token).status_code == 404  # the token opens nothing there
+    assert client.get("/").status_code == 403
     asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
     assert client.post("/change", data=asked, headers={"origin": HOST, "x-user": "ann"}).status_code == 200
     assert repository.get_audit_events("key-1").events[0].principal == "ann"
@@ -267,6 +361,9 @@ def test_a_change_needs_an_origin_that_is_this_host() -> None:
         (["--listen", "0.0.0.0:8080"], "together"),
         (["--listen", "8080", "--identity-header", "x", "--public-host", "h"], "must be HOST:PORT"),
         (["--every", "0"], "--every"),
+        (["--host", "0.0.0.0"], "this machine alone"),
+        (["--host", "localhost"], "this machine alone"),
+        (["--host", "127.0.0.1", "--listen", "h:1", "--identity-header", "x", "--public-host", "h"], "not both"),
     ],
 )
 def test_bad_options_are_one_error(tmp_path: Path, args: list[str], problem: str) -> None:
@@ -277,7 +374,9 @@ def test_bad_options_are_one_error(tmp_path: Path, args: list[str], problem: str
 def test_a_port_in_use_is_one_error(repository: SyncRepository, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = CliRunner().invoke(main, ["console", "--store", f"sqlite:///{tmp_path}/limits.db", "--port", port])
+        done = CliRunner().invoke(
+            main, ["console", "--store", f"sqlite:///{tmp_path}/limits.db", "--host", "127.0.0.1", "--port", port]
+        )
     assert (done.exit_code, f"127.0.0.1:{port} cannot be used" in done.stderr) == (1, True)
 
 
@@ -287,7 +386,9 @@ def test_the_command_prints_an_address_that_lets_one_browser_in(repository: Sync
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            [address] = re.findall(r"http://127\.0\.0\.1:\d+/enter\?token=\S+", process.stdout.readline())
+            [address] = re.findall(r"http://127\.[\d.]+:\d+/enter\?token=\S+", process.stdout.readline())
+            if sys.platform == "linux":
+                assert urlsplit(address).hostname != "127.0.0.1"
             with urlopen(address.partition("/enter")[0] + "/static/console.css") as answer:
                 assert answer.status == 200
         finally:
@@ -308,7 +409,7 @@ def test_a_rollback_shows_its_plan_and_applies_that_and_no_other(repository: Syn
     applied(tmp_path)
     client = browser(console_of(repository, tmp_path, allow=True))
     changes = client.get("/changes").text
-    assert changes.index('href="/rollback?serial=4"') < changes.index('href="/rollback?serial=2"')
+    assert changes.index('href="rollback?serial=4"') < changes.index('href="rollback?serial=2"')
     page = client.get("/rollback?serial=2").text
     assert "600 -&gt; 500" in page
     assert "Delete the 1 that the plan deletes" in page
@@ -326,13 +427,13 @@ def test_a_rollback_shows_its_plan_and_applies_that_and_no_other(repository: Syn
     assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 500)]
     assert "rollback to 2" in client.get("/changes").text
     assert "rollback to 2" in str(repository.get_audit_events("$RESOURCE:gpt-x").events[0].principal)
-    assert "<form" not in client.get("/rollback?serial=6").text  # nothing is left to change
+    assert "Apply these changes" not in client.get("/rollback?serial=6").text  # nothing is left to change
 
 
 def test_a_console_that_changes_nothing_rolls_nothing_back(repository: SyncRepository, tmp_path: Path) -> None:
     applied(tmp_path)
     client = browser(console_of(repository, tmp_path))
-    assert "/rollback" not in client.get("/changes").text
+    assert "rollback?" not in client.get("/changes").text
     assert client.get("/rollback?serial=2").status_code == 403
     assert client.post("/rollback", data={"serial": "2"}, headers={"origin": HOST}).status_code == 403
     assert repository.get_resource_defaults("gpt-x") == [Limit.per_minute("rpm", 600)]
@@ -354,7 +455,7 @@ def test_an_apply_of_its_targets_alone_has_no_rollback(repository: SyncRepositor
     done = CliRunner().invoke(main, [*words, "-f", str(file)])
     assert done.exit_code == 0, done.output
     client = browser(console_of(repository, tmp_path, allow=True))
-    assert 'href="/rollback?serial=6"' not in client.get("/changes").text
+    assert 'href="rollback?serial=6"' not in client.get("/changes").text
     answer = client.get("/rollback?serial=6")
     assert answer.status_code == 400
     assert "was for its targets alone" in answer.text
@@ -426,12 +527,12 @@ def test_changes_come_a_page_at_a_time_each_once(repository: SyncRepository, tmp
     for number in range(120):
         repository.set_limits("key-1", [Limit.per_minute("rpm", 61 + number)], "gpt-4", principal=f"author-{number}.")
     client = browser(console_of(repository, tmp_path))
-    address, authors, pages = "/changes", list[str](), 0
+    address, authors, pages = "changes", list[str](), 0
     while address:
         page = client.get(address).text
         authors += re.findall(r"author-\d+\.", page)
         pages += 1
-        link = re.search(r'href="(/changes\?before=[^"]+)" rel="next">Older changes<', page)
+        link = re.search(r'href="(changes\?before=[^"]+)" rel="next">Older changes<', page)
         address = link[1] if link else ""
     assert (authors, pages) == ([f"author-{number}." for number in reversed(range(120))], 3)
     assert ">Newest changes<" in page

@@ -3,7 +3,7 @@ import stat
 from pathlib import Path
 
 from zae_limiter_cli.local.credentials import Credentials, kept_id
-from zae_limiter_cli.local.loopback import free_port, hidden_host
+from zae_limiter_cli.loopback import free_port, hidden_host
 
 
 def test_each_key_is_another_one_and_emulators_take_it() -> None:

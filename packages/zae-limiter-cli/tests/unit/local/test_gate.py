@@ -194,6 +194,21 @@ def test_what_is_refused_reaches_no_service() -> None:
     assert asked == []
 
 
+def test_no_cookie_is_a_key_and_none_is_set() -> None:
+    """A browser sends the cookies of 127.0.0.1 to every port of it, also to that of another user."""
+
+    def application(_: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("Set-Cookie", "session=1"), ("Content-Type", "text/plain")])
+        return [b"answered"]
+
+    gate = Gate(application, 4588, "KEY")
+    request = {**dynamodb_request("Scan", {}, region="us-east-1"), "HTTP_HOST": "127.0.0.1:4588"}
+    status, headers, _ = call(gate, {**request, "HTTP_AUTHORIZATION": authorization("KEY")})
+    assert (status, headers) == (200, [("Content-Type", "text/plain")])
+    for cookie in ("KEY", f"Authorization={authorization('KEY')}", "X-Amz-Credential=KEY/20200101/us-east-1/s3/x"):
+        assert call(gate, {**request, "HTTP_AUTHORIZATION": "", "HTTP_COOKIE": cookie})[0] == 403
+
+
 def connected(account: Account) -> socket.socket:
     place = urlsplit(account.aws.url)
     return socket.create_connection((str(place.hostname), place.port or 0), timeout=60)

@@ -9,6 +9,7 @@ if (rows) {
     if (document.hidden || rows.contains(document.activeElement)) return;
     try {
       const answer = await fetch(rows.dataset.address);
+      if (answer.status === 403) location.reload(); // the session ended: nothing of it stays on the screen
       if (answer.ok) rows.innerHTML = await answer.text();
       fold();
     } catch {

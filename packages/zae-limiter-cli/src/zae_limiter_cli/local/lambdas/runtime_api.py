@@ -15,10 +15,10 @@ from secrets import compare_digest
 from socketserver import TCPServer
 from typing import Any, Final, cast
 
+from ...loopback import hidden_host
 from ..crowd import Crowd
 from ..door import Door
 from ..gate import forbidden, foreign_to
-from ..loopback import hidden_host
 from ..peer import user_of
 from ..wsgi import Answer
 from .loop import KEY_HEADER

@@ -8,7 +8,11 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def hidden_host() -> str:
-    """Return a loopback address that a web page cannot guess, where the system has several: Linux has 16 million."""
+    """Return a random loopback address where the system has several, as Linux has 16 million; 127.0.0.1 elsewhere.
+
+    A web page cannot guess it, and a browser sends a cookie of it to nobody who listens on 127.0.0.1. It is no secret
+    from other users of the machine, who can list its listening ports.
+    """
     second, third, fourth = 1 + secrets.randbelow(254), secrets.randbelow(256), 1 + secrets.randbelow(254)
     host = f"127.{second}.{third}.{fourth}"
     try:
