@@ -7,6 +7,7 @@ import pytest
 from support.manifest.reference import with_pieces
 from zae_limiter_manifest import LimitsManifest, ManifestError, StackProperties, load, render_template
 from zae_limiter_manifest.left_out import find_left_out
+from zae_limiter_manifest.look_alikes import find_look_alikes
 
 ROOT = Path(__file__).parents[4]
 REFERENCE = ROOT / "docs" / "manifest.md"
@@ -28,15 +29,21 @@ def test_a_manifest_of_the_pages_loads(text: str) -> None:
 
 
 def test_the_mistakes_of_the_page_are_told_as_it_says() -> None:
-    ((mistakes,), (_, told)) = blocks("yaml mistakes"), blocks("text")
+    ((mistakes,), (*_, told)) = blocks("yaml mistakes"), blocks("text")
     with pytest.raises(ManifestError) as caught:
         load(mistakes, "limits.yaml")
     assert str(caught.value) == told.rstrip("\n")
 
 
 def test_the_warning_of_the_page_is_of_the_example_above_it() -> None:
-    (_, example, *_), (told, _) = blocks("yaml"), blocks("text")
+    (_, example, *_), (told, *_) = blocks("yaml"), blocks("text")
     assert told.rstrip("\n") in [f"Warning: {each}" for each in find_left_out(load(example))]
+
+
+def test_the_warning_of_ids_on_the_page_is_told_as_it_says() -> None:
+    _, told, _ = blocks("text")
+    (found,) = find_look_alikes(load("{namespace: tenant-alpha, entities: {acme: {}, Acme: {}}}"))
+    assert told.rstrip("\n") == f"Warning: {found}"
 
 
 def test_the_generated_pieces_of_the_page_are_those_of_the_models() -> None:

@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from zae_limiter_manifest import Answer, Plan, plans_hash
-from zae_limiter_manifest.left_out import LeftOut
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 from zae_limiter_manifest.render.views import EVERYTHING, View
+from zae_limiter_manifest.warnings import Warned
 
 from ..columns import counted, say_sentence
 from ..errors import CommandError
@@ -30,9 +30,9 @@ def show_plans(
     form: DocumentForm,
     view: View = EVERYTHING,
     replays: Sequence[Replayed] = (),
-    warnings: Sequence[LeftOut] = (),
+    warnings: Sequence[Warned] = (),
 ) -> None:
-    """Print what would change, what replays of it found, what the manifests leave out, and the hash that `limits apply
+    """Print what would change, what replays of it found, warnings of the manifests, and the hash that `limits apply
     --expect-hash` takes; people need none of a plan without changes, and a CI passes on the one that it finds.
     """
     match form:
@@ -51,20 +51,20 @@ def show_plans(
     click.echo(text, nl=False)
 
 
-def say_warnings(warnings: Sequence[LeftOut]) -> None:
-    """Print the levels that leave limits out on standard error: the first of many, and how many there are."""
+def say_warnings(warnings: Sequence[Warned]) -> None:
+    """Print warnings on standard error: the first of many, and how many there are."""
     for line in _lines(warnings):
         say_sentence(f"Warning: {line}", err=True)
 
 
-def _as_list(warnings: Sequence[LeftOut]) -> str:
+def _as_list(warnings: Sequence[Warned]) -> str:
     lines = "".join(f"- {line}\n" for line in _lines(warnings))
     return f"\n**Warnings**\n\n{lines}" if lines else ""
 
 
-def _lines(warnings: Sequence[LeftOut]) -> list[str]:
+def _lines(warnings: Sequence[Warned]) -> list[str]:
     more = len(warnings) - MOST_WARNINGS
-    return [*map(str, warnings[:MOST_WARNINGS]), *([f"and {counted(more, 'more level')}"] if more > 0 else [])]
+    return [*map(str, warnings[:MOST_WARNINGS]), *([f"and {counted(more, 'more warning')}"] if more > 0 else [])]
 
 
 def announce(plans: list[Plan], form: DocumentForm, view: View = EVERYTHING) -> None:

@@ -153,7 +153,7 @@ def test_validate_and_plan_warn_of_the_calls_that_lose_a_limit(stack: Stack) -> 
     assert f"**Warnings**\n\n- {line}\n" in stack.ok("plan", "-f", file, "-o", "markdown")
     names = "".join(f"  r-{each}: {{limits: {{rpm: 1/min}}}}\n" for each in range(30))
     many = stack.write(f"namespace: n\nsystem: {{limits: {{rpm: 1/min, tpm: 1/min}}}}\nresources:\n{names}")
-    assert "Warning: and 10 more levels" in stack.run("validate", "-f", many).stderr
+    assert "Warning: and 10 more warnings" in stack.run("validate", "-f", many).stderr
 
 
 def test_json_and_markdown_are_documents_of_their_own(stack: Stack) -> None:

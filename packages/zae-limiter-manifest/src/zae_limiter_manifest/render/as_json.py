@@ -8,12 +8,12 @@ from typing import Any, Final
 from attrs import evolve
 
 from ..history import ApplyEntry
-from ..left_out import LeftOut
 from ..naming import PLAN_SUBJECT
 from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
 from ..states import StateReport
+from ..warnings import Warned
 from .views import EVERYTHING, View
 
 SCHEMA_VERSION: Final = 1
@@ -22,9 +22,9 @@ _TO_THE_SECOND: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
 _LISTS: Final = frozenset({"changes", "overrides", "unmanaged"})
 
 
-def render_plan(*plans: Plan, view: View = EVERYTHING, warnings: Iterable[LeftOut] = ()) -> str:
+def render_plan(*plans: Plan, view: View = EVERYTHING, warnings: Iterable[Warned] = ()) -> str:
     """Return `{"schema_version", "kind": "plan", "namespaces": [...], "hash", "warnings": [...]}`: each plan with its
-    hash and its fields, and the levels of the manifests that leave limits out.
+    hash and its fields, and the warnings of the manifests.
 
     The counts are of the whole plan, the lists have what the view shows.
     """
@@ -56,9 +56,9 @@ def render_history(namespace: str, entries: Iterable[ApplyEntry]) -> str:
     )
 
 
-def render_problems(problems: Iterable[Problem], warnings: Iterable[LeftOut] = ()) -> str:
+def render_problems(problems: Iterable[Problem], warnings: Iterable[Warned] = ()) -> str:
     """Return `"kind": "problems"`: each with file, line, column, path and message; and the `warnings`, each with the
-    names that a level leaves out.
+    names that a level leaves out, or the path of the id that it looks like.
     """
     keys = ("file", "line", "column", "path", "message")
     found = [each.to_dict() for each in warnings]

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
     """Check manifests, and report every mistake with its file, line and column.
 
-    It warns of each level that leaves out a limit which weaker levels have: whose calls lose it.
+    It warns of each level that leaves out a limit which weaker levels have, whose calls lose it, and of ids that look
+    alike.
     """
     from zae_limiter_manifest import ManifestError
-    from zae_limiter_manifest.left_out import find_left_out
     from zae_limiter_manifest.render import as_json
+    from zae_limiter_manifest.warnings import find_warnings
 
     from ...limits.files import load_files
     from ...limits.showing import say_warnings
@@ -38,7 +39,7 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
             raise
         click.echo(as_json.render_problems(error.problems), nl=False)
         raise click.exceptions.Exit(1) from error
-    warnings = [each for manifest in manifests for each in find_left_out(manifest)]
+    warnings = [each for manifest in manifests for each in find_warnings(manifest)]
     if form == "json":
         click.echo(as_json.render_problems((), warnings), nl=False)
         return

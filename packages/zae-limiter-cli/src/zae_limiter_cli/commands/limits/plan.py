@@ -77,8 +77,8 @@ def plan(
 
     With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
-    from zae_limiter_manifest.left_out import find_left_out
     from zae_limiter_manifest.render.views import View
+    from zae_limiter_manifest.warnings import find_warnings
 
     from ...limits.asking import requests_of
     from ...limits.files import load_files
@@ -101,7 +101,7 @@ def plan(
     replays = [] if replay is None else replays_of(connection, plans, replay, trace=trace)
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
-    warnings = [each for manifest in manifests for each in find_left_out(manifest)]
+    warnings = [each for manifest in manifests for each in find_warnings(manifest)]
     show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays, warnings)
     if exit_code and any(each.changes for each in plans):
         raise click.exceptions.Exit(2)
