@@ -2,12 +2,17 @@
 
 The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10): ``t`` is
 the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457.
+
+Whoever reads an answer is not the owner of every limit that the call draws on. So ``show`` has four levels: ``"own"``,
+the default, has the limits of the entity that asked, and of another one only its name and the wait, if it is what
+refuses: no capacity, no balance, no amount, no id. ``"all"`` has every limit. ``"retry_after"`` names none, and
+``"nothing"`` tells no time either.
 """
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 from urllib.parse import quote
 
 from .rules.registry import window_seconds
@@ -18,8 +23,12 @@ PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 STATUS: Final = 429
 DISABLED: Final = 403
-PLAIN: Final = "!#$&'()*+,/:;<=>?@[]^_`{|}~"  # in the id of an entity; the rest is percent-encoded
+PLAIN: Final = " !#$&'()*+,/:;<=>?@[]^_`{|}~"  # in what ``names`` returns; the rest is percent-encoded
 MOST: Final = 999_999_999_999_999  # of an integer in structured fields (RFC 9651)
+
+Show: TypeAlias = Literal["nothing", "retry_after", "own", "all"]
+SHOWS: Final = get_args(Show)
+Names: TypeAlias = Callable[[LimitStatus], str]
 
 
 class HasStatuses(Protocol):
@@ -37,111 +46,153 @@ class HasStatuses(Protocol):
 def headers(
     result: HasStatuses,
     *,
+    show: Show = "own",
+    names: Names | None = None,
     units: Mapping[str, str] | None = None,
     legacy: bool = False,
-    entity_ids: bool = False,
     now: float | None = None,
 ) -> dict[str, str]:
     """Return the header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a
     refusal.
 
-    Each limit is a policy by its name, a parent's is ``parent/NAME``, that of the next bucket above ``parent-2/NAME``.
-    Those of draws are ``also/NAME``, ``also-2/NAME``, ``also-2/parent/NAME``. With ``entity_ids`` all of these have the
-    id of their entity, ``org/NAME``, and ``org/RESOURCE/NAME`` of another resource. ``units`` has the quota unit of
-    limits that count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the
-    scarcest limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch,
-    ``now`` (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no
-    ``Retry-After``; a lease without statuses (an outage) and ``AccessDisabled`` have no fields, and no shadow limit has
-    any. Raises ``ValueError`` for a unit that no field can have.
+    Each limit is a policy by its name. With ``show="all"`` a parent's is ``parent/NAME``, that of the next bucket above
+    ``parent-2/NAME``, those of draws are ``also/NAME``, ``also-2/NAME``, ``also-2/parent/NAME``. ``names`` returns
+    another name for the status of a limit, such as ``organisation/NAME``. ``units`` has the quota unit of limits that
+    count something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest
+    limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch, ``now``
+    (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no ``Retry-After``; a
+    lease without statuses (an outage) and ``AccessDisabled`` have no fields, and no shadow limit has any. Raises
+    ``ValueError`` for a unit that no field can have.
     """
-    named = list(_named(result, entity_ids=entity_ids))
-    if not named or isinstance(result, AccessDisabled):
+    if show == "nothing" or isinstance(result, AccessDisabled):
         return {}
-    shown = [(name, status) for name, status in named if status.exceeded] or named
-    fields = {
-        "RateLimit-Policy": ", ".join(_policy(name, status, units or {}) for name, status in named),
-        "RateLimit": ", ".join(_quota(name, status) for name, status in shown),
-    }
+    limits = _limits(result, show, names)
+    shown = _short(limits) or limits
+    fields: dict[str, str] = {}
+    if policies := {each.name: _policy(each, units or {}) for each in limits if each.whole}:
+        fields["RateLimit-Policy"] = ", ".join(policies.values())
+    if shown:
+        fields["RateLimit"] = ", ".join(_quota(each) for each in shown)
     if isinstance(result, RateLimitExceeded) and (wait := result.retry_after_header) is not None:
         fields["Retry-After"] = wait
-    return fields | (_legacy(shown, time.time() if now is None else now) if legacy else {})
+    return fields | (_legacy(shown, time.time() if now is None else now) if legacy and shown else {})
 
 
-def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[str, Any]:
+def problem(
+    refusal: RateLimitExceeded, *, show: Show = "own", names: Names | None = None, instance: str | None = None
+) -> dict[str, Any]:
     """Return the problem document ``quota-exceeded``: JSON of the media type ``application/problem+json``, for status
     429.
 
-    It names limits and amounts, and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass. For
-    ``AccessDisabled`` it is a plain document of status 403, without the reason.
+    It names limits, amounts of the limits that ``show`` shows, and no entity. ``retry-after`` is in seconds, ``None``
+    if a retry can never pass. For ``AccessDisabled`` it is a plain document of status 403, without the reason; where
+    ``show`` names no limit, a plain one of status 429.
     """
     if isinstance(refusal, AccessDisabled):
-        document = {"type": "about:blank", "title": "Forbidden", "status": DISABLED, "detail": "Access is disabled."}
-        return document if instance is None else {**document, "instance": instance}
-    violated = [(name, status) for name, status in _named(refusal) if status.exceeded]
+        return plain_problem(DISABLED, "Forbidden", "Access is disabled.", instance)
+    if show in ("nothing", "retry_after"):
+        return plain_problem(STATUS, "Too Many Requests", "Too many requests.", instance)
+    violated = _short(_limits(refusal, show, names))
     wait = refusal.retry_after_header
-    exceeded = {
+    document = plain_problem(STATUS, "Quota Exceeded", "; ".join(_sentence(each) for each in violated), instance)
+    violations = [each.name for each in violated]
+    return {
+        **document,
         "type": QUOTA_EXCEEDED,
-        "title": "Quota Exceeded",
-        "status": STATUS,
-        "detail": "; ".join(_sentence(name, status) for name, status in violated),
-        "violated-policies": [name for name, _ in violated],
+        "violated-policies": violations,
         "retry-after": None if wait is None else int(wait),
     }
-    return exceeded if instance is None else {**exceeded, "instance": instance}
 
 
-def _named(result: HasStatuses, *, entity_ids: bool = False) -> Iterator[tuple[str, LimitStatus]]:
+def plain_problem(status: int, title: str, detail: str, instance: str | None = None) -> dict[str, Any]:
+    """Return a problem document that says nothing beyond its status."""
+    document = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return document if instance is None else {**document, "instance": instance}
+
+
+class _Limit(NamedTuple):
+    """A limit under its public name. ``whole``: the reader may see its numbers, not only that it refuses."""
+
+    name: str
+    status: LimitStatus
+    whole: bool
+
+    @property
+    def available(self) -> int:
+        return max(0, self.status.available) if self.whole else 0
+
+    @property
+    def reset_seconds(self) -> float:
+        """Seconds until it is enough after a refusal, otherwise until there is more."""
+        return self.status.retry_after_seconds if self.status.exceeded else self.status.next_token_seconds
+
+
+def _limits(result: HasStatuses, show: Show, names: Names | None) -> list[_Limit]:
+    """Return the limits that an answer may name."""
+    if show == "retry_after":
+        return []
+    refuser = result.primary_violation if isinstance(result, RateLimitExceeded) and result.violations else None
+    found = []
     for status in result.statuses:
-        if not status.limit.shadow:
-            by_id = entity_ids and (status.draw or status.entity_id != result.entity_id)
-            yield _by_id(status, result.statuses) if by_id else status.name_for(result.entity_id), status
+        whole = show == "all" or (not status.draw and status.entity_id == result.entity_id)
+        if not status.limit.shadow and (whole or status is refuser):
+            found.append(_Limit(_name(status, result.entity_id, show, names), status, whole))
+    return found
 
 
-def _by_id(status: LimitStatus, statuses: Sequence[LimitStatus]) -> str:
-    """Return the limit's name with the id of its entity, and with the resource of a draw on another one."""
-    of = [status.entity_id] if status.resource == statuses[0].resource else [status.entity_id, status.resource]
-    return "/".join([*(quote(part, safe=PLAIN) for part in of), status.limit_name])
+def _short(limits: Sequence[_Limit]) -> list[_Limit]:
+    """Return those that refuse; of two that have the same public name, the one with the longer wait."""
+    found: dict[str, _Limit] = {}
+    for each in limits:
+        if each.status.exceeded and (each.name not in found or found[each.name].reset_seconds < each.reset_seconds):
+            found[each.name] = each
+    return [*found.values()]
 
 
-def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
+def _name(status: LimitStatus, entity_id: str, show: Show, names: Names | None) -> str:
+    if names is not None:
+        return quote(names(status), safe=PLAIN)
+    return status.name_for(entity_id) if show == "all" else status.limit_name
+
+
+def _policy(shown: _Limit, units: Mapping[str, str]) -> str:
     """Return the quota, and the seconds in which it refills, if it does."""
-    limit = status.limit
-    unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
+    limit = shown.status.limit
+    unit = f";qu={_string(units[limit.name])}" if limit.name in units else ""
     seconds = window_seconds(limit)
     window = "" if seconds is None else f";w={_integer(seconds)}"
-    return f"{_string(name)};q={_integer(limit.capacity)}{unit}{window}"
+    return f"{_string(shown.name)};q={_integer(limit.capacity)}{unit}{window}"
 
 
-def _quota(name: str, status: LimitStatus) -> str:
-    """Return what is left, and the seconds until it is enough after a refusal, otherwise until there is more."""
-    seconds = _reset_seconds(status)
+def _quota(shown: _Limit) -> str:
+    """Return what is left, and the seconds to wait."""
+    seconds = shown.reset_seconds
     reset = "" if math.isinf(seconds) else f";t={_integer(math.ceil(seconds))}"
-    return f"{_string(name)};r={_integer(max(0, status.available))}{reset}"
+    return f"{_string(shown.name)};r={_integer(shown.available)}{reset}"
 
 
-def _reset_seconds(status: LimitStatus) -> float:
-    return status.retry_after_seconds if status.exceeded else status.next_token_seconds
-
-
-def _legacy(named: Sequence[tuple[str, LimitStatus]], now: float) -> dict[str, str]:
-    scarcest = min((status for _, status in named), key=lambda status: status.available / max(1, status.limit.capacity))
-    fields = {
-        "X-RateLimit-Limit": str(scarcest.limit.capacity),
-        "X-RateLimit-Remaining": str(max(0, scarcest.available)),
-    }
-    seconds = _reset_seconds(scarcest)
+def _legacy(shown: Sequence[_Limit], now: float) -> dict[str, str]:
+    scarcest = min(shown, key=lambda each: each.available / max(1, each.status.limit.capacity))
+    fields = {"X-RateLimit-Limit": str(scarcest.status.limit.capacity)} if scarcest.whole else {}
+    fields["X-RateLimit-Remaining"] = str(scarcest.available)
+    seconds = scarcest.reset_seconds
     return fields if math.isinf(seconds) else {**fields, "X-RateLimit-Reset": str(math.ceil(now + seconds))}
 
 
-def _sentence(name: str, status: LimitStatus) -> str:
-    asked = f"{name}: {status.requested} requested"
-    if math.isinf(status.retry_after_seconds):
+def _sentence(shown: _Limit) -> str:
+    """Say what is short; of another's limit not even the amount, which may tell a price that the caller never sees."""
+    status, for_ever = shown.status, math.isinf(shown.status.retry_after_seconds)
+    asked = f"{shown.name}: {status.requested} requested" if shown.whole else f"{shown.name}: not enough left"
+    if for_ever and not shown.whole:
+        return asked
+    if for_ever:
         if status.limit.blocks:
             return f"{asked}, which is blocked"
         if status.requested <= status.limit.usable_burst:
-            return f"{asked}, {max(0, status.available)} available, and {never_come(status.limit)}"
+            return f"{asked}, {shown.available} available, and {never_come(status.limit)}"
         return f"{asked}, which can never pass: at most {status.limit.burst}"
-    return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
+    left = f", {shown.available} available" if shown.whole else ""
+    return f"{asked}{left}; retry in {math.ceil(status.retry_after_seconds)} s"
 
 
 def _integer(number: int) -> int:

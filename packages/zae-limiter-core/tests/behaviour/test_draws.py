@@ -20,6 +20,7 @@ from zae_limiter import (
     Draw,
     LeaseExpiredError,
     Limit,
+    LimitStatus,
     RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
@@ -261,7 +262,8 @@ async def test_the_path_of_a_refusal_begins_with_the_entity_of_the_draw(world: W
         await used(it, [Draw("user-7", "embeddings")])
     assert caught.value.path == ("user-7", "org")
     assert str(caught.value).startswith("user-7 > org/embeddings: 100 tpm requested")
-    assert problem(caught.value)["violated-policies"] == ["also/parent/tpm"]
+    assert problem(caught.value)["violated-policies"] == ["tpm"]
+    assert problem(caught.value, show="all")["violated-policies"] == ["also/parent/tpm"]
 
 
 async def test_refusals_count_for_who_asked_and_for_who_was_short(world: World) -> None:
@@ -383,7 +385,7 @@ async def test_shadow_limits_of_draws_refuse_nobody(world: World) -> None:
     async with it.limiter.acquire(*OWN, CALL, also=ALSO) as lease:
         assert [(each.entity_id, each.limit_name) for each in lease.shadowed] == [("user-7", "tpm")]
     assert await left(it, *PLACES) == [900, 50, 910]
-    assert "also/tpm" not in headers(lease)["RateLimit"]
+    assert "also/tpm" not in headers(lease, show="all")["RateLimit"]
     shadow = again(it.limiter, default_limits=[RPM, TPM], shadow=True)
     async with shadow.acquire(*OWN, CALL, also=[Draw("user-8", consume={"tpm": 1001})]) as lease:
         assert [each.entity_id for each in lease.shadowed] == ["user-8"]
@@ -560,16 +562,20 @@ async def test_observers_see_the_calls_of_draws(world: World) -> None:
     assert [dict(each.consumed) for each in events if isinstance(each, LeaseEvent)] == [CALL]
 
 
-async def test_headers_name_draws_by_number_and_on_request_by_entity(world: World) -> None:
+async def test_headers_name_draws_on_request_by_number_or_entity(world: World) -> None:
+    def by_id(status: LimitStatus) -> str:
+        return f"{status.entity_id}/{status.resource}/{status.limit_name}"
+
     it = await below_one(world)
     async with it.limiter.acquire(*OWN, {"tpm": 1}, also=ALSO) as lease:
-        fields, named = headers(lease), headers(lease, entity_ids=True)
+        fields, named = headers(lease, show="all"), headers(lease, show="all", names=by_id)
+        assert headers(lease)["RateLimit"].count(";r=") == 1
 
     def names(text: str) -> list[str]:
         return [part.partition(";")[0].strip().strip('"') for part in text.split(",")]
 
     assert names(fields["RateLimit"]) == ["tpm", "parent/tpm", "also/tpm", "also-2/tpm", "also-2/parent/tpm"]
-    ids = ["tpm", "org/tpm", "user-7/tpm", "key-1/embeddings/tpm", "org/embeddings/tpm"]
+    ids = ["key-1/gpt-4/tpm", "org/gpt-4/tpm", "user-7/gpt-4/tpm", "key-1/embeddings/tpm", "org/embeddings/tpm"]
     assert names(named["RateLimit"]) == ids
 
 

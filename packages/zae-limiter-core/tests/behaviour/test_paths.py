@@ -204,15 +204,16 @@ async def test_explain_shows_the_whole_path_by_what_is_stored(world: World) -> N
     assert (await it.limiter.time_until_available("key-1", "r", {"rpm": 1})) == pytest.approx(720, abs=1)
 
 
-async def test_headers_name_the_buckets_above_by_place_and_on_request_by_entity(world: World) -> None:
+async def test_headers_name_the_buckets_above_on_request_by_place_or_entity(world: World) -> None:
     it = await diamond(world)
     async with it.limiter.acquire("key-1", "r", {"rpm": 1}) as lease:
-        fields = headers(lease)
-        named = headers(lease, entity_ids=True)
+        assert headers(lease)["RateLimit"].count(";r=") == 1
+        fields = headers(lease, show="all")
+        named = headers(lease, show="all", names=lambda each: f"{each.entity_id}/{each.limit_name}")
     names = [part.partition(";")[0].strip() for part in fields["RateLimit"].split(",")]
     assert names == ['"rpm"', '"parent/rpm"', '"parent-2/rpm"', '"parent-3/rpm"', '"parent-4/rpm"']
     names = [part.partition(";")[0].strip() for part in named["RateLimit"].split(",")]
-    assert names == ['"rpm"', '"user/rpm"', '"team/rpm"', '"org/rpm"', '"world/rpm"']
+    assert names == ['"key-1/rpm"', '"user/rpm"', '"team/rpm"', '"org/rpm"', '"world/rpm"']
 
 
 async def test_a_move_above_holds_for_everybody_below(world: World) -> None:

@@ -240,14 +240,19 @@ def check_refusal(scene: Scene, refusal: RateLimitExceeded, model: Model) -> Non
 
 
 def check_answer(refusal: RateLimitExceeded, shown: Sequence[tuple[str, str]], exceeded: set[tuple[str, str]]) -> None:
-    """The header fields and the document name the parent's limits as the parent's."""
+    """The header fields and the document name the parent's limits as the parent's, if they show them."""
     names = {place: place[1] if place[0] == OWN else f"parent/{place[1]}" for place in shown}
-    fields = headers(refusal)
+    fields = headers(refusal, show="all")
     told = [part.split(";")[0] for part in fields["RateLimit-Policy"].split(", ")]
     assert sorted(told) == sorted(f'"{names[place]}"' for place in shown)
     short = sorted(names[place] for place in exceeded)
     assert sorted(part.split(";")[0].strip('"') for part in fields["RateLimit"].split(", ")) == short
-    assert sorted(problem(refusal)["violated-policies"]) == short
+    assert sorted(problem(refusal, show="all")["violated-policies"]) == short
+    worst = refusal.primary_violation
+    own = {name for entity, name in exceeded if entity == OWN}
+    assert {*problem(refusal)["violated-policies"]} == own | {worst.limit_name}
+    policies = headers(refusal).get("RateLimit-Policy", "")
+    assert policies.count(";q=") == sum(entity == OWN for entity, _ in shown)
 
 
 async def refused(limiter: RateLimiter, amounts: dict[str, int]) -> RateLimitExceeded:
@@ -294,20 +299,24 @@ async def test_who_is_refused_in_the_line_of_its_parent_sees_its_own_limits_as_i
     desk = somebody_waits(world, limiter)
     refusal = desk.answer(acquire_in_time(desk.namespace_state, asking(max_wait=1)))
     policy = '"rpm";q=100;w=60, "tpm";q=200000;w=60, "parent/rpm";q=20;w=60'
-    assert headers(refusal)["RateLimit-Policy"] == policy
-    assert headers(refusal)["RateLimit"] == '"parent/rpm";r=0;t=6'
+    assert headers(refusal, show="all")["RateLimit-Policy"] == policy
+    assert headers(refusal, show="all")["RateLimit"] == '"parent/rpm";r=0;t=6'
+    assert headers(refusal)["RateLimit-Policy"] == '"rpm";q=100;w=60, "tpm";q=200000;w=60'
+    assert headers(refusal)["RateLimit"] == '"rpm";r=0;t=6'
 
 
 async def test_a_limit_that_the_parent_alone_has_is_told_as_the_parents(world: World) -> None:
     limiter = await family(world, Limit.per_minute("dpm", 20))
     async with limiter.acquire(OWN, "r", {"dpm": 20}) as lease:
-        assert headers(lease)["RateLimit-Policy"] == '"parent/dpm";q=20;w=60'
+        assert headers(lease, show="all")["RateLimit-Policy"] == '"parent/dpm";q=20;w=60'
+        assert headers(lease) == {}
         with pytest.raises(RateLimitExceeded) as caught:
             await lease.consume(dpm=1)
     for refusal in (caught.value, await refused(limiter, {"dpm": 1})):
         assert (refusal.entity_id, refusal.refused_by, refusal.path) == (OWN, PARENT, (OWN, PARENT))
         assert str(refusal).startswith(f"{OWN} > {PARENT}/r: 1 dpm requested")
-        assert headers(refusal)["RateLimit"].startswith('"parent/dpm";r=0')
+        assert headers(refusal, show="all")["RateLimit"].startswith('"parent/dpm";r=0')
+        assert headers(refusal)["RateLimit"].startswith('"dpm";r=0;t=')
         assert pickle.loads(pickle.dumps(refusal)).entity_id == OWN
 
 

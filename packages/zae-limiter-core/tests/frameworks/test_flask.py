@@ -14,7 +14,6 @@ pytest.importorskip("flask", reason="flask is not installed: `just test-framewor
 from flask import Flask, Response
 
 from zae_limiter import (
-    InvalidIdentifierError,
     Limit,
     RateLimiter,
     Repository,
@@ -172,14 +171,6 @@ def test_what_no_request_could_be_limited_with_is_refused_at_once(
     given: dict[str, Any] = {"identity": lambda: "ann", "resource": "api", "cost": {"rpd": 1}, "limiter": limiter}
     with pytest.raises(ValidationError, match=message):
         RateLimited(**{**given, **more})
-
-
-def test_an_error_handler_answers_an_id_that_is_none(limiter: SyncRateLimiter) -> None:
-    app = application(limiter)
-    app.before_request(RateLimited(limiter, identity=lambda: "ann smith", resource="api", cost={"rpd": 1}).acquire)
-    app.register_error_handler(InvalidIdentifierError, lambda error: (str(error), 400))
-    response = app.test_client().get("/free")
-    assert (response.status_code, "entity_id 'ann smith'" in response.text) == (400, True)
 
 
 def test_a_test_client_ends_the_lease_when_it_closes_the_response(limiter: SyncRateLimiter) -> None:

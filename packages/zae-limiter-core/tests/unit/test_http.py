@@ -4,12 +4,12 @@ import json
 import math
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 from zae_limiter import Limit, LimitStatus, RateLimitExceeded, ValidationError
-from zae_limiter.http import QUOTA_EXCEEDED, headers, problem
+from zae_limiter.http import QUOTA_EXCEEDED, Show, headers, problem
 
 
 class Admitted(NamedTuple):
@@ -92,9 +92,90 @@ def test_a_debt_shows_as_nothing_left() -> None:
     assert headers(RateLimitExceeded([status(PER_MINUTE, -40, wait=25)]))["RateLimit"] == '"fixedwindow";r=0;t=25'
 
 
-def test_the_limits_of_a_parent_have_names_of_their_own() -> None:
-    lease = Admitted([status(PER_MINUTE, 99), status(PER_MINUTE, 50, entity_id="project")])
-    assert headers(lease)["RateLimit-Policy"] == '"fixedwindow";q=100;w=60, "parent/fixedwindow";q=100;w=60'
+PARENT = status(PER_MINUTE, 50, entity_id="acme", more=7)
+SHORT_PARENT = replace(PARENT, exceeded=True, retry_after_seconds=9.5, requested=60, place=1)
+
+
+def test_an_answer_shows_no_balance_of_a_parent() -> None:
+    lease = Admitted([status(PER_MINUTE, 99), PARENT])
+    assert headers(lease, legacy=True) == headers(Admitted([status(PER_MINUTE, 99)]), legacy=True)
+    assert headers(lease, show="all")["RateLimit-Policy"] == (
+        '"fixedwindow";q=100;w=60, "parent/fixedwindow";q=100;w=60'
+    )
+
+
+def test_of_a_parent_that_refuses_an_answer_shows_name_and_wait() -> None:
+    refusal = RateLimitExceeded([status(HOUR, 990), SHORT_PARENT])
+    assert headers(refusal, legacy=True, now=0) == {
+        "RateLimit-Policy": '"hour";q=1000;w=3600',
+        "RateLimit": '"fixedwindow";r=0;t=10',
+        "Retry-After": "10",
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": "10",
+    }
+    document = problem(refusal)
+    assert document["detail"] == "fixedwindow: not enough left; retry in 10 s"
+    assert document["violated-policies"] == ["fixedwindow"]
+
+
+def test_a_limit_that_two_entities_have_is_named_once_with_the_longer_wait() -> None:
+    for own_wait, wait, left in ((4.2, "10", 0), (12, "12", 3)):
+        refusal = RateLimitExceeded([status(PER_MINUTE, 3, wait=own_wait, requested=60), SHORT_PARENT])
+        assert headers(refusal)["RateLimit"] == f'"fixedwindow";r={left};t={wait}'
+        assert headers(refusal)["RateLimit-Policy"] == '"fixedwindow";q=100;w=60'
+        assert problem(refusal)["violated-policies"] == ["fixedwindow"]
+
+
+def test_of_several_above_that_are_short_only_the_refusing_one_shows() -> None:
+    further = replace(SHORT_PARENT, entity_id="org", limit_name="day", limit=DAY, retry_after_seconds=3.0, place=2)
+    refusal = RateLimitExceeded([status(HOUR, 990), SHORT_PARENT, further])
+    assert problem(refusal)["violated-policies"] == ["fixedwindow"]
+    assert problem(refusal, show="all")["violated-policies"] == ["parent/fixedwindow", "parent-2/day"]
+
+
+def test_of_a_draw_only_the_refusing_limit_shows() -> None:
+    draw = replace(SHORT_PARENT, entity_id="key-1", draw=1, place=0)
+    assert "fixedwindow" not in headers(Admitted([status(HOUR, 990), draw]))["RateLimit-Policy"]
+    assert problem(RateLimitExceeded([status(HOUR, 990), draw]))["violated-policies"] == ["fixedwindow"]
+
+
+@pytest.mark.parametrize("wait", [9.5, math.inf])
+@pytest.mark.parametrize("show", ["own", "retry_after", "nothing"])
+def test_nothing_that_only_the_parent_knows_is_in_an_answer(show: Show, wait: float) -> None:
+    answers = []
+    for capacity, available, requested in ((77_777, -4321, 987_654), (88_888, 6, 7)):
+        limit = Limit.per_minute("usd", capacity)
+        above = LimitStatus("acme", "api", "usd", limit, available, requested, True, wait, place=1)
+        refusal = RateLimitExceeded([status(PER_MINUTE, 99), above])
+        answers.append((headers(refusal, show=show, legacy=True, now=0), problem(refusal, show=show)))
+    assert answers[0] == answers[1]
+    assert "acme" not in json.dumps(answers)
+
+
+def test_an_answer_may_name_no_limit_and_no_time() -> None:
+    refusal = RateLimitExceeded([status(PER_MINUTE, 0, wait=4.2), SHORT_PARENT])
+    for show, fields in (("retry_after", {"Retry-After": "10"}), ("nothing", {})):
+        assert headers(refusal, show=cast("Show", show), legacy=True) == fields
+        assert headers(Admitted([PARENT]), show=cast("Show", show), legacy=True) == {}
+        document = problem(refusal, show=cast("Show", show))
+        assert document == {
+            "type": "about:blank",
+            "title": "Too Many Requests",
+            "status": 429,
+            "detail": "Too many requests.",
+        }
+
+
+@pytest.mark.parametrize("show", ["own", "all"])
+def test_the_owner_names_limits(show: Show) -> None:
+    def name(status: LimitStatus) -> str:
+        return f"organisation/{status.limit_name}" if status.place else f'{status.limit_name} \n"é'
+
+    refusal = RateLimitExceeded([status(HOUR, 990), SHORT_PARENT])
+    found = headers(refusal, show=show, names=name)
+    assert found["RateLimit-Policy"].startswith('"hour %0A%22%C3%A9";q=1000')
+    assert found["RateLimit"].startswith('"organisation/fixedwindow";r=')
+    assert problem(refusal, show=show, names=name)["violated-policies"] == ["organisation/fixedwindow"]
 
 
 def test_no_limit_can_have_the_name_of_a_parents_limit() -> None:
@@ -102,7 +183,7 @@ def test_no_limit_can_have_the_name_of_a_parents_limit() -> None:
         Limit.per_minute("parent/rpm", 60)
     own = [status(Limit.per_minute("rpm", 60), 1), status(Limit.per_minute("parent.rpm", 60), 1)]
     lease = Admitted([*own, *(replace(each, entity_id="project") for each in own)])
-    names = [policy.split(";")[0] for policy in headers(lease)["RateLimit"].split(", ")]
+    names = [policy.split(";")[0] for policy in headers(lease, show="all")["RateLimit"].split(", ")]
     assert names == ['"rpm"', '"parent.rpm"', '"parent/rpm"', '"parent/parent.rpm"']
 
 
@@ -149,7 +230,7 @@ def test_a_problem_document_names_the_policies_and_no_entity() -> None:
             status(DAY, 9, wait=7200, requested=10, entity_id="secret"),
         ]
     )
-    document = problem(refusal, instance="/answers/1")
+    document = problem(refusal, show="all", instance="/answers/1")
     assert document == {
         "type": QUOTA_EXCEEDED,
         "title": "Quota Exceeded",

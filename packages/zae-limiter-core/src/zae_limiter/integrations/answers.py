@@ -2,16 +2,33 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypedDict, cast
 from urllib.parse import quote
 
-from ..exceptions import ContentionError, RateLimiterUnavailable, ValidationError
-from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, headers, is_string, problem
+from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUnavailable, ValidationError
+from ..flows.acquire.requests import AcquireOptions
+from ..http import (
+    PROBLEM_MEDIA_TYPE,
+    SHOWS,
+    HasStatuses,
+    Names,
+    Show,
+    headers,
+    is_string,
+    plain_problem,
+    problem,
+)
 from ..values.refusal import RateLimitExceeded
 
-Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError
-ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError)
+
+class InvalidClientId(InvalidIdentifierError):
+    """A request has chosen an id that no entity or resource can have: its answer is a 400."""
+
+
+Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError | InvalidClientId
+ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError, InvalidClientId)
+INVALID: Final = 400
 UNAVAILABLE: Final = 503
 UNAVAILABLE_RETRY_SECONDS: Final = "1"  # an unavailable store is asked once a second at least
 
@@ -43,10 +60,15 @@ class Answer:
 class Answers:
     """How answers show limits: the options of ``zae_limiter.http.headers``. Raises ``ValidationError``."""
 
+    show: Show = "own"
+    names: Names | None = None
     units: Mapping[str, str] = field(default_factory=dict, hash=False)
     legacy: bool = False
 
     def __post_init__(self) -> None:
+        check_show(self.show)
+        if self.names is not None and not callable(self.names):
+            raise ValidationError("names", self.names, "must be a function of a LimitStatus that returns its name")
         if not isinstance(self.units, Mapping):
             raise ValidationError("units", self.units, "must map names of limits to units")
         for name, unit in self.units.items():
@@ -56,7 +78,11 @@ class Answers:
 
     def fields(self, result: HasStatuses) -> dict[str, str]:
         """Return the header fields of a lease or a refusal."""
-        return headers(result, units=self.units, legacy=self.legacy)
+        return headers(result, show=self.show, names=self.names, units=self.units, legacy=self.legacy)
+
+    def showing(self, show: Show | None) -> "Answers":
+        """Return the answers of a route that shows more or less than others."""
+        return self if show is None else replace(self, show=show)
 
     def to(self, error: Answered, path: str) -> Answer:
         """Return the answer to an error of ``ANSWERED``; the path is the request's, decoded."""
@@ -68,14 +94,39 @@ class Answers:
     def document(self, error: Answered) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the problem document and the header fields. They name no entity, and no fault of the store."""
         if isinstance(error, RateLimitExceeded):
-            return problem(error), self.fields(error)
-        document = {
-            "type": "about:blank",
-            "title": "Service Unavailable",
-            "status": UNAVAILABLE,
-            "detail": "The rate limiter cannot decide at the moment; try again.",
-        }
-        return document, {"Retry-After": UNAVAILABLE_RETRY_SECONDS}
+            return problem(error, show=self.show, names=self.names), self.fields(error)
+        if isinstance(error, InvalidClientId):
+            detail = "An id in the request is empty, too long, reserved, or has characters that no id can have."
+            return plain_problem(INVALID, "Bad Request", detail), {}
+        detail = "The rate limiter cannot decide at the moment; try again."
+        fields = {} if self.show == "nothing" else {"Retry-After": UNAVAILABLE_RETRY_SECONDS}
+        return plain_problem(UNAVAILABLE, "Service Unavailable", detail), fields
+
+
+class AnswerOptions(TypedDict, total=False):
+    """How answers show limits: options of ``zae_limiter.http.headers``."""
+
+    show: Show
+    names: Names | None
+    units: Mapping[str, str]
+    legacy: bool
+
+
+class Options(AcquireOptions, AnswerOptions, total=False):
+    """The options of ``acquire``, and how answers show limits."""
+
+
+def split(options: Options) -> tuple[Answers, AcquireOptions]:
+    """Return both kinds of options. Raises ``ValidationError`` for those of answers."""
+    rest: dict[str, Any] = {**options}
+    own = {name: rest.pop(name) for name in AnswerOptions.__annotations__ if name in rest}
+    return Answers(**own), cast("AcquireOptions", rest)
+
+
+def check_show(show: object) -> None:
+    """Raise ``ValidationError`` unless ``show`` is one of ``SHOWS``."""
+    if show not in SHOWS:
+        raise ValidationError("show", show, f"must be one of {', '.join(SHOWS)}")
 
 
 def _reference(path: str) -> str:

@@ -1,19 +1,29 @@
 """Validate an integration's arguments: constants at setup, the results of callables at each request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import ValidationError
+from ..exceptions import InvalidIdentifierError, ValidationError
 from ..flows.acquire.requests import AcquireOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
 from ..values.limits import MAX_TOKENS
+from .answers import InvalidClientId
 from .leases import REFUNDS
 
 Kind = type[RateLimiter] | type[SyncRateLimiter]
 
 
-def check_arguments(kind: Kind, limiter: object, cost: object, refund: object, options: AcquireOptions) -> None:
+def check_arguments(
+    kind: Kind,
+    limiter: object,
+    identity: object,
+    resource: object,
+    cost: object,
+    refund: object,
+    options: AcquireOptions,
+) -> None:
     """Raise ``ValidationError`` for arguments that no request could be limited with."""
     check_opened(kind, limiter)
     if not callable(cost):
@@ -23,7 +33,24 @@ def check_arguments(kind: Kind, limiter: object, cost: object, refund: object, o
     for name, value in options.items():
         if name not in known:
             raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
-    validate_request("entity-of-no-draw", "resource-of-no-draw", {"limit": 1}, **options)
+    entity: Any = "entity-of-no-draw" if callable(identity) else identity
+    constant: Any = "resource-of-no-draw" if callable(resource) else resource
+    validate_request(entity, constant, {"limit": 1}, **options)
+
+
+@contextmanager
+def ids_of_client() -> Iterator[None]:
+    """Raise ``InvalidClientId`` in place of the error of an ``acquire`` whose ids a request has chosen.
+
+    Constants were checked at setup, so an invalid text comes from a request. Anything but a text, such as the ``None``
+    of a forgotten ``return``, is a mistake of the application, and so is every other error.
+    """
+    try:
+        yield
+    except InvalidIdentifierError as error:
+        if error.field in ("entity_id", "resource") and isinstance(error.value, str):
+            raise InvalidClientId(*error.args) from None
+        raise
 
 
 def check_opened(kind: Kind, limiter: object) -> None:

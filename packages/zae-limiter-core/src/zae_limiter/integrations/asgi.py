@@ -14,10 +14,11 @@ from typing import Any, Final, TypeAlias, TypeVar, Unpack
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
-from ..flows.acquire.requests import AcquireOptions
+from ..http import Show
 from . import inbox
-from .answers import Answer, Answers, NotServed, refusal_of, served
-from .arguments import check_arguments, check_cost
+from .addresses import AddressOptions, Proxies
+from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal_of, served, split
+from .arguments import check_arguments, check_cost, ids_of_client
 from .leases import Leases, Refund
 
 Scope = MutableMapping[str, Any]
@@ -48,6 +49,20 @@ def lease_of(scope: Mapping[str, object]) -> Lease:
     return lease
 
 
+def client_address(**options: Unpack[AddressOptions]) -> Callable[[Scope], str]:
+    """Return an ``identity``: the address of the client, as ``zae_limiter.integrations.addresses`` finds it."""
+    proxies = Proxies(**options)
+
+    def identity(scope: Scope) -> str:
+        header: dict[str, list[str]] = {}
+        for name, value in scope.get("headers", ()):
+            if (field := name.decode("latin-1").lower()) in proxies.fields:
+                header.setdefault(field, []).append(value.decode("latin-1"))
+        return proxies.client((scope.get("client") or (None,))[0], header)
+
+    return identity
+
+
 class Exchange:
     """One request and its answer at one layer of middleware, with the leases that it holds there.
 
@@ -57,7 +72,7 @@ class Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         self._scope, self._inbox, self._send = scope, inbox.Inbox(receive), send
-        self._answers = answers
+        self._default = self._answers = answers
         self._leases = Leases()
         self._status: int | None = None
         self._refused = False
@@ -71,10 +86,11 @@ class Exchange:
             return found
         raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
 
-    async def acquire(self, lease: Lease, *, refund: Refund = "never") -> Lease:
-        """Take the tokens until the request ends. Raises the errors of ``acquire``, and ``ClientLeft`` if the client
-        leaves while the acquire waits.
+    async def acquire(self, lease: Lease, *, refund: Refund = "never", show: Show | None = None) -> Lease:
+        """Take the tokens until the request ends; ``show`` replaces that of the middleware. Raises the errors of
+        ``acquire``, and ``ClientLeft`` if the client leaves while the acquire waits.
         """
+        self._answers = self._default.showing(show)
         entering = self._leases.enter(lease, refund)
         await (self._enter_unless_gone(entering) if lease._may_wait() else entering)
         self._scope.setdefault("state", {})[LEASE] = lease
@@ -162,12 +178,12 @@ class Exchange:
 class AnswerMiddleware:
     """Ends the leases that a request acquires, shows them in its header fields, and answers refusals.
 
-    It limits nothing itself: ``RateLimitMiddleware`` contains it, ``fastapi.install`` adds it.
+    It limits nothing itself: ``fastapi.install`` adds it.
     """
 
-    def __init__(self, app: App, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
+    def __init__(self, app: App, **options: Unpack[AnswerOptions]) -> None:
         self._app = app
-        self._answers = Answers(units or {}, legacy)
+        self._answers = Answers(**options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""
@@ -181,9 +197,9 @@ class RateLimitMiddleware:
     """Limits every request of an application.
 
     ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
-    the scope, which may be ``async``. A request that costs nothing (``{}``) is not limited. ``units`` and ``legacy``
-    are options of ``zae_limiter.http.headers``, ``options`` those of ``acquire``. ``refund``: ``"never"`` once the
-    application has begun, or ``"before_answer"``.
+    the scope, which may be ``async``. A request that costs nothing (``{}``) is not limited. ``options`` are those of
+    ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of ``zae_limiter.http.headers``. ``refund``:
+    ``"never"`` once the application has begun, or ``"before_answer"``.
     """
 
     def __init__(
@@ -195,25 +211,27 @@ class RateLimitMiddleware:
         resource: OfScope[str],
         cost: OfScope[Mapping[str, int]],
         refund: Refund = "never",
-        units: Mapping[str, str] | None = None,
-        legacy: bool = False,
-        **options: Unpack[AcquireOptions],
+        **options: Unpack[Options],
     ) -> None:
         self._app = app
-        self._answering = AnswerMiddleware(self._limited, units=units, legacy=legacy)
-        check_arguments(RateLimiter, limiter, cost, refund, options)
+        self._answers, self._options = split(options)
+        check_arguments(RateLimiter, limiter, identity, resource, cost, refund, self._options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._refund, self._options = refund, options
+        self._refund = refund
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""
-        await self._answering(scope, receive, send)
+        if scope["type"] == "http":
+            await Exchange(scope, receive, send, self._answers).run(self._limited)
+        else:
+            await self._app(scope, receive, send)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (cost := check_cost(await resolve(self._cost, scope))):
+        if cost := check_cost(await resolve(self._cost, scope)):
             limiter = await resolve(self._limiter, scope)
             identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
-            lease = limiter.acquire(identity, resource, cost, **self._options)
+            with ids_of_client():
+                lease = limiter.acquire(identity, resource, cost, **self._options)
             await Exchange.of(scope).acquire(lease, refund=self._refund)
         await self._app(scope, receive, send)
 

@@ -23,13 +23,20 @@ from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
-from .answers import ANSWERED, Answered, Answers, NotServed, refusal_of, served
-from .arguments import check_arguments, check_cost
+from .addresses import AddressOptions, Proxies
+from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
+from .arguments import check_arguments, check_cost, ids_of_client
 from .asgi import resolve
 from .leases import Leases, Refund, SyncLeases
 
 T = TypeVar("T")
 OfRequest: TypeAlias = T | Callable[[Any], T]
+
+
+def client_address(**options: Unpack[AddressOptions]) -> Callable[[Any], str]:
+    """Return an ``identity``: the address of the client, as ``zae_limiter.integrations.addresses`` finds it."""
+    proxies = Proxies(**options)
+    return lambda request: proxies.of_environ(request.META)
 
 
 def lease_of(request: Any) -> SyncLease:
@@ -90,9 +97,9 @@ class RateLimits:
     """Limits the requests of a site, with a ``SyncRateLimiter``.
 
     ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
-    the request. A request that costs nothing (``{}``) is not limited. ``units`` and ``legacy`` are options of
-    ``zae_limiter.http.headers``, ``options`` those of ``acquire``. ``refund``: ``"never"`` once the view has begun, or
-    ``"before_answer"``.
+    the request. A request that costs nothing (``{}``) is not limited. ``options`` are those of ``acquire``, and
+    ``show``, ``names``, ``units`` and ``legacy`` of ``zae_limiter.http.headers``. ``refund``: ``"never"`` once the view
+    has begun, or ``"before_answer"``.
     """
 
     sync_capable = True
@@ -106,12 +113,11 @@ class RateLimits:
         resource: OfRequest[str],
         cost: OfRequest[Mapping[str, int]],
         refund: Refund = "never",
-        units: Mapping[str, str] | None = None,
-        legacy: bool = False,
-        **options: Unpack[AcquireOptions],
+        **options: Unpack[Options],
     ) -> None:
-        check_arguments(SyncRateLimiter, limiter, cost, refund, options)
-        self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
+        answers, acquire = split(options)
+        check_arguments(SyncRateLimiter, limiter, identity, resource, cost, refund, acquire)
+        self._rule = _Rule(limiter, identity, resource, cost, refund, acquire, answers)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
         """Return what Django calls for each site."""
@@ -135,12 +141,11 @@ class AsyncRateLimits:
         resource: OfRequest[str | Awaitable[str]],
         cost: OfRequest[Mapping[str, int] | Awaitable[Mapping[str, int]]],
         refund: Refund = "never",
-        units: Mapping[str, str] | None = None,
-        legacy: bool = False,
-        **options: Unpack[AcquireOptions],
+        **options: Unpack[Options],
     ) -> None:
-        check_arguments(RateLimiter, limiter, cost, refund, options)
-        self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
+        answers, acquire = split(options)
+        check_arguments(RateLimiter, limiter, identity, resource, cost, refund, acquire)
+        self._rule = _Rule(limiter, identity, resource, cost, refund, acquire, answers)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
         """Return what Django calls for each site."""
@@ -182,9 +187,11 @@ class _SyncMiddleware(_Middleware):
         rule = self._rule
         if cost := check_cost(of_call(rule.cost, (request,), {})):
             limiter = of_call(rule.limiter, (request,), {})
-            resource = of_call(rule.resource, (request,), {})
+            identity, resource = rule.identity(request), of_call(rule.resource, (request,), {})
+            with ids_of_client():
+                lease = limiter.acquire(identity, resource, cost, **rule.options)
             request.rate_limit_leases = leases
-            leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options), rule.refund)
+            leases.enter(lease, rule.refund)
 
 
 class _AsyncMiddleware(_Middleware):
@@ -218,8 +225,10 @@ class _AsyncMiddleware(_Middleware):
         if cost := check_cost(await resolve(rule.cost, request)):
             limiter = await resolve(rule.limiter, request)
             identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
+            with ids_of_client():
+                lease = limiter.acquire(identity, resource, cost, **rule.options)
             request.rate_limit_leases = leases
-            await leases.enter(limiter.acquire(identity, resource, cost, **rule.options), rule.refund)
+            await leases.enter(lease, rule.refund)
 
 
 def _done_nonetheless(request: Any, error: BaseException) -> bool:

@@ -4,7 +4,7 @@
 tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, Signature, isfunction, signature
 from typing import Any, Final, Unpack, cast
 
@@ -16,9 +16,11 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
-from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS
-from .answers import UNAVAILABLE
-from .arguments import check_arguments, check_cost
+from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show
+from . import asgi
+from .addresses import AddressOptions
+from .answers import INVALID, UNAVAILABLE, AnswerOptions, check_show
+from .arguments import check_arguments, check_cost, ids_of_client
 from .asgi import AnswerMiddleware, Exchange
 from .leases import Refund
 
@@ -35,7 +37,6 @@ _PLAIN: Final[dict[str, Any]] = {
 }
 _QUOTA_EXCEEDED: Final = {
     **_PLAIN,
-    "required": [*_PLAIN["required"], "violated-policies", "retry-after"],
     "properties": {
         **_PLAIN["properties"],
         "violated-policies": {"type": "array", "items": {"type": "string"}},
@@ -50,6 +51,10 @@ ANSWERS: Final[Mapping[int, dict[str, Any]]] = {
         "description": "Quota Exceeded",
         "headers": {"RateLimit-Policy": _STRING, "RateLimit": _STRING, "Retry-After": _SECONDS},
         "content": {PROBLEM_MEDIA_TYPE: {"schema": _QUOTA_EXCEEDED}},
+    },
+    INVALID: {
+        "description": "Bad Request: an id that no entity or resource can have",
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": _PLAIN}},
     },
     DISABLED: {
         "description": "Forbidden: access is disabled",
@@ -72,7 +77,7 @@ class RateLimited:
     ``identity`` is a dependency that returns the entity's id: ``def identity(request: Request)``, no ``lambda
     request:``, whose parameter FastAPI would read from the query. ``limiter``, ``resource`` and ``cost`` (tokens by
     limit) are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"``
-    once the application has begun, or ``"before_answer"``.
+    once the application has begun, or ``"before_answer"``. ``show`` replaces that of ``install`` for these routes.
     """
 
     def __init__(
@@ -83,10 +88,12 @@ class RateLimited:
         resource: str | Callable[..., Any],
         cost: Mapping[str, int] | Callable[..., Any],
         refund: Refund = "never",
+        show: Show | None = None,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_arguments(RateLimiter, limiter, cost, refund, options)
-        self._refund, self._options = refund, options
+        check_arguments(RateLimiter, limiter, identity, resource, cost, refund, options)
+        check_show("own" if show is None else show)
+        self._refund, self._show, self._options = refund, show, options
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         for name, value in given.items():
             _check_dependency(name, value)
@@ -110,17 +117,28 @@ class RateLimited:
         if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
         exchange = Exchange.of(connection.scope)
-        lease = limiter.acquire(identity, resource, cost, **self._options)
-        return await exchange.acquire(lease, refund=self._refund)
+        with ids_of_client():
+            lease = limiter.acquire(identity, resource, cost, **self._options)
+        return await exchange.acquire(lease, refund=self._refund, show=self._show)
 
 
-def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
-    """Add the middleware that answers refusals and ends leases, and document ``ANSWERS`` (403, 429, 503) for every
+def client_address(**options: Unpack[AddressOptions]) -> Callable[[HTTPConnection], Awaitable[str]]:
+    """Return an ``identity``: the address of the client, as ``zae_limiter.integrations.addresses`` finds it."""
+    of_scope = asgi.client_address(**options)
+
+    async def identity(connection: HTTPConnection) -> str:  # async: FastAPI runs other functions in a thread
+        return of_scope(connection.scope)
+
+    return identity
+
+
+def install(app: FastAPI, **options: Unpack[AnswerOptions]) -> None:
+    """Add the middleware that answers refusals and ends leases, and document ``ANSWERS`` (400, 403, 429, 503) for every
     route that is limited. What a route documents of a status itself stays.
 
-    ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
+    ``show``, ``names``, ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
     """
-    app.add_middleware(AnswerMiddleware, units=units, legacy=legacy)
+    app.add_middleware(AnswerMiddleware, **options)
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:

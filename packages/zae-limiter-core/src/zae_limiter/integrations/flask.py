@@ -13,16 +13,19 @@ from typing import Any, Final, TypeVar, Unpack, cast
 from flask import Flask, Response, current_app, g, request
 
 from ..flows.acquire.requests import AcquireOptions
+from ..http import Show
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
-from .answers import ANSWERED, Answered, Answers, NotServed, served
-from .arguments import check_arguments, check_cost
+from .addresses import AddressOptions, Proxies
+from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, check_show, served
+from .arguments import check_arguments, check_cost, ids_of_client
 from .leases import Refund, SyncLeases
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EXTENSION: Final = "zae_limiter"  # of app.extensions
 _LEASES: Final = "rate_limit_leases"  # of g
+_SHOW: Final = "rate_limit_show"  # of g: what the latest limit shows
 
 
 class RateLimited:
@@ -31,7 +34,7 @@ class RateLimited:
     ``identity`` returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit) are values, or
     functions that return them. The functions take no argument: Flask has ``request`` and ``g``. A request that costs
     nothing (``{}``) is not limited. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the view has
-    begun, or ``"before_answer"``.
+    begun, or ``"before_answer"``. ``show`` replaces that of ``init_app`` for these views.
     """
 
     def __init__(
@@ -42,11 +45,13 @@ class RateLimited:
         resource: str | Callable[[], str],
         cost: Mapping[str, int] | Callable[[], Mapping[str, int]],
         refund: Refund = "never",
+        show: Show | None = None,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_arguments(SyncRateLimiter, limiter, cost, refund, options)
+        check_arguments(SyncRateLimiter, limiter, identity, resource, cost, refund, options)
+        check_show("own" if show is None else show)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._refund, self._options = refund, options
+        self._refund, self._show, self._options = refund, show, options
 
     def __call__(self, view: F) -> F:
         """Limit a view, which may be ``async``."""
@@ -66,7 +71,10 @@ class RateLimited:
         if not cost:
             return
         limiter = of_call(self._limiter, (), {})
-        lease = limiter.acquire(self._identity(), of_call(self._resource, (), {}), cost, **self._options)
+        identity, resource = self._identity(), of_call(self._resource, (), {})
+        with ids_of_client():
+            lease = limiter.acquire(identity, resource, cost, **self._options)
+        setattr(g, _SHOW, self._show)
         if _LEASES not in g:
             setattr(g, _LEASES, SyncLeases())
         _leases().enter(lease, self._refund)
@@ -81,22 +89,28 @@ def current_lease() -> SyncLease:
     return lease
 
 
-def init_app(app: Flask, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
+def client_address(**options: Unpack[AddressOptions]) -> Callable[[], str]:
+    """Return an ``identity``: the address of the client, as ``zae_limiter.integrations.addresses`` finds it."""
+    proxies = Proxies(**options)
+    return lambda: proxies.of_environ(request.environ)
+
+
+def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:
     """Answer refusals, add header fields to responses, and end leases.
 
-    ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
+    ``show``, ``names``, ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
     """
-    answers = app.extensions[_EXTENSION] = Answers(units or {}, legacy)
+    answers = app.extensions[_EXTENSION] = Answers(**options)
 
     def refused(error: Answered) -> Response:
         _end(error)
-        answer = answers.to(error, request.path)
+        answer = answers.showing(g.get(_SHOW)).to(error, request.path)
         return Response(answer.body, answer.status, answer.headers)
 
     def answered(response: Response) -> Response:
         if _LEASES not in g or (lease := _leases().last) is None:
             return response
-        response.headers.update(answers.fields(lease))
+        response.headers.update(answers.showing(g.get(_SHOW)).fields(lease))
         if served(response.status_code):
             _leases().keep()
             response.call_on_close(_leases().end)

@@ -27,13 +27,12 @@ except ImportError as error:
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import InvalidIdentifierError, ZAELimiterError
-from ..flows.acquire.requests import AcquireOptions
+from ..exceptions import ZAELimiterError
 from ..http import STATUS
 from ..values.estimates import Estimate
 from ..values.refusal import RateLimitExceeded
-from .answers import ANSWERED, Answers
-from .arguments import calls_cost, check_most, check_opened, check_refund
+from .answers import ANSWERED, INVALID, Options, split
+from .arguments import calls_cost, check_most, check_opened, check_refund, ids_of_client
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund
 from .litellm_routing import (
@@ -97,8 +96,8 @@ class RateLimits(CustomLogger):
     until it ends, with its stream; of those that pass on or start a batch, LiteLLM tells no end, so they hold none.
     ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its
     answer had begun. ``most_settled`` bounds what a provider may claim that one call used, by default as
-    ``lease.settle`` does. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options`` those of
-    ``acquire``.
+    ``lease.settle`` does. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of
+    ``zae_limiter.http.headers``.
     """
 
     def __init__(
@@ -115,9 +114,7 @@ class RateLimits(CustomLogger):
         refund: Refund = "never",
         most_settled: int | None = None,
         fields: Collection[str] = (),
-        units: Mapping[str, str] | None = None,
-        legacy: bool = False,
-        **options: Unpack[AcquireOptions],
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
         check_refund(refund)
@@ -128,8 +125,8 @@ class RateLimits(CustomLogger):
         self._resource, self._unnamed = resource, unnamed
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
         check_opened(RateLimiter, limiter)
-        self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
-        self._most = most_settled
+        self._answers, self._options = split(options)
+        self._refund, self._most = refund, most_settled
         self._open: OpenCalls[str, _Call] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -277,7 +274,8 @@ class RateLimits(CustomLogger):
 
     async def _take(self, call: _Call, resource: str) -> dict[str, str]:
         limiter = await self._limiter()
-        lease = limiter.acquire(call.identity, resource, call.cost, **self._options)
+        with ids_of_client():
+            lease = limiter.acquire(call.identity, resource, call.cost, **self._options)
         fields = self._answers.fields(await call.enter(lease, self._refund))
         call.resources.add(resource)
         return fields
@@ -293,11 +291,11 @@ class RateLimits(CustomLogger):
         if isinstance(error, ANSWERED):
             document, fields = self._answers.document(error)
             detail = document["detail"]
-            if self._tokens and isinstance(error, RateLimitExceeded) and document["status"] == STATUS:
+            if self._tokens and isinstance(error, RateLimitExceeded) and "violated-policies" in document:
                 why = assumed_answer(error, self._tokens, _estimated(data, call_type), self._estimate)
                 detail = f"{detail}; {why}" if why else detail
             return _refusal(document["status"], detail, fields, call_type)
-        if isinstance(error, RoutingError | InvalidIdentifierError):
+        if isinstance(error, RoutingError):
             return HTTPException(400, str(error))
         if isinstance(error, ZAELimiterError | ConfigurationError):
             log.error("the rate limiter could not be asked", exc_info=error)
@@ -363,7 +361,7 @@ def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -
     """Return the exception whose header fields the endpoint of the call passes on."""
     if not call_type.endswith(("text_completion", "anthropic_messages")):
         return HTTPException(status, detail, fields)
-    kind = "rate_limit_error" if status == STATUS else "api_error"
+    kind = {STATUS: "rate_limit_error", INVALID: "invalid_request_error"}.get(status, "api_error")
     refusal: Any = ProxyException(message=detail, type=kind, param=None, code=status, headers=fields)
     refusal.status_code = status  # older releases answer with it
     return cast("Exception", refusal)

@@ -1,0 +1,255 @@
+"""What every framework does alike: who the client is, what it may read, and what it gets for an id that is none."""
+
+import importlib
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from zae_limiter import InvalidIdentifierError, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.exceptions import ValidationError
+from zae_limiter.integrations.answers import InvalidClientId
+
+KINDS = ["asgi", "fastapi", "flask", "django", "django-async"]
+COST = {"rpm": 1, "usd": 10_180}
+SECRETS = ("acme", "parent", "15000", "4820", "10180")  # id, place, capacity, balance and price
+
+
+class Got(NamedTuple):
+    """An answer; the names of its header fields are lower-case."""
+
+    status: int
+    fields: dict[str, str]
+    body: bytes
+
+
+class Site:
+    """One limited path of a framework; ``fields`` of a request are pairs, in their order."""
+
+    def __init__(self, kind: str) -> None:
+        framework, _, variant = kind.partition("-")
+        self.kind, self.module = kind, importlib.import_module(f"zae_limiter.integrations.{framework}")
+        sync = framework == "flask" or (framework == "django" and not variant)
+        limits = [Limit.per_day("rpm", 10)]
+        self.limiter: Any = (
+            SyncRateLimiter(SyncRepository.in_memory(), default_limits=limits)
+            if sync
+            else RateLimiter(Repository.in_memory(), default_limits=limits)
+        )
+
+    async def spend_budget(self) -> None:
+        """Make a family whose parent has a budget, and no more of it than for one call."""
+        for each in (
+            lambda: self.limiter.create_entity("acme"),
+            lambda: self.limiter.create_entity("key-1", parent_id="acme", cascade=True),
+            lambda: self.limiter.set_limits("acme", [Limit.per_day("usd", 15_000)]),
+        ):
+            if not isinstance(self.limiter, SyncRateLimiter):
+                await each()
+            else:
+                each()
+
+    def identity(self, value: Any) -> Callable[..., Any]:
+        return (lambda: value) if self.kind in ("fastapi", "flask") else (lambda _: value)
+
+    async def ask(
+        self, identity: Any, fields: list[tuple[str, str]] | None = None, *, peer: str = "192.0.2.1", **more: Any
+    ) -> Got:
+        asked: dict[str, Any] = {"identity": identity, "resource": "api", "cost": {"rpm": 1}, **more}
+        return await getattr(self, f"_{self.kind.replace('-', '_')}")(asked, fields or [], peer)  # type: ignore[no-any-return]
+
+    async def _asgi(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": b"hello"})
+
+        return await self._serve(self.module.RateLimitMiddleware(app, limiter=self.limiter, **asked), fields, peer)
+
+    async def _fastapi(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
+        from fastapi import Depends, FastAPI
+
+        shown = {name: asked.pop(name) for name in ("names", "legacy") if name in asked}
+        app, limited = FastAPI(), self.module.RateLimited(self.limiter, **asked)
+        self.module.install(app, **shown)
+
+        @app.get("/", dependencies=[Depends(limited)])
+        async def hello() -> str:
+            return "hello"
+
+        return await self._serve(app, fields, peer)
+
+    async def _serve(self, app: Any, fields: list[tuple[str, str]], peer: str) -> Got:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in fields]
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": raw}
+        await app({**scope, "client": (peer, 4711) if peer else None}, receive, send)
+        got = {name.decode().lower(): value.decode() for name, value in sent[0].get("headers", ())}
+        return Got(sent[0]["status"], got, sent[1]["body"])
+
+    async def _flask(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
+        from flask import Flask
+
+        shown = {name: asked.pop(name) for name in ("names", "legacy") if name in asked}
+        app = Flask(__name__)
+        self.module.init_app(app, **shown)
+        app.testing = True  # raises what a programmer has to see
+
+        @app.get("/")
+        @self.module.RateLimited(self.limiter, **asked)  # type: ignore[untyped-decorator]
+        def hello() -> str:
+            return "hello"
+
+        response = app.test_client().get("/", headers=fields, environ_overrides={"REMOTE_ADDR": peer})
+        return Got(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.data)
+
+    def _request(self, fields: list[tuple[str, str]], peer: str) -> Any:
+        from django.conf import settings
+        from django.test import RequestFactory
+
+        if not settings.configured:
+            settings.configure()
+        environ: dict[str, str] = {"REMOTE_ADDR": peer}
+        for name, value in fields:  # as servers of WSGI join lines
+            key = f"HTTP_{name.upper().replace('-', '_')}"
+            environ[key] = f"{environ[key]},{value}" if key in environ else value
+        return RequestFactory().get("/", **environ)  # type: ignore[arg-type]
+
+    async def _django(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
+        request = self._request(fields, peer)
+        from django.http import HttpResponse
+
+        response = self.module.RateLimits(self.limiter, **asked)(lambda _: HttpResponse("hello"))(request)
+        return Got(response.status_code, {k.lower(): v for k, v in response.items()}, response.content)
+
+    async def _django_async(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
+        request = self._request(fields, peer)
+        from django.http import HttpResponse
+
+        async def hello(_: Any) -> Any:
+            return HttpResponse("hello")
+
+        response = await self.module.AsyncRateLimits(self.limiter, **asked)(hello)(request)
+        return Got(response.status_code, {k.lower(): v for k, v in response.items()}, response.content)
+
+
+@pytest.fixture(params=KINDS)
+def site(request: pytest.FixtureRequest) -> Site:
+    if (framework := request.param.partition("-")[0]) != "asgi":
+        pytest.importorskip(framework, reason=f"{framework} is not installed: `just test-frameworks newest` has it")
+    return Site(request.param)
+
+
+async def test_a_refusal_by_a_parent_tells_a_client_nothing_of_it(site: Site) -> None:
+    await site.spend_budget()
+    key = site.identity("key-1")
+    assert (await site.ask(key, cost=COST)).fields["ratelimit-policy"] == '"rpm";q=10;w=86400'
+    refused = await site.ask(key, cost=COST)
+    assert (refused.status, refused.fields["ratelimit-policy"]) == (429, '"rpm";q=10;w=86400')
+    assert refused.fields["ratelimit"].startswith('"usd";r=0;t=')
+    document = json.loads(refused.body)
+    assert document["violated-policies"] == ["usd"]
+    assert document["detail"].startswith("usd: not enough left; retry in ")
+    assert not [each for each in SECRETS if each in f"{refused.fields} {refused.body!r}".lower()]
+
+
+@pytest.mark.parametrize(("show", "fields"), [("retry_after", {"retry-after"}), ("nothing", set())])
+async def test_a_sign_in_page_tells_less(site: Site, show: str, fields: set[str]) -> None:
+    await site.spend_budget()
+    key = site.identity("key-1")
+    for status, told in ((200, set()), (429, fields)):
+        got = await site.ask(key, cost=COST, show=show)
+        assert got.status == status
+        assert {name for name in got.fields if "ratelimit" in name or name == "retry-after"} == told
+    document = json.loads(got.body)
+    assert (document.pop("instance"), document.keys()) == ("/", {"type", "title", "status", "detail"})
+
+
+async def test_a_client_may_read_more_under_names_of_the_owner(site: Site) -> None:
+    await site.spend_budget()
+    names = {"acme": "organisation", "key-1": "key"}
+    got = await site.ask(
+        site.identity("key-1"), cost=COST, show="all", names=lambda each: f"{names[each.entity_id]}/{each.limit_name}"
+    )
+    policies = [each.partition(";")[0] for each in got.fields["ratelimit-policy"].split(", ")]
+    assert policies == ['"key/rpm"', '"organisation/usd"']
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 300, "ann smith", "$SYSTEM", "$RESOURCE:gpt", "a\nb", "\ud800"])
+@pytest.mark.parametrize("what", ["identity", "resource"])
+async def test_an_invalid_id_of_a_client_is_a_400(site: Site, what: str, bad: str) -> None:
+    if what == "resource" and bad.startswith("$"):
+        bad = "_default_"
+    chosen = {"identity": site.identity("ann"), what: site.identity(bad)}
+    got = await site.ask(**chosen)
+    assert (got.status, got.fields["content-type"]) == (400, "application/problem+json")
+    document = json.loads(got.body)
+    assert (document["title"], document["status"], document["instance"]) == ("Bad Request", 400, "/")
+    assert not bad.strip() or bad not in document["detail"]
+    assert "ratelimit" not in got.fields
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"cost": {"no such": 1}}, "no such"),
+        ({"cost": {"tpm": 1}, "limits": [Limit.per_day("rpm", 1)]}, "tpm"),
+        ({"cost": {"rpm": -1}}, "rpm"),
+        ({"identity": None}, "entity_id"),
+        ({"identity": 5}, "entity_id"),
+    ],
+)
+async def test_a_mistake_of_the_programmer_stays_loud(site: Site, more: dict[str, Any], message: str) -> None:
+    asked = {"identity": site.identity("ann"), **more}
+    if "identity" in more:
+        asked["identity"] = site.identity(more["identity"])
+    with pytest.raises(ValidationError, match=message):
+        await site.ask(**asked)
+
+
+async def test_a_constant_that_no_id_can_be_is_refused_at_once(site: Site) -> None:
+    with pytest.raises(InvalidIdentifierError, match="resource"):
+        await site.ask(site.identity("ann"), resource="my api")
+    with pytest.raises(ValidationError, match="show 'some': must be one of"):
+        await site.ask(site.identity("ann"), show="some")
+
+
+async def test_an_invalid_id_inside_the_application_is_no_400(site: Site) -> None:
+    def fault() -> Any:
+        raise InvalidIdentifierError("entity_id", "a b", "is a mistake of the application")
+
+    with pytest.raises(InvalidIdentifierError, match="a mistake of the application"):
+        await site.ask(site.identity("ann"), cost=fault if site.kind in ("fastapi", "flask") else lambda _: fault())
+
+
+CHAINS: list[tuple[str, list[tuple[str, str]], str]] = [
+    ("203.0.113.9", [("X-Forwarded-For", "198.51.100.7"), ("Forwarded", "for=198.51.100.8")], "203.0.113.9"),
+    ("10.0.0.1", [("X-Forwarded-For", "198.51.100.7")], "198.51.100.7"),
+    ("::ffff:10.0.0.1", [("X-Forwarded-For", "6.6.6.6, 198.51.100.7, 10.9.9.9")], "198.51.100.7"),
+    ("10.0.0.1", [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-For", "2001:db8:1:2:3::4")], "2001:db8:1:2::/64"),
+    ("10.0.0.1", [("Forwarded", 'for="6'), ("Forwarded", 'for="[2001:db8:1:2::9]:4711"')], "2001:db8:1:2::/64"),
+    ("", [("X-Forwarded-For", "198.51.100.7")], "unknown"),
+]
+
+
+@pytest.mark.parametrize(("peer", "fields", "client"), CHAINS)
+async def test_the_client_is_the_same_in_every_framework(
+    site: Site, peer: str, fields: list[tuple[str, str]], client: str
+) -> None:
+    identity = site.module.client_address(trusted_proxies=["10.0.0.0/8"])
+    assert (await site.ask(identity, fields, peer=peer)).status == 200
+    found = site.limiter.available(client, "api")
+    assert (found if isinstance(site.limiter, SyncRateLimiter) else await found) == {"rpm": 9}
+
+
+def test_the_error_of_a_client_is_pickled() -> None:
+    error = InvalidClientId("entity_id", "a b", "is bad")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
