@@ -213,7 +213,7 @@ def test_the_button_alone_spends_the_token(repository: SyncRepository, tmp_path:
     """Mail scanners, chats and browsers look at an address before a person does, with whatever headers."""
     console = console_of(repository, tmp_path)
     looking = browser(console, enter=False)
-    for headers in ({}, {"sec-purpose": "prefetch;prerender"}, {"sec-fetch-mode": "navigate"}):
+    for headers in ({}, {"sec-purpose": "prefetch;prerender"}, {"sec-fetch-mode": "navigate"}, {"origin": HOST}):
         answer = looking.request(method, f"/enter?token={console.access.token}", headers=headers)
         assert (COOKIE in answer.headers.get("set-cookie", ""), looking.cookies) == (False, {})
     assert press_enter(looking, console.access.token, origin="http://127.0.0.1:9999").status_code == 403
