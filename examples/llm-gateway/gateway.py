@@ -12,7 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from metrics import count, exposition
-from zae_limiter import Lease, RateLimiter, Repository
+from zae_limiter import Lease, LimitStatus, RateLimiter, Repository
 from zae_limiter.integrations.fastapi import RateLimited, install
 from zae_limiter.integrations.tokens import estimate
 from zae_limiter.integrations.usage import read_usage
@@ -69,9 +69,14 @@ def cost(call: Call) -> dict[str, int]:
     return {"rpm": 1, "tpm": estimate(call.model_dump())}
 
 
+def name(status: LimitStatus) -> str:
+    """Return the public name of a limit: a key may know that it belongs to a project."""
+    return f"project/{status.limit_name}" if status.place else status.limit_name
+
+
 limited = RateLimited(shared_limiter, identity=entity, resource=model, cost=cost)
 app = FastAPI(lifespan=lifespan)
-install(app, units={"tpm": "tokens"})
+install(app, names=name, units={"tpm": "tokens"})
 
 
 @app.post("/v1/chat/completions")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 from urllib.parse import quote
 
+from .exceptions import ValidationError
 from .rules.registry import window_seconds
 from .values.limit_status import LimitStatus
 from .values.refusal import AccessDisabled, RateLimitExceeded, never_come
@@ -62,8 +63,9 @@ def headers(
     limit, as slowapi and Flask-Limiter send them: ``X-RateLimit-Reset`` is an instant in seconds of the epoch, ``now``
     (by default the system's time) and the ``t`` of the limit. A refusal that can never pass has no ``Retry-After``; a
     lease without statuses (an outage) and ``AccessDisabled`` have no fields, and no shadow limit has any. Raises
-    ``ValueError`` for a unit that no field can have.
+    ``ValueError`` for a unit that no field can have, ``ValidationError`` for another ``show``.
     """
+    check_show(show)
     if show == "nothing" or isinstance(result, AccessDisabled):
         return {}
     limits = _limits(result, show, names)
@@ -88,6 +90,7 @@ def problem(
     if a retry can never pass. For ``AccessDisabled`` it is a plain document of status 403, without the reason; where
     ``show`` names no limit, a plain one of status 429.
     """
+    check_show(show)
     if isinstance(refusal, AccessDisabled):
         return plain_problem(DISABLED, "Forbidden", "Access is disabled.", instance)
     if show in ("nothing", "retry_after"):
@@ -108,6 +111,12 @@ def plain_problem(status: int, title: str, detail: str, instance: str | None = N
     """Return a problem document that says nothing beyond its status."""
     document = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return document if instance is None else {**document, "instance": instance}
+
+
+def check_show(show: object) -> None:
+    """Raise ``ValidationError`` unless ``show`` is a level: a misspelled one would tell more than it should."""
+    if show not in SHOWS:
+        raise ValidationError("show", show, f"must be one of {', '.join(SHOWS)}")
 
 
 class _Limit(NamedTuple):

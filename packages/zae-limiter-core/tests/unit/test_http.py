@@ -166,6 +166,13 @@ def test_an_answer_may_name_no_limit_and_no_time() -> None:
         }
 
 
+def test_a_level_that_is_none_is_refused() -> None:
+    bad: Any = "none"
+    for ask in (headers, problem):
+        with pytest.raises(ValidationError, match="show 'none': must be one of nothing, retry_after, own, all"):
+            ask(RateLimitExceeded([SHORT_PARENT]), show=bad)
+
+
 @pytest.mark.parametrize("show", ["own", "all"])
 def test_the_owner_names_limits(show: Show) -> None:
     def name(status: LimitStatus) -> str:

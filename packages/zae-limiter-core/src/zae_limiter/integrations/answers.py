@@ -10,10 +10,10 @@ from ..exceptions import ContentionError, InvalidIdentifierError, RateLimiterUna
 from ..flows.acquire.requests import AcquireOptions
 from ..http import (
     PROBLEM_MEDIA_TYPE,
-    SHOWS,
     HasStatuses,
     Names,
     Show,
+    check_show,
     headers,
     is_string,
     plain_problem,
@@ -121,12 +121,6 @@ def split(options: Options) -> tuple[Answers, AcquireOptions]:
     rest: dict[str, Any] = {**options}
     own = {name: rest.pop(name) for name in AnswerOptions.__annotations__ if name in rest}
     return Answers(**own), cast("AcquireOptions", rest)
-
-
-def check_show(show: object) -> None:
-    """Raise ``ValidationError`` unless ``show`` is one of ``SHOWS``."""
-    if show not in SHOWS:
-        raise ValidationError("show", show, f"must be one of {', '.join(SHOWS)}")
 
 
 def _reference(path: str) -> str:

@@ -16,10 +16,10 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
-from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show
+from ..http import DISABLED, PROBLEM_MEDIA_TYPE, STATUS, Show, check_show
 from . import asgi
 from .addresses import AddressOptions
-from .answers import INVALID, UNAVAILABLE, AnswerOptions, check_show
+from .answers import INVALID, UNAVAILABLE, AnswerOptions
 from .arguments import check_arguments, check_cost, ids_of_client
 from .asgi import AnswerMiddleware, Exchange
 from .leases import Refund

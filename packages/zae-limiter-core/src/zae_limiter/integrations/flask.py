@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar, Unpack, cast
 from flask import Flask, Response, current_app, g, request
 
 from ..flows.acquire.requests import AcquireOptions
-from ..http import Show
+from ..http import Show, check_show
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .addresses import AddressOptions, Proxies
-from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, check_show, served
+from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
 from .arguments import check_arguments, check_cost, ids_of_client
 from .leases import Refund, SyncLeases
 

@@ -30,6 +30,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import ZAELimiterError
 from ..http import STATUS
 from ..values.estimates import Estimate
+from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, INVALID, Options, split
 from .arguments import calls_cost, check_most, check_opened, check_refund, ids_of_client
@@ -125,6 +126,8 @@ class RateLimits(CustomLogger):
         self._resource, self._unnamed = resource, unnamed
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
         check_opened(RateLimiter, limiter)
+        if unnamed is not None:
+            check_resource("unnamed", unnamed)
         self._answers, self._options = split(options)
         self._refund, self._most = refund, most_settled
         self._open: OpenCalls[str, _Call] = OpenCalls()
