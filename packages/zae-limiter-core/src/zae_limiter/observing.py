@@ -11,6 +11,7 @@ from .engines.meter import Meter
 from .exceptions import LeaseExpiredError, ValidationError
 from .flows.acquire.claims import Grant
 from .flows.acquire.requests import AcquireRequest
+from .flows.acquire.slots import lost_slots
 from .flows.acquire.statuses import shadowed
 from .flows.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState
@@ -30,7 +31,7 @@ class Audience:
 
     def __init__(self, observers: tuple[Observer, ...], namespace_state: NamespaceState, meter: Meter | None) -> None:
         self._observers = observers
-        self._now = namespace_state.now
+        self.now = namespace_state.now
         self._failures = LogThrottle()
         self._meter = meter
         self.namespace = namespace_state.namespace
@@ -45,7 +46,7 @@ class Audience:
             try:
                 observer(event)
             except Exception:
-                more = self._failures.count(self._now())
+                more = self._failures.count(self.now())
                 if more is not None:
                     log.exception("observer %r failed; %d more failures since the last line", observer, more)
 
@@ -150,6 +151,7 @@ class Watch:
         if grant is None or self._process != forks.generation:
             return  # a forked child has its parent's block, but not the tokens
         kept = ending != "rolled_back"
+        lost = lost_slots(grant, audience.now()) if grant.holds_slots else ()
         audience.tell(
             LeaseEvent(
                 namespace=audience.namespace,
@@ -163,6 +165,7 @@ class Watch:
                 write_units=audience.written(),
                 overflow=_overflow_of(grant),
                 bounded=tuple(sorted({name for each in grant.all for name in each.bounded})) if kept else (),
+                lost_slots=lost,
             )
         )
 

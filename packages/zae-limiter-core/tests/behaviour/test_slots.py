@@ -10,16 +10,19 @@ import pytest
 
 from support.core.worlds import World, take
 from zae_limiter import (
+    Draw,
     Limit,
     RateLimiter,
     RateLimiterUnavailable,
     RateLimitExceeded,
+    Repository,
     SyncRateLimiter,
     SyncRepository,
     ValidationError,
 )
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.steps import play
+from zae_limiter.observers import Event, LeaseEvent
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.schema import keys
@@ -162,6 +165,79 @@ async def test_a_long_block_renews_its_slots(world: World) -> None:
         assert lease.lost_slots == ()
     async with other.acquire("e", "r", {"parallel": 1}, max_wait=2):
         pass
+
+
+async def test_a_slot_ends_with_max_hold_and_its_holder_takes_nothing_from_the_next(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1)]
+    limiter = await opened(world, limits, clock=None)
+    other = (await world.process(clock=None)).limiter
+    lease = limiter.acquire("e", "r", ONE, max_hold=0.5)
+    await lease.__aenter__()
+    await refused(other, parallel=1)
+    assert lease.lost_slots == ()
+    async with other.acquire("e", "r", {"parallel": 1}, max_wait=20) as next_one:
+        assert lease.lost_slots == ("parallel",)
+        with pytest.raises(RateLimitExceeded):
+            await lease.consume(parallel=1)
+        await lease.__aexit__(None, None, None)
+        assert await free_slots(other) == 0
+        assert next_one.lost_slots == ()
+    assert await free_slots(other) == 1
+    assert "slots of parallel are free for others" in caplog.text
+
+
+async def test_observers_are_told_of_a_slot_that_ended() -> None:
+    ends: list[LeaseEvent] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, LeaseEvent):
+            ends.append(event)
+
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.concurrent("parallel", 1)], observers=[note])
+    async with (
+        limiter.acquire("e", "r", {"parallel": 1}, max_hold=0.3),
+        limiter.acquire("e", "r", {"parallel": 1}, max_wait=20),
+    ):
+        pass
+    assert [event.lost_slots for event in ends] == [(), ("parallel",)]
+
+
+async def test_slots_of_one_bucket_end_each_at_its_own_time(world: World) -> None:
+    limiter = await opened(world, [Limit.concurrent("parallel", 4)], clock=None)
+    async with (
+        limiter.acquire("e", "r", {"parallel": 1}) as unbound,
+        limiter.acquire("e", "r", {"parallel": 1}, max_hold=60) as late,
+        limiter.acquire("e", "r", {"parallel": 1}, max_hold=0.4) as early,
+        limiter.acquire("e", "r", {"parallel": 1}, max_hold=3) as later,
+        limiter.acquire("e", "r", {"parallel": 1}, max_wait=20),
+    ):
+        assert [each.lost_slots for each in (unbound, late, early, later)] == [(), (), ("parallel",), ()]
+        async with limiter.acquire("e", "r", {"parallel": 1}, max_wait=20):
+            assert [each.lost_slots for each in (unbound, late, later)] == [(), (), ("parallel",)]
+            await refused(limiter, parallel=1)
+    assert await free_slots(limiter) == 4
+
+
+async def test_slots_of_parents_and_draws_end_with_max_hold(world: World) -> None:
+    limiter = await opened(world, [Limit.concurrent("parallel", 1)], clock=None)
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", cascade=True)
+    await limiter.create_entity("other", parent_id="p", cascade=True)
+    also = [Draw("drawn")]
+    async with (
+        limiter.acquire("e", "r", {"parallel": 1}, also=also, max_hold=0.5) as lease,
+        limiter.acquire("other", "r", {"parallel": 1}, also=also, max_wait=20),
+    ):
+        assert lease.lost_slots == ("parallel",)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, "5", float("nan")])
+def test_a_slot_cannot_end_before_it_begins(seconds: Any) -> None:
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=LIMITS)
+    with pytest.raises(ValidationError, match="must be a number of seconds above 0"):
+        limiter.acquire("e", "r", ONE, max_hold=seconds)
 
 
 async def test_slots_that_no_write_could_free_come_back_even_if_the_lease_is_kept(world: World) -> None:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from zae_limiter.flows.bucket import drawing, slots
 from zae_limiter.flows.bucket.batch import UpdateDraft
+from zae_limiter.flows.bucket_queue import SlotRenewal
 from zae_limiter.flows.held_slots import Freeing, SlotHold
 from zae_limiter.operations.values import Key, Update
 from zae_limiter.rules.slots import Slots
@@ -43,6 +44,15 @@ def _counted_twice(draft: Any, stored: Slots, attributes: Any, change: Any, curr
     change.moved = moved
 
 
+def _freed_and_kept(self: SlotRenewal, now_ms: int) -> None:
+    """A slot that has ended is free for others, and is freed again with its lease."""
+    for hold in self.held.holds():
+        if hold.has_ended(now_ms):
+            freeing = Freeing(hold, hold.milli)
+            freeing.is_detached, freeing.epoch = True, hold.epoch
+            self.frees = (*self.frees, freeing)
+
+
 SLOT_FAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "a slot given back twice": (patch.object(Freeing, "detach", _kept_by_its_hold),),
     "an epoch of slots dropped early": (patch.object(Slots, "epochs_over", _over_early),),
@@ -54,5 +64,6 @@ SLOT_FAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
     ),
     "a drop of more than was seen": (patch.object(UpdateDraft, "update", _without("b_parallel_he", "b_parallel_ho")),),
     "a take without a look at the slots": (patch.object(UpdateDraft, "update", _without("b_parallel_tk")),),
+    "a slot that has ended freed twice": (patch.object(SlotRenewal, "end_holds", _freed_and_kept),),
     "a holder that wakes late and renews": (patch.object(SlotHold, "is_lost", lambda self, _: not self.until_ms),),
 }

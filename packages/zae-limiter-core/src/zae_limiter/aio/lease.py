@@ -25,7 +25,7 @@ from ..flows.acquire.lease import (
 )
 from ..flows.acquire.refused import acquire_in_time, may_wait
 from ..flows.acquire.requests import AcquireRequest, DrawRequest
-from ..flows.acquire.slots import free, lost_slots
+from ..flows.acquire.slots import free, lost_slots, stall, unstall
 from ..flows.acquire.statuses import shadowed
 from ..flows.bucket_queue import in_tokens
 from ..flows.process.namespace_state import NamespaceState
@@ -230,11 +230,23 @@ class Lease(LeaseCalls):
 
     @property
     def lost_slots(self) -> tuple[str, ...]:
-        """The limits of which the lease has lost slots, because this process could not renew them in time.
+        """The limits of which the lease has lost slots: ``max_hold`` is over, or this process could not renew them in
+        time.
 
         Others may have them by now, beside the block that goes on.
         """
         return lost_slots(self._grant, self._namespace_state.now())
+
+    def _stall(self) -> float | None:
+        """Let slots end once they have expired, while a client is waited for; return the seconds until then, ``None``
+        without slots.
+        """
+        grant = self._grant
+        return stall(grant, self._namespace_state.now()) if grant.holds_slots else None
+
+    def _unstall(self) -> None:
+        """Let slots last again: the client has read."""
+        unstall(self._grant)
 
     @property
     def degraded(self) -> bool:

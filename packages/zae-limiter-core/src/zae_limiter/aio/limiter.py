@@ -62,6 +62,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         max_wait: float = 0.0,
         also: Sequence[Draw] = (),
         on_refused: OnRefused | None = None,
+        max_hold: float | None = None,
     ) -> Lease:
         """Return a ``Lease``: its ``async with`` block takes tokens of every named limit, or of none.
 
@@ -70,6 +71,8 @@ class RateLimiter(LimitMethods, EntityMethods):
         kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
         ``also``: further buckets to take from, or from none of all; ``lease.draw`` settles each.
         ``on_refused``, in place of what the levels say: wait in the same way, then take from another bucket.
+        ``max_hold``: the seconds after which slots are free for others, though the block goes on; ``lost_slots`` says
+        so.
         Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
@@ -84,6 +87,7 @@ class RateLimiter(LimitMethods, EntityMethods):
             max_wait=max_wait,
             also=also,
             on_refused=on_refused,
+            max_hold=max_hold,
             shadow=self._shadow,
         )
         caller = sys._getframe(1)

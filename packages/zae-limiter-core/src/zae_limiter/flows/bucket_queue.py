@@ -316,16 +316,33 @@ class Renewal(BucketRequest):
 
 
 class SlotRenewal(BucketRequest):
-    """A request that renews the slots which this process holds: ``moves``."""
+    """A request that renews the slots which this process holds, ``moves``, and frees those that have ended."""
+
+    keeps_count = True
 
     def __init__(self, queue: "BucketQueue", config: Config | None, held: HeldSlots) -> None:
         super().__init__(queue, config=config)
         self.held = held
+        self.arranged = held.arranged
         self.moves: list[tuple[SlotHold, int]] = []
+
+    def end_holds(self, now_ms: int) -> None:
+        """Take the slots that have ended from their holders, to be freed."""
+        for hold in self.held.holds():
+            if hold.has_ended(now_ms) and not hold.is_lost(now_ms):
+                freeing = Freeing(hold, hold.milli)
+                freeing.detach()
+                hold.lose()
+                self.frees = (*self.frees, freeing)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no other renewal was arranged after this one."""
+        return self.arranged == self.held.arranged
 
     @property
     def corrected(self) -> set[str]:
-        return {hold.limit for hold in self.held.holds()}
+        return {hold.limit for hold in self.held.holds()} | {each.hold.limit for each in self.frees}
 
 
 class ShardReturn(NamedTuple):

@@ -25,6 +25,7 @@ UNITS: Final[Mapping[str, str]] = {
     "bounded": "Count",
     "rolled_back": "Count",
     "ends_failed": "Count",
+    "lost_slots": "Count",
     "write_units": "Count",
 }
 
@@ -32,10 +33,10 @@ UNITS: Final[Mapping[str, str]] = {
 class EmbeddedMetricsObserver:
     """Writes lines of JSON to ``stream``, by default standard output; CloudWatch makes metrics of them.
 
-    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed``, ``tokens`` and ``bounded``;
-    that of a parent is ``parent/rpm``. After the first ``most_resources``, which may be names that clients made up, a
-    further resource counts as ``all others``. With ``entity_ids``, a line names the entity in a field, which is no
-    dimension; that of a refusal has ``refused_by`` as well.
+    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed``, ``tokens``, ``bounded`` and
+    ``lost_slots``; that of a parent is ``parent/rpm``. After the first ``most_resources``, which may be names that
+    clients made up, a further resource counts as ``all others``. With ``entity_ids``, a line names the entity in a
+    field, which is no dimension; that of a refusal has ``refused_by`` as well.
     """
 
     def __init__(
@@ -103,6 +104,8 @@ def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
             if amount:
                 figures: dict[str, float] = {"tokens": amount}
                 yield name, (figures | {"bounded": 1}) if name in event.bounded else figures
+        for name in event.lost_slots:
+            yield name, {"lost_slots": 1}
 
 
 def _line(dimensions: Mapping[str, str], figures: Mapping[str, float], more: Mapping[str, Any]) -> str:

@@ -68,7 +68,8 @@ class LeaseEvent:
     it was not counted, because the store was unavailable. ``seconds``: the block. ``error``: why the end of a lease
     that ``failed`` was not written. ``write_units``: what the store wrote since the last event, if it counts.
     ``overflow``: the resource that served the call in place of ``resource``. ``bounded``: the limits whose settlement
-    was beyond its bound, which was taken instead.
+    was beyond its bound, which was taken instead. ``lost_slots``: the limits of which it lost slots
+    before its end.
     """
 
     namespace: str
@@ -82,6 +83,7 @@ class LeaseEvent:
     write_units: float = 0.0
     overflow: str | None = None
     bounded: tuple[str, ...] = ()
+    lost_slots: tuple[str, ...] = ()
 
 
 Event = AcquireEvent | LeaseEvent

@@ -49,6 +49,9 @@ class OpenTelemetryObserver:
         self._bounded = meter.create_counter(
             "zae_limiter.bounded", "{settlement}", "Limits that were settled for their bound, because more was claimed"
         )
+        self._lost = meter.create_counter(
+            "zae_limiter.lost_slots", "{lease}", "Leases that lost slots before their end, by limit"
+        )
         self._written = meter.create_counter(
             "zae_limiter.write_units", "{unit}", "Write units of the table and its indexes"
         )
@@ -102,6 +105,8 @@ class OpenTelemetryObserver:
                 )
         for name in event.bounded:
             self._bounded.add(1, attributes | {"zae_limiter.limit": name})
+        for name in event.lost_slots:
+            self._lost.add(1, attributes | {"zae_limiter.limit": name})
         self._block.record(event.seconds, attributes | {"zae_limiter.ending": event.ending})
 
 

@@ -12,7 +12,7 @@ from zae_limiter.flows.acquire import lease
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.requests import validate_request
-from zae_limiter.flows.acquire.slots import free, holds_of
+from zae_limiter.flows.acquire.slots import free, holds_of, lost_slots, stall, unstall
 from zae_limiter.flows.bucket_queue import Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.steps import Enqueue, Parallel, Remind, play
@@ -38,7 +38,7 @@ class Holder:
 
     def held(self, now_ms: int) -> int:
         holds = (hold for claim in self.grant.claims for hold in holds_of(claim))
-        return sum(hold.milli for hold in holds if not hold.is_lost(now_ms))
+        return sum(hold.milli for hold in holds if not hold.is_lost(now_ms) and not hold.has_ended(now_ms))
 
 
 class Life:
@@ -55,7 +55,9 @@ class Life:
         self.stopped_until = 0
 
     def take(self, slots: int) -> bool:
-        request = validate_request("e", "r", {"rps": 1, "parallel": slots}, limits=self.world.limits)
+        max_hold = self.world.chance.choice((None, None, 0.5, 8, 25))
+        what = {"rps": 1, "parallel": slots}
+        request = validate_request("e", "r", what, limits=self.world.limits, max_hold=max_hold)
         try:
             grant = self._play(acquire(self.state, request))
         except RateLimitExceeded:
@@ -77,6 +79,14 @@ class Life:
             lease.adjust(grant, "adjust", {"rps": 1})
         grant.close()
         self._play(lease.correct(self.state, grant))
+
+    def move(self) -> None:
+        """Wait for a client to read, or be read."""
+        grant = self.world.chance.choice(self.holders).grant
+        if self.world.chance.random() < 0.5:
+            stall(grant, self.world.now_ms)
+        elif not lost_slots(grant, self.world.now_ms):
+            unstall(grant)
 
     def renew(self) -> None:
         """Send the renewals that are due."""
@@ -159,6 +169,8 @@ class SlotWorld:
                 life.take(self.chance.choice((1, 1, 1, 2)))
             elif what < 0.8 and life.holders:
                 life.end()
+            elif what < 0.81 and life.holders:
+                life.move()
             elif what < 0.84:
                 life.stopped_until = self.now_ms + self.chance.randrange(3 * EXPIRES * 1000)
             elif what < 0.86:

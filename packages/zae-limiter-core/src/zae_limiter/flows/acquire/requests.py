@@ -33,6 +33,7 @@ class AcquireOptions(TypedDict, total=False):
     max_wait: float
     also: Sequence[Draw]
     on_refused: OnRefused | None
+    max_hold: float | None
 
 
 @dataclass(slots=True)  # only the last ones change, from `rereads` on; not frozen, which would slow down every acquire
@@ -42,7 +43,7 @@ class AcquireRequest:
     ``turn``: the place of its caller in a waiting line, if it waits. ``since_ms``: when the attempt of a caller that
     may wait began. ``learns``: the limits whose amounts are estimates, and what the real ones are remembered by.
     ``rereads``: how often it was decided before, so that its limits were read again. ``also``: its draws.
-    ``waited``: the seconds that its caller slept in a line.
+    ``waited``: the seconds that its caller slept in a line. ``max_hold``: the seconds after which its slots end.
     """
 
     entity_id: str
@@ -62,6 +63,7 @@ class AcquireRequest:
     also: "tuple[DrawRequest, ...]" = ()
     on_refused: OnRefused | None = None
     waited: float = 0.0
+    max_hold: float | None = None
 
     @property
     def asker(self) -> tuple[str, str]:
@@ -105,6 +107,7 @@ def validate_request(
     max_wait: float = 0.0,
     also: Sequence[Draw] = (),
     on_refused: OnRefused | None = None,
+    max_hold: float | None = None,
     shadow: bool = False,
 ) -> AcquireRequest:
     """Check a caller's arguments, and return them as a request. Raises ``ValidationError``."""
@@ -134,6 +137,8 @@ def validate_request(
     )
     if learns is not None:
         request.learns = learns
+    if max_hold is not None:
+        request.max_hold = validate_max_hold(max_hold)
     if also != ():
         request.also = _draws(request, also)
     if on_refused is not None:
@@ -193,6 +198,7 @@ def _draw(request: AcquireRequest, draw: Draw) -> DrawRequest:
         request.max_wait,
         shadow=request.shadow,
         learns=learns,
+        max_hold=request.max_hold,
         caller=request.asker,
         as_called=draw.consume is None,
         alone=draw.cascade is False,
@@ -215,6 +221,15 @@ def validate_max_wait(seconds: object) -> float:
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0:
         return float(seconds) if seconds < LONGEST_WAIT else math.inf
     raise ValidationError("max_wait", seconds, "must be a number of seconds, 0 or more; math.inf for no bound")
+
+
+def validate_max_hold(seconds: object) -> float | None:
+    """Check the longest time that a slot is held, in seconds, and return it; ``None`` if it has no bound. Raises
+    ``ValidationError``.
+    """
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
+        return float(seconds) if seconds < LONGEST_WAIT else None
+    raise ValidationError("max_hold", seconds, "must be a number of seconds above 0; None for no bound")
 
 
 def validate_place(

@@ -1,6 +1,7 @@
 """The slots of a lease: kept while its block runs, freed when it ends, or sooner by ``release``."""
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...exceptions import ValidationError
@@ -21,6 +22,9 @@ def keep_slots(namespace_state: NamespaceState, grant: Grant, claims: Iterable[C
         if not holds:
             continue
         grant.has_slots = True
+        if (max_hold := grant.request.max_hold) is not None:
+            for hold in holds:
+                hold.ends_ms = namespace_state.now() + max_hold * 1000
         cached = claim.cached  # shard 0 has all slots
         if cached.held_slots is None:
             cached.held_slots = HeldSlots()
@@ -40,7 +44,24 @@ def lost_slots(grant: Grant, now_ms: int) -> tuple[str, ...]:
     if not grant.holds_slots:
         return ()
     holds = (hold for claim in grant.all_claims for hold in holds_of(claim))
-    return tuple(sorted({hold.limit for hold in holds if hold.is_lost(now_ms)}))
+    return tuple(sorted({hold.limit for hold in holds if hold.is_lost(now_ms) or hold.has_ended(now_ms)}))
+
+
+def stall(grant: Grant, now_ms: int) -> float | None:
+    """Let the slots of a lease, and of its draws, end once they have expired from now on, unless ``unstall`` comes
+    before. Return the seconds until the first of them ends; ``None`` if it holds none.
+    """
+    holds = [hold for claim in grant.all_claims for hold in holds_of(claim) if hold.milli]
+    for hold in holds:
+        hold.stalls_ms = now_ms + hold.expires_ms
+    return min((hold.expires_ms / 1000 for hold in holds), default=None)
+
+
+def unstall(grant: Grant) -> None:
+    """Let the slots of a lease last again."""
+    for claim in grant.all_claims if grant.holds_slots else ():
+        for hold in holds_of(claim):
+            hold.stalls_ms = math.inf
 
 
 def slot_names(grant: Grant, names: Iterable[str]) -> list[str]:

@@ -15,6 +15,7 @@ docs/design/admission.md ("One acquire", "Lost races"); docs/decisions/who-serve
 in their order; ``commit_run`` decides, drivers wait.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,7 +26,7 @@ from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Renewal, SlotRenewal
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, RaceLost
-from ..steps import Flow, Remind, Wake, call
+from ..steps import Flow, Log, Remind, Wake, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
 from .prolonging import prolong
@@ -88,10 +89,22 @@ def _follow_slots(
         yield Wake(cached.line.sleeping(namespace_state.now(), most=freed // MILLI))
     for request in requests:
         if isinstance(request, SlotRenewal):
+            yield from _tell_of_ended(namespace_state, cached, request)
+        if isinstance(request, SlotRenewal) and request.is_last:
             pause = 0.0 if request.admitted else RENEWS_AGAIN
             seconds = request.held.next(namespace_state.now(), at_least=pause)
             if seconds is not None:
                 yield Remind(SlotRenewal(cached.queue, request.config, request.held), seconds)
+
+
+def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewal: SlotRenewal) -> Flow[None]:
+    """Log slots that were taken from their holders, at most one line a minute: a client may cause many."""
+    more = namespace_state.ended_slots.count(namespace_state.now()) if renewal.frees else None
+    if more is not None:
+        names = ", ".join(sorted({each.hold.limit for each in renewal.frees}))
+        why = "their leases held them for max_hold, or their clients have not read for as long as the limit's expires"
+        before = f"; {more} more since the last line" if more else ""
+        yield Log(__name__, logging.WARNING, f"{cached.id}: slots of {names} are free for others: {why}{before}")
 
 
 def _follow_refusals(

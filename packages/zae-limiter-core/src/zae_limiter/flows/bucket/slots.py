@@ -11,7 +11,7 @@ epoch in which they were taken or renewed last has not been dropped. So slots th
 back a second time. docs/design/admission.md ("Slots"), and ``rules.slots``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...rules.balances import ShardLimit
 from ...rules.slots import Slots
@@ -19,7 +19,7 @@ from ...schema.attributes import bucket_attributes
 from ...schema.items import BucketState
 from ...values.limits import Limit
 from ..bucket_queue import BucketRequest, SlotRenewal
-from ..held_slots import SlotChange, SlotHold
+from ..held_slots import Freeing, SlotChange, SlotHold
 from .batch import Batch, UpdateDraft
 
 
@@ -39,19 +39,27 @@ def settle_holds(requests: Sequence[BucketRequest], state: BucketState | None, n
 
 
 def _free(request: BucketRequest, state: BucketState | None, now_ms: int) -> None:
+    request.slot_changes = changes = _changes_by(request.frees, state, now_ms)
+    request.freed = {name: sum(change.freed.values()) for name, change in changes.items()}
+
+
+def _changes_by(frees: Iterable[Freeing], state: BucketState | None, now_ms: int) -> dict[str, SlotChange]:
     changes: dict[str, SlotChange] = {}
-    for each in request.frees:
+    for each in frees:
         name = each.hold.limit
         if each.milli and each.epoch is not None and _is_counted(each.epoch, slots_of(state, name), now_ms):
             freed = changes.setdefault(name, SlotChange()).freed
             freed[each.epoch] = freed.get(each.epoch, 0) + each.milli
-    request.slot_changes = changes
-    request.freed = {name: sum(change.freed.values()) for name, change in changes.items()}
+    return changes
 
 
 def _renew(renewal: SlotRenewal, state: BucketState | None, now_ms: int) -> bool:
-    """Find the holds that are to be moved to the current epoch, or taken anew; return whether there are any."""
-    renewal.moves, changes, anew = [], dict[str, SlotChange](), dict[str, int]()
+    """Find the holds that are to be moved to the current epoch, taken anew, or freed because they have ended; return
+    whether there are any.
+    """
+    renewal.end_holds(now_ms)
+    changes, anew = _changes_by(renewal.frees, state, now_ms), dict[str, int]()
+    renewal.moves, renewal.freed = [], {name: sum(change.freed.values()) for name, change in changes.items()}
     for hold in renewal.held.holds():
         slots = slots_of(state, hold.limit)
         if slots is None or hold.is_lost(now_ms):
@@ -63,13 +71,14 @@ def _renew(renewal: SlotRenewal, state: BucketState | None, now_ms: int) -> bool
             hold.lose()
             continue
         elif hold.epoch == slots.epoch_at(now_ms):
+            hold.renewed(slots)  # the epoch may begin later than when it was taken: a change of `expires` moves it
             continue
         else:
             changes.setdefault(hold.limit, SlotChange()).moved += hold.milli
         renewal.moves.append((hold, hold.milli))
     renewal.slot_changes, renewal.unchecked = changes, anew
     renewal.count_only = {name: -amount for name, amount in anew.items()}
-    return bool(renewal.moves)
+    return bool(renewal.moves or renewal.freed)
 
 
 def _is_counted(epoch: int, slots: Slots | None, now_ms: int) -> bool:

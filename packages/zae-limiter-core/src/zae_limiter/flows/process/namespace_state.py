@@ -256,7 +256,8 @@ class NamespaceState:
         self.doubted = doubted
         self.settings = settings
         self.identify(namespace_id)
-        self.degraded, self.unreturned, self.bounded = LogThrottle(), LogThrottle(), LogThrottle()
+        self.degraded, self.unreturned = LogThrottle(), LogThrottle()
+        self.bounded, self.ended_slots = LogThrottle(), LogThrottle()
         self.holding: dict[Hold, BucketRequest] = {}
         self.refusals = PendingRefusals[CachedBucket](settings.buckets_remembered)
         self.shares = Shares[CachedBucket]()
