@@ -9,7 +9,9 @@ import pytest
 
 from support.core.web.asgi_world import BODY, START, World, hello
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.integrations.asgi import RateLimitMiddleware, Receive, Scope, Send
+from zae_limiter.integrations import asgi
+from zae_limiter.integrations.asgi import RateLimitMiddleware, Receive, Scope, Send, lease_of
+from zae_limiter.runtime.log_throttle import LogThrottle
 from zae_limiter.stores import MemoryStore
 
 pytest_plugins = ["zae_limiter.testing.plugin"]
@@ -102,6 +104,131 @@ async def test_a_server_that_goes_on_cancelling_leaves_no_slot_held(refund: str)
         await asyncio.sleep(0)
     await world.limiter.driver.drain()
     assert await free_slots(world) == 1
+
+
+class Reader(World):
+    """A client that stops reading after some messages."""
+
+    reads = 1
+
+    async def send(self, message: Any) -> None:
+        if len(self.sent) == self.reads:
+            await asyncio.Future()
+        await super().send(message)
+
+
+class Wrapped(Exception):
+    """What a framework makes of the error of a client that is gone."""
+
+
+@REFUNDS
+@pytest.mark.parametrize("framework", ["raises it", "makes another of it", "goes on"])
+async def test_a_client_that_reads_nothing_holds_its_slot_until_it_expires(
+    refund: str, framework: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Reader(RateLimiter(Repository.in_memory()))  # in real time
+    other = World(client.limiter)
+    limits = [Limit.per_day("rpd", 10), Limit.concurrent("parallel", 1, expires=1)]
+    what: dict[str, Any] = {"limits": limits, "cost": {"rpd": 1, "parallel": 1}}
+    monkeypatch.setattr(asgi, "_cut_off", LogThrottle())  # of the process
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(dict(START))
+        try:
+            while True:
+                await send({**BODY, "more_body": True})
+        except OSError as error:  # as a server tells of a client that is gone
+            if framework == "raises it":
+                raise
+            if framework == "makes another of it":
+                raise Wrapped from error
+            with pytest.raises(OSError, match="has not read"):
+                await send(dict(BODY))
+
+    asking = asyncio.create_task(client.ask(app, **what, refund=refund))
+    await asyncio.sleep(0.1)
+    await other.ask(hello, **what)
+    assert other.sent[0]["status"] == 429
+    await other.ask(hello, **what, max_wait=20.0)
+    assert other.sent[0]["status"] == 200
+    await asking
+    assert [message["type"] for message in client.sent] == ["http.response.start"]
+    told = "the answer to '/here' was cut off: its client has not read for 1 s, in which a slot expires"
+    assert (told in caplog.text) == (framework != "goes on")
+    assert await client.limiter.available("user", "api", limits) == {"rpd": 8, "parallel": 1}
+
+
+async def test_a_client_that_reads_slowly_holds_its_slot_until_max_hold() -> None:
+    client = World(RateLimiter(Repository.in_memory()))  # in real time
+    other = World(client.limiter)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(dict(START))
+        while True:
+            await send({**BODY, "more_body": True})
+            await asyncio.sleep(0.05)
+
+    asking = asyncio.create_task(client.ask(app, **WHAT, max_hold=0.5))
+    await asyncio.sleep(0.1)
+    await other.ask(hello, **WHAT)
+    assert other.sent[0]["status"] == 429
+    await other.ask(hello, **WHAT, max_wait=20.0)
+    assert other.sent[0]["status"] == 200
+    await asyncio.wait_for(asking, 20)
+    assert client.sent[-1]["more_body"]
+
+
+async def test_a_client_that_sends_no_body_holds_its_slot_until_it_expires() -> None:
+    client = World(RateLimiter(Repository.in_memory()))  # in real time
+    client.received = [{"type": "http.request", "body": b"a", "more_body": True}]
+    limits = [Limit.per_day("rpm", 10), Limit.concurrent("parallel", 1, expires=1)]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        pytest.fail("the body is not whole")
+
+    await asyncio.wait_for(client.ask(app, **{**WHAT, "limits": limits}), 20)
+    assert [message.get("status") for message in client.sent] == [408, None]
+    assert await free_slots(client) == 1
+
+
+async def test_an_application_may_watch_for_a_client_that_leaves_for_as_long_as_it_likes() -> None:
+    client = World(RateLimiter(Repository.in_memory()))  # in real time
+    client.received = [{"type": "http.request", "body": b"a", "more_body": False}]
+    limits = [Limit.per_day("rpm", 10), Limit.concurrent("parallel", 1, expires=1)]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(receive(), 1.3)
+        await hello(scope, receive, send)
+
+    await client.ask(app, **{**WHAT, "limits": limits})
+    assert client.sent[0]["status"] == 200
+
+
+async def test_an_answer_that_is_whole_goes_out_though_its_slot_has_ended() -> None:
+    client = World(RateLimiter(Repository.in_memory()))  # in real time
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async with client.limiter.acquire("user", "api", {"parallel": 1}, limits=LIMITS, max_wait=20):
+            await hello(scope, receive, send)
+
+    await client.ask(app, **WHAT, max_hold=0.3)
+    assert [message["type"] for message in client.sent] == ["http.response.start", "http.response.body"]
+
+
+async def test_a_slot_of_a_request_has_an_end_unless_the_application_says_none(world: World) -> None:
+    ends: list[float | None] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        ends.append(lease_of(scope)._request.max_hold)
+        await hello(scope, receive, send)
+
+    await world.ask(app, **WHAT)
+    await world.ask(app, **WHAT, max_hold=None)
+    assert ends == [600, None]
 
 
 async def test_a_client_that_leaves_while_it_waits_for_a_slot_leaves_it_to_others(world: World) -> None:

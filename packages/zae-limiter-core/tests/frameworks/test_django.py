@@ -238,6 +238,44 @@ def test_a_view_holds_its_slot_until_its_answer_has_ended(end: str, refund: Any)
     assert (set(seen), slots()) == ({0}, 1)
 
 
+EXPIRING = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1, expires=1)]
+
+
+def test_a_client_that_reads_nothing_holds_its_slot_until_it_expires() -> None:
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=EXPIRING)
+    middleware = RateLimits(limiter, **HELD)(lambda _: StreamingHttpResponse(iter((b"one ", b"two"))))
+    response = middleware(request())
+    parts = iter(response)
+    next(parts)
+    with limiter.acquire("ann", "api", {"parallel": 1}, max_wait=20.0):
+        with pytest.raises(OSError, match="slots of parallel are free for others"):
+            next(parts)
+        response.close()
+        assert limiter.available("ann", "api")["parallel"] == 0
+    assert limiter.available("ann", "api")["parallel"] == 1
+
+
+@pytest.mark.parametrize("content", ["async", "sync"])
+async def test_a_client_of_an_async_view_that_reads_nothing_holds_its_slot_until_it_expires(content: str) -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=EXPIRING)
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield b"one "
+        yield b"two"
+
+    async def view(request: Any) -> Any:
+        return StreamingHttpResponse(stream() if content == "async" else iter((b"one ", b"two")))
+
+    response = await AsyncRateLimits(limiter, **HELD)(view)(request())
+    parts = aiter(response)
+    await anext(parts)
+    async with limiter.acquire("ann", "api", {"parallel": 1}, max_wait=20.0):
+        with pytest.raises(OSError, match="slots of parallel are free for others"):
+            await anext(parts)
+        assert (await limiter.available("ann", "api"))["parallel"] == 0
+    assert (await limiter.available("ann", "api"))["parallel"] == 1
+
+
 @pytest.mark.parametrize("refund", ["never", "before_answer"])
 @pytest.mark.parametrize("end", ["answers", "raises", "is cancelled", "streams"])
 async def test_an_async_view_holds_its_slot_until_its_answer_has_ended(end: str, refund: Any) -> None:

@@ -1,6 +1,7 @@
 """What only Flask has: a lease in its context, and views that may be async."""
 
 import gc
+import io
 import re
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("flask", reason="flask is not installed: `just test-frameworks newest` has it")
-from flask import Flask, Response
+from flask import Flask, Response, send_file
 
 from zae_limiter import (
     Limit,
@@ -242,6 +243,50 @@ def test_a_stream_holds_its_slot_until_the_server_closes_it(of_slots: SyncRateLi
     first.close()  # the client has left
     assert slots(of_slots) == 1
     assert client.get("/stream", buffered=True).status_code == 200
+
+
+EXPIRING = [Limit.per_minute("rpm", 100), Limit.concurrent("parallel", 1, expires=1)]
+
+
+@pytest.mark.parametrize("path", ["/stream", "/file"])
+def test_a_client_that_reads_nothing_holds_its_slot_until_it_expires(path: str) -> None:
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=EXPIRING)
+    app = holding(limiter)[0]
+    limited = RateLimited(limiter, identity=lambda: "ann", resource="api", cost={"rpm": 1, "parallel": 1})
+    app.add_url_rule("/file", view_func=limited(lambda: send_file(io.BytesIO(b"x" * 100_000), "text/plain")))
+    first = app.test_client().get(path, buffered=False)
+    parts = iter(first.response)
+    next(parts)
+    with limiter.acquire("ann", "api", {"parallel": 1}, max_wait=20.0):
+        with pytest.raises(OSError, match="slots of parallel are free for others"):
+            next(parts)
+        first.close()
+        assert slots(limiter) == 0
+    assert slots(limiter) == 1
+
+
+def test_a_file_of_a_view_ends_its_lease() -> None:
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=SLOTS)
+    app = Flask(__name__)
+    init_app(app)
+
+    @app.get("/")
+    @RateLimited(limiter, identity=lambda: "ann", resource="api", cost={"rpm": 1})
+    def view() -> Response:
+        current_lease().settle(rpm=5)
+        return send_file(io.BytesIO(b"x" * 100_000), "text/plain")
+
+    assert len(app.test_client().get("/", buffered=True).data) == 100_000
+    assert limiter.available("ann", "api")["rpm"] == 95
+
+
+def test_a_slot_ends_with_max_hold_however_fast_the_client_reads() -> None:
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=SLOTS)
+    client = holding(limiter, max_hold=0.3)[0].test_client()
+    parts = iter(client.get("/stream", buffered=False).response)
+    next(parts)
+    with limiter.acquire("ann", "api", {"parallel": 1}, max_wait=20.0), pytest.raises(OSError, match="free for others"):
+        next(parts)
 
 
 def test_a_slot_of_a_response_that_another_function_replaces_is_not_renewed_for_ever(of_slots: SyncRateLimiter) -> None:

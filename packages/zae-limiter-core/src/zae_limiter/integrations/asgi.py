@@ -4,10 +4,12 @@ A request takes its tokens before the application runs, and keeps them once it h
 and the client. With ``refund="before_answer"`` they go back if the application raises or stops before its answer
 begins, or if its answer is a server error (5xx), unless it has settled: what it settled always counts. Corrections
 (``lease.settle``) are written when the application ends, so after the last byte of a stream. A client that leaves while
-its request waits (``max_wait``, ``on_refused``) leaves the line. Websockets and lifespans pass through.
+its request waits (``max_wait``, ``on_refused``) leaves the line. A stream whose slot has
+ended is cut off (``SlotEnded``). Websockets and lifespans pass through.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from inspect import isawaitable
 from typing import Any, Final, TypeAlias, TypeVar, Unpack
@@ -15,11 +17,13 @@ from typing import Any, Final, TypeAlias, TypeVar, Unpack
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..http import Show
+from ..runtime.elapsed import elapsed_ms
+from ..runtime.log_throttle import LogThrottle
 from . import inbox
 from .addresses import AddressOptions, Proxies
 from .answers import Answer, AnswerOptions, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import check_arguments, check_cost, ids_of_client
-from .leases import Leases, Refund
+from .leases import Leases, Refund, SlotEnded, with_end
 
 Scope = MutableMapping[str, Any]
 Message = inbox.Message
@@ -31,6 +35,9 @@ OfScope: TypeAlias = T | Callable[[Scope], T | Awaitable[T]]
 
 LEASE: Final = "rate_limit_lease"  # of scope["state"]
 _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
+log = logging.getLogger(__name__)
+_cut_off: Final = LogThrottle()  # a client may cause many of these lines
+_LATE: Final = Answer(408, {"Content-Length": "0"}, b"")  # for a body that does not come
 _NOBODY: Final = Answer(499, {"Content-Length": "0"}, b"")  # middleware further out may insist on an answer
 
 
@@ -76,6 +83,8 @@ class Exchange:
         self._leases = Leases()
         self._status: int | None = None
         self._refused = False
+        self._ended: SlotEnded | None = None  # nothing is sent any more
+        self._has_body = False  # all of it
         self._fields: list[tuple[bytes, bytes]] = []  # of this layer, or of one further in, as the answer has them
         self._inner: Exchange | None = None  # the latest one: middleware in between may call its application again
 
@@ -108,6 +117,9 @@ class Exchange:
             if self._status is None:
                 await self._reply(_NOBODY)
         except Exception as error:
+            if self._ended is not None and _comes_of(error, self._ended):
+                self._log_end(self._ended)
+                return None if self._status is not None else await self._reply(_LATE)
             refusal = refusal_of(error)
             if refusal is None or self._status is not None:
                 raise
@@ -118,7 +130,7 @@ class Exchange:
 
     async def _run(self, app: App) -> None:
         try:
-            await app(self._scope, self._inbox.get, self._answer)
+            await app(self._scope, self._get, self._answer)
         except BaseException as error:
             self._follow_end()
             await self._leases.end(error)
@@ -154,7 +166,50 @@ class Exchange:
                 ours = {name for name, _ in self._fields}
                 headers = [each for each in headers if each[0].lower() not in ours] + self._fields
                 message = {**message, "headers": headers}
-        await self._send(message)
+        await self._pass_on(message)
+
+    async def _pass_on(self, message: Message) -> None:
+        """Send a message. Raises ``SlotEnded`` where an answer that goes on has lost its slots, and where its client
+        has not read for as long as the slots take to expire.
+        """
+        if self._ended is not None:
+            raise self._ended
+        if message.get("more_body") and (lost := self._leases.lost_slots):
+            self._ended = SlotEnded(f"slots of {', '.join(lost)} are free for others")
+            raise self._ended
+        await self._while_slots_last(self._send(message), "has not read")
+
+    async def _get(self) -> Message:
+        """Return the next message of the client. Raises ``SlotEnded`` where a part of its body does not come for as
+        long as the slots take to expire.
+        """
+        if self._has_body:  # only its leaving may come
+            return await self._inbox.get()
+        message = await self._while_slots_last(self._inbox.get(), "has sent no part of its body")
+        self._has_body = not message.get("more_body")
+        return message
+
+    async def _while_slots_last(self, moving: Awaitable[T], what: str) -> T:
+        """Return what the client's next move brings."""
+        seconds = self._leases.stall()
+        if seconds is None:
+            return await moving
+        try:
+            async with asyncio.timeout(seconds) as patience:
+                moved = await moving
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            self._ended = SlotEnded(f"its client {what} for {seconds:g} s, in which a slot expires")
+            raise self._ended from None
+        self._leases.unstall()
+        return moved
+
+    def _log_end(self, ended: SlotEnded) -> None:
+        more = _cut_off.count(round(elapsed_ms()))
+        if more is not None:
+            before = f"; {more} more since the last line" if more else ""
+            log.warning("the answer to %r was cut off: %s%s", self._scope["path"], ended, before)
 
     def _follow(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Use the inner layer's outcome, unless middleware in between sends another answer than that layer did."""
@@ -217,7 +272,7 @@ class RateLimitMiddleware:
         self._answers, self._options = split(options)
         check_arguments(RateLimiter, limiter, identity, resource, cost, refund, self._options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._refund = refund
+        self._refund, self._options = refund, with_end(self._options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""
@@ -240,6 +295,13 @@ async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) ->
     """Return a value, or what a function of the request returns, which may be ``async``."""
     found = given(request) if callable(given) else given
     return await found if isawaitable(found) else found
+
+
+def _comes_of(error: BaseException | None, ended: SlotEnded) -> bool:
+    """Return whether an error is the end of the slots, or what an application and its framework made of it."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_comes_of(each, ended) for each in error.exceptions)
+    return error is not None and (error is ended or _comes_of(error.__cause__ or error.__context__, ended))
 
 
 def _raw(fields: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

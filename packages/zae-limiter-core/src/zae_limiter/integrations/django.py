@@ -27,7 +27,7 @@ from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, Answers, NotServed, Options, refusal_of, served, split
 from .arguments import check_arguments, check_cost, ids_of_client
 from .asgi import resolve
-from .leases import Leases, Refund, SyncLeases
+from .leases import Leases, Paced, Refund, SyncLeases, with_end
 
 T = TypeVar("T")
 OfRequest: TypeAlias = T | Callable[[Any], T]
@@ -117,7 +117,7 @@ class RateLimits:
     ) -> None:
         answers, acquire = split(options)
         check_arguments(SyncRateLimiter, limiter, identity, resource, cost, refund, acquire)
-        self._rule = _Rule(limiter, identity, resource, cost, refund, acquire, answers)
+        self._rule = _Rule(limiter, identity, resource, cost, refund, with_end(acquire), answers)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
         """Return what Django calls for each site."""
@@ -145,7 +145,7 @@ class AsyncRateLimits:
     ) -> None:
         answers, acquire = split(options)
         check_arguments(RateLimiter, limiter, identity, resource, cost, refund, acquire)
-        self._rule = _Rule(limiter, identity, resource, cost, refund, acquire, answers)
+        self._rule = _Rule(limiter, identity, resource, cost, refund, with_end(acquire), answers)
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
         """Return what Django calls for each site."""
@@ -273,29 +273,33 @@ def _end_with(response: Any, leases: SyncLeases) -> None:
         leases.end()
     elif getattr(response, "is_async", False):
         # on a thread of no pool: a request that waits may hold the one that sync middleware shares
-        response.streaming_content = _streamed(response, lambda: result_of(in_thread(leases.end)))
+        response.streaming_content = _streamed(response, leases, lambda: result_of(in_thread(leases.end)))
     else:
-        response.streaming_content = _Stream(response.streaming_content, leases.end)
+        response.streaming_content = _Stream(Paced(response.streaming_content, leases), leases.end)
 
 
 async def _end_with_async(response: Any, leases: Leases) -> None:
     if response.streaming:
-        response.streaming_content = _streamed(response, leases.end)
+        response.streaming_content = _streamed(response, leases, leases.end)
     else:
         await leases.end()
 
 
-def _streamed(response: Any, end: Callable[[], Awaitable[None]]) -> AsyncIterator[bytes]:
+def _streamed(response: Any, leases: SyncLeases | Leases, end: Callable[[], Awaitable[None]]) -> AsyncIterator[bytes]:
     content, asynchronous = response.streaming_content, response.is_async
 
     async def parts() -> AsyncIterator[bytes]:
         try:
             if asynchronous:
                 async for part in content:
+                    leases.stall()
                     yield part
+                    leases.go_on()
             else:
                 for part in await _listed(content):
+                    leases.stall()
                     yield part
+                    leases.go_on()
         finally:
             await end()
 

@@ -22,7 +22,7 @@ from .addresses import AddressOptions
 from .answers import INVALID, UNAVAILABLE, AnswerOptions
 from .arguments import check_arguments, check_cost, ids_of_client
 from .asgi import AnswerMiddleware, Exchange
-from .leases import Refund
+from .leases import Refund, with_end
 
 _PLAIN: Final[dict[str, Any]] = {
     "type": "object",
@@ -93,7 +93,7 @@ class RateLimited:
     ) -> None:
         check_arguments(RateLimiter, limiter, identity, resource, cost, refund, options)
         check_show("own" if show is None else show)
-        self._refund, self._show, self._options = refund, show, options
+        self._refund, self._show, self._options = refund, show, with_end(options)
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         for name, value in given.items():
             _check_dependency(name, value)

@@ -20,7 +20,7 @@ from ..wiring import of_call
 from .addresses import AddressOptions, Proxies
 from .answers import ANSWERED, Answered, AnswerOptions, Answers, NotServed, served
 from .arguments import check_arguments, check_cost, ids_of_client
-from .leases import Refund, SyncLeases
+from .leases import Paced, Refund, SyncLeases, with_end
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EXTENSION: Final = "zae_limiter"  # of app.extensions
@@ -51,7 +51,7 @@ class RateLimited:
         check_arguments(SyncRateLimiter, limiter, identity, resource, cost, refund, options)
         check_show("own" if show is None else show)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._refund, self._show, self._options = refund, show, options
+        self._refund, self._show, self._options = refund, show, with_end(options)
 
     def __call__(self, view: F) -> F:
         """Limit a view, which may be ``async``."""
@@ -112,8 +112,14 @@ def init_app(app: Flask, **options: Unpack[AnswerOptions]) -> None:
             return response
         response.headers.update(answers.showing(g.get(_SHOW)).fields(lease))
         if served(response.status_code):
-            _leases().keep()
-            response.call_on_close(_leases().end)
+            leases = _leases()
+            leases.keep()
+            if leases.stall() is not None and not response.is_sequence:
+                response.direct_passthrough = False  # of a file: nobody would tell when the server has closed it
+                response.response = cast("Any", Paced(response.response, leases))
+            elif response.direct_passthrough:
+                leases.end()
+            response.call_on_close(leases.end)
         else:
             _end(NotServed())
         return response

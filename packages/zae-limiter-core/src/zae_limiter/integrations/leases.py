@@ -5,26 +5,46 @@ breaks the connection. So a request keeps its tokens once the application begins
 back: a *door*, which is a further limit that turns the request away before the application begins, and the option
 ``refund="before_answer"``, for applications whose failures cost nothing. docs/decisions/refund.md says why.
 
+A request holds its slots while its answer is sent, and a client may read slowly, or never. So slots have an end here:
+``MAX_HOLD``, unless the application names another, and while a part of an answer is on its way, the ``expires`` of the
+limit. Then they are free for others, and the answer is cut off, because it would run beside the next one.
+
 ``OpenCalls`` has the leases of calls that begin and end in different hooks.
 """
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from weakref import finalize, ref
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
+from ..flows.acquire.requests import AcquireOptions
 from ..runtime.elapsed import elapsed
 from ..runtime.lru import LRU
 from ..sync.lease import SyncLease
 
 L = TypeVar("L", Lease, SyncLease)
+T = TypeVar("T")
 Refund: TypeAlias = Literal["never", "before_answer"]
 REFUNDS: Final = ("never", "before_answer")
+MAX_HOLD: Final = 600.0
+"""The seconds that a request holds a slot, unless the option ``max_hold`` says otherwise."""
 UNWRITTEN: Final = "corrections of a request's lease were not written; its answer goes out nonetheless"
 log = logging.getLogger(__name__)
+
+
+class SlotEnded(OSError):
+    """The slots of a request are free for others: ``max_hold`` is over, or its client has not read in time.
+
+    An ``OSError``, as servers raise for a client that is gone: frameworks end the answer.
+    """
+
+
+def with_end(options: AcquireOptions) -> AcquireOptions:
+    """Return the options of a request: those of the application, and an end of its slots."""
+    return {"max_hold": MAX_HOLD, **options}
 
 
 class _Entered(Generic[L]):
@@ -46,6 +66,29 @@ class _Entered(Generic[L]):
         """Keep the tokens, whatever happens from now on."""
         for lease, _ in self._entered:
             lease.keep()
+
+    @property
+    def lost_slots(self) -> tuple[str, ...]:
+        """The limits of which the leases have lost slots."""
+        return tuple(name for lease, _ in self._entered for name in lease.lost_slots)
+
+    def stall(self) -> float | None:
+        """Let slots end once they have expired, unless ``go_on`` comes before: a part of the answer is on its way.
+        Return the seconds until the first of them ends; ``None`` without slots.
+        """
+        seconds = [each for lease, _ in self._entered if (each := lease._stall()) is not None]
+        return min(seconds, default=None)
+
+    def go_on(self) -> None:
+        """Let slots last again: the client has read. Raises ``SlotEnded`` if it was too late."""
+        if lost := self.lost_slots:
+            raise SlotEnded(f"slots of {', '.join(lost)} are free for others: the answer ends")
+        self.unstall()
+
+    def unstall(self) -> None:
+        """Let slots last again that have not ended."""
+        for lease, _ in self._entered:
+            lease._unstall()
 
     def end_with(self, sign: object) -> None:
         """Forget them once nobody has the ``sign`` any more, without an end: nobody will report one.
@@ -111,6 +154,29 @@ class SyncLeases(_Entered[SyncLease]):
             self._stack.__exit__(type(error) if error else None, error, None)
         except InfrastructureError:
             log.warning(UNWRITTEN, exc_info=True)
+
+
+class Paced(Generic[T]):
+    """The parts of an answer that a server sends one after the other. While it has one, slots end once they have
+    expired.
+    """
+
+    def __init__(self, parts: Iterable[T], leases: SyncLeases) -> None:
+        self._given, self._parts, self._leases = parts, iter(parts), leases
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        self._leases.go_on()
+        part = next(self._parts)
+        self._leases.stall()
+        return part
+
+    def close(self) -> None:
+        """Close what makes the parts."""
+        if (close := getattr(self._given, "close", None)) is not None:
+            close()
 
 
 def _forget(dead_or_alive: "ref[_Entered[Any]]") -> None:

@@ -35,7 +35,7 @@ from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, INVALID, Options, split
 from .arguments import calls_cost, check_most, check_opened, check_refund, ids_of_client
 from .estimates import assumed_answer
-from .leases import Leases, OpenCalls, Refund
+from .leases import Leases, OpenCalls, Refund, with_end
 from .litellm_routing import (
     ConfigurationError,
     Models,
@@ -129,6 +129,7 @@ class RateLimits(CustomLogger):
         if unnamed is not None:
             check_resource("unnamed", unnamed)
         self._answers, self._options = split(options)
+        self._options = with_end(self._options)
         self._refund, self._most = refund, most_settled
         self._open: OpenCalls[str, _Call] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
@@ -190,7 +191,9 @@ class RateLimits(CustomLogger):
             async for chunk in response:
                 leases.keep()
                 stream.add(chunk)
+                leases.stall()
                 yield chunk
+                leases.go_on()
             stream.end()
         except Exception as error:
             failed = error
