@@ -2,16 +2,20 @@
 What never does: what an event does to limits (test_declarative_failures, the provisioner's own tests).
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import Phase, given, settings
 
 from support.cli.account import eventually
 from support.integration.declared import changed, named
 from support.integration.names import own_name
 from support.integration.targets import Target
+from support.manifest.hostile import hostile_manifests, says_functions
 from zae_limiter import Limit, SyncRepository
 from zae_limiter_manifest import LimitsManifest, StackProperties, render_template
 
@@ -85,6 +89,41 @@ def test_a_stack_whose_namespace_changes_empties_the_old_one(target: Target, ten
     for namespace, limits in ((tenant.name, []), (f"{tenant.name}-b", [Limit.per_minute("rpm", 500)])):
         with SyncRepository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url) as repository:
             assert repository.get_limits("user-123", "gpt-4") == limits
+
+
+def test_a_stack_applies_hostile_names_texts_and_numbers_as_they_were_declared(target: Target, tenant: Tenant) -> None:
+    """CloudFormation evaluates nothing of a manifest: what is live is what was declared."""
+    tenant.create(named(tenant.name, changed(1)))
+    numbers = count()
+    with SyncRepository.open(tenant.name, stack=target.stack, endpoint_url=target.endpoint_url) as repository:
+
+        @settings(max_examples=8, deadline=None, database=None, phases=[Phase.generate])  # an update takes seconds
+        @given(hostile_manifests().filter(lambda manifest: not says_functions(manifest)))
+        def deploys(manifest: LimitsManifest) -> None:
+            wanted = counted(tenant.name, manifest, next(numbers))
+            tenant.update(tenant.template(wanted))
+            assert exported(target, tenant.name) == wanted
+            for entity, declared in wanted.entities.items():
+                live = repository.get_entity(entity)
+                found = (None, {}) if live is None else (live.name, live.metadata)
+                assert found == (declared.name, declared.metadata.to_dict())
+
+        deploys()
+
+
+def counted(namespace: str, manifest: LimitsManifest, number: int) -> LimitsManifest:
+    """The same for another namespace, and with an entity of its own: no update is equal to the one before."""
+    plain = manifest.to_dict()
+    entities = {**plain["entities"], "counted": {"metadata": {"number": number}}}
+    return LimitsManifest.from_dict({**plain, "namespace": namespace, "entities": entities})
+
+
+def exported(target: Target, namespace: str) -> LimitsManifest:
+    """The manifest of what is live."""
+    payload = json.dumps({"action": "export", "namespace": namespace})
+    with closing(target.client("lambda")) as client:
+        answer = client.invoke(FunctionName=f"{target.stack}-limits-provisioner", Payload=payload)
+        return LimitsManifest.from_dict(json.loads(answer["Payload"].read())["manifest"])
 
 
 def failures(tenant: Tenant) -> str:

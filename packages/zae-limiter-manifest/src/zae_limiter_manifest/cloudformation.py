@@ -1,10 +1,17 @@
 """Read and write a manifest as the properties of a CloudFormation resource, and the template that contains them.
 
 The names of limits, resources and entities keep their spelling.
+
+CloudFormation evaluates what it finds in properties: a map with a key such as `Fn::ImportValue`, and `{{resolve:…}}` in
+any text. The author of a manifest must not run such code with the rights of whoever deploys the stack, so metadata are
+one JSON text without a brace inside its strings, every text that YAML could read as something else is in quotes, and
+names and texts that CloudFormation would evaluate are refused.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
 import yaml
@@ -14,8 +21,9 @@ from attrs.validators import instance_of
 from .checks import enforce
 from .cross_problems import find_cross_problems
 from .delegation import alias_of
+from .dumping import is_plain
 from .manifest import MANIFEST, LimitsManifest
-from .metadata import Metadata
+from .problems import Path, show
 from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
 from .value_checks import Finding, read_flag, read_integer, read_json_map, read_percents, read_seconds
 
@@ -27,18 +35,26 @@ _IGNORED: Final = ("TableName", "NamespaceId")  # of older templates: the functi
 _FLAG: Final = Flag(as_text=True)
 _CAPITAL: Final = re.compile("(?<!^)(?=[A-Z])")
 _STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
+_EVALUATED_NAMES: Final = ("Ref", "Condition")
+_EVALUATED_PREFIXES: Final = ("Fn::", "AWS::")
+_DYNAMIC_REFERENCE: Final = "{{resolve:"
 
 
 @frozen
 class StackProperties:
     """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner.
 
-    `ignored` names properties of older templates that have no meaning any more.
+    `ignored` names properties of older templates that have no meaning any more. Raises `ManifestError` for a name or a
+    text that CloudFormation would evaluate.
     """
 
     manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
     take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
     ignored: tuple[str, ...] = field(default=(), kw_only=True, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        name = f"ResourceProperties of {self.manifest.namespace}"
+        enforce(Anything(), None, name, _find_evaluated(self.to_dict(), ()))
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = "ResourceProperties") -> Self:
@@ -73,7 +89,7 @@ def render_template(properties: StackProperties, name: str, *, delegated: bool =
             LOGICAL_ID: {"Type": RESOURCE_TYPE, "Properties": {"ServiceToken": token, **properties.to_dict()}}
         },
     }
-    text: str = yaml.dump(template, Dumper=_Dumper, sort_keys=False, width=120)
+    text: str = yaml.dump(template, Dumper=_Dumper, sort_keys=False, width=sys.maxsize)
     return text
 
 
@@ -84,12 +100,19 @@ class _ImportValue(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes `!ImportValue` in its short form, and no anchors."""
+    """Writes `!ImportValue` in its short form, texts in quotes where needed, and no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
         return True
 
 
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    """Return a text in quotes unless every version of YAML reads it as text: `1e3` is a number to all but PyYAML."""
+    quotes = "'" if value.isascii() and value.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if is_plain(value) else quotes)
+
+
+_Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(_ImportValue, lambda dumper, value: dumper.represent_scalar("!ImportValue", str(value)))
 
 
@@ -99,9 +122,37 @@ def _in_properties(found: Finding) -> Finding:
     return evolve(found, path=tuple(path))
 
 
-def _as_text(metadata: Mapping[str, Any]) -> Mapping[str, Any] | str:
-    """Return the map, or its JSON if a value is no text: CloudFormation would pass that value as text."""
-    return metadata if all(isinstance(each, str) for each in metadata.values()) else Metadata.of(metadata).text
+def _find_evaluated(value: object, path: Path) -> Iterator[Finding]:
+    """Yield a problem for each name and each text that CloudFormation would evaluate.
+
+    It looks at everything that is written, not at shapes, so that no new field is left out.
+    """
+    if isinstance(value, str) and _DYNAMIC_REFERENCE in value:
+        yield Finding(path, f"must not contain `{_DYNAMIC_REFERENCE}`: CloudFormation would replace it")
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from _find_evaluated(each, (*path, place))
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            if key in _EVALUATED_NAMES or key.startswith(_EVALUATED_PREFIXES) or _DYNAMIC_REFERENCE in key:
+                yield Finding((*path, key), f"{show(key)} cannot be a name here: CloudFormation would evaluate it")
+            yield from _find_evaluated(each, (*path, key))
+
+
+def _as_json(value: object) -> str:
+    """Return metadata as JSON in ASCII, with the braces inside strings escaped.
+
+    The other braces belong to maps, where JSON never has two opening ones side by side, or one after a `$`: neither
+    `{{resolve:` nor `${` can appear.
+    """
+    match value:
+        case Mapping():
+            return f"{{{','.join(f'{_as_json(key)}:{_as_json(part)}' for key, part in value.items())}}}"
+        case list():
+            return f"[{','.join(map(_as_json, value))}]"
+        case str():
+            return json.dumps(value).replace("{", r"\u007b").replace("}", r"\u007d")
+    return json.dumps(value)
 
 
 def _pascal(key: str) -> str:
@@ -165,7 +216,7 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
         case Percents():
             return read_percents(shape, value)
         case JsonMap():
-            return _as_text(value) if rename is _pascal else read_json_map(value)
+            return _as_json(value) if rename is _pascal else read_json_map(value)
         case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
         case Record() if isinstance(value, str):  # the text of a limit

@@ -129,10 +129,14 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"  {line}" for line in lines)
 
 
+def is_plain(text: str) -> bool:
+    """Return whether all YAML readers read the text as it is, without quotes."""
+    return _PLAIN.fullmatch(text) is not None and text.lower() not in _WORDS
+
+
 def _name(name: str) -> str:
     """Return a name in YAML, in double quotes if needed; YAML reads those as JSON does."""
-    plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS
-    return name if plain else json.dumps(name, ensure_ascii=False)
+    return name if is_plain(name) else json.dumps(name, ensure_ascii=False)
 
 
 def _flow(value: object) -> str:

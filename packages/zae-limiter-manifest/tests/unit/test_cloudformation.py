@@ -5,6 +5,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.manifest.hostile import FUNCTIONS, REFERENCES, as_deployed, hostile_manifests, says_functions
 from support.manifest.manifests import DESIGN, manifests
 from zae_limiter_manifest import LimitsManifest, ManifestError, StackProperties, load, render_template
 
@@ -225,3 +226,96 @@ def test_what_an_entity_names_is_told_with_the_path_of_its_property(
     (problem,) = caught.value.problems
     assert problem.path == path
     assert problem.message.startswith(message)
+
+
+@given(hostile_manifests(), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_cloudformation_evaluates_nothing_of_a_manifest(manifest: LimitsManifest, doubles: bool) -> None:  # noqa: FBT001
+    """Names, texts, metadata and numbers arrive as they were declared, or the template is not written."""
+    if says_functions(manifest):
+        with pytest.raises(ManifestError, match="CloudFormation would") as refused:
+            StackProperties(manifest)
+        assert all("CloudFormation would" in each.message for each in refused.value.problems)
+        return
+    template = render_template(StackProperties(manifest), "my-app")
+    assert "{{resolve:" not in template
+    assert StackProperties.from_dict(as_deployed(template, doubles=doubles)).manifest == manifest
+
+
+@given(manifests, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_any_manifest_arrives_as_it_was_declared(manifest: LimitsManifest, doubles: bool) -> None:  # noqa: FBT001
+    template = render_template(StackProperties(manifest), "my-app")
+    assert StackProperties.from_dict(as_deployed(template, doubles=doubles)).manifest == manifest
+
+
+SECRETS = {"Fn::ImportValue": "platform-secrets"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [SECRETS, {"note": SECRETS}, {"note": [SECRETS]}, {"Fn::Sub": "${AWS::AccountId}"}, {"Ref": "AWS::Region"}]
+    + [{each: each} for each in REFERENCES],
+)
+def test_metadata_are_one_text_that_calls_no_function(metadata: dict[str, Any]) -> None:
+    manifest = LimitsManifest.from_dict({"namespace": "a", "entities": {"acme": {"metadata": metadata}}})
+    template = render_template(StackProperties(manifest), "my-app")
+    properties = as_deployed(template, doubles=False)
+    text = properties["Entities"]["acme"]["Metadata"]
+    assert isinstance(text, str)
+    assert "{{" not in text
+    assert "${" not in text
+    assert StackProperties.from_dict(properties).manifest.entities["acme"].metadata.to_dict() == metadata
+
+
+SMALL = {"limits": {"rpm": "1/min"}}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("path", "levels"),
+    [
+        ("Entities", lambda name: {"entities": {name: {"resources": {"gpt-4": SMALL}}}}),
+        ("Resources", lambda name: {"resources": {name: SMALL}}),
+        ("Entities.acme.Resources", lambda name: {"entities": {"acme": {"resources": {name: SMALL}}}}),
+        ("Resources.gpt-4.Limits", lambda name: {"resources": {"gpt-4": {"limits": {name: "1/min"}}}}),
+        ("Plans", lambda name: {"plans": {name: {"resources": {"gpt-4": SMALL}}}}),
+    ],
+    ids=["entity", "resource", "own resource", "limit", "plan"],
+)
+def test_a_name_that_is_a_function_of_cloudformation_is_refused(name: str, path: str, levels: Any) -> None:
+    try:
+        manifest = LimitsManifest.from_dict({"namespace": "a", **levels(name)})
+    except ManifestError:  # names of limits and plans have no `:`
+        assert ":" in name
+        return
+    with pytest.raises(ManifestError, match=r"CloudFormation would evaluate it") as refused:
+        StackProperties(manifest)
+    (problem,) = refused.value.problems
+    assert problem.file == "ResourceProperties of a"
+    assert problem.path.startswith(path)
+
+
+@pytest.mark.parametrize("text", REFERENCES)
+@pytest.mark.parametrize(
+    ("path", "levels"),
+    [
+        ("Entities.acme.Name", lambda text: {"entities": {"acme": {"name": text}}}),
+        ("Resources.gpt-4.Reason", lambda text: {"resources": {"gpt-4": {"disabled": True, "reason": text}}}),
+        (
+            "Resources.gpt-4.OnRefused.Overflow",
+            lambda text: {"resources": {"gpt-4": {**SMALL, "on_refused": {"overflow": text}}}},
+        ),
+    ],
+    ids=["name", "reason", "overflow"],
+)
+def test_a_text_that_cloudformation_would_replace_is_refused(text: str, path: str, levels: Any) -> None:
+    manifest = LimitsManifest.from_dict({"namespace": "a", **levels(text)})
+    with pytest.raises(ManifestError, match="CloudFormation would replace it") as refused:
+        StackProperties(manifest)
+    assert [each.path for each in refused.value.problems] == [path]
+
+
+def test_metadata_as_a_map_are_read_as_templates_by_hand_have_them() -> None:
+    raw = {"Namespace": "a", "Entities": {"acme": {"Metadata": {"tier": "gold"}}}}
+    assert StackProperties.from_dict(raw).manifest.entities["acme"].metadata.to_dict() == {"tier": "gold"}

@@ -23,6 +23,23 @@ def test_a_create_applies_with_numbers_as_text_and_replies_with_counts_and_the_h
     assert stack.replies.types == [""]
 
 
+HOSTILE = {
+    "Fn::ImportValue": "platform-secrets",
+    "{{resolve:ssm:/x}}": ["${AWS::AccountId}", 1.0, -(2**63), 5e-324, None, True, {"Ref": "\u2028 é \\u007b \0"}],
+}
+
+
+def test_metadata_come_out_of_their_text_exactly(stack: Stack, world: World) -> None:
+    """Whatever the metadata call, the entity has them as they were declared."""
+    declared = manifest(entities={"acme": {"name": "${AWS::AccountId}", "metadata": HOSTILE}})
+    event = stack.event("Create", declared)
+    assert isinstance(event["ResourceProperties"]["Entities"]["acme"]["Metadata"], str)
+    assert stack.send(event)["Status"] == "SUCCESS"
+    assert world.live() == declared
+    entity = world.repository().get_entity("acme")
+    assert (entity.name, entity.metadata) == ("${AWS::AccountId}", HOSTILE)
+
+
 def test_an_update_applies_and_keeps_the_physical_id(stack: Stack, world: World) -> None:
     first = stack.do("Create")
     told = stack.do("Update", manifest(resources={"gpt-4": limits(51)}))
@@ -256,6 +273,8 @@ def test_an_event_without_an_address_for_its_reply_is_told_so(world: World, stac
 
 class Context:
     """A Lambda that has so little time."""
+
+    invoked_function_arn = "arn:aws:lambda:eu-central-1:123456789012:function:my-app-limits-provisioner"
 
     def __init__(self, left_ms: int = 400) -> None:
         self.left_ms = left_ms

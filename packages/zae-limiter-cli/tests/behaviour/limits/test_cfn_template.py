@@ -18,3 +18,40 @@ def test_the_template_of_the_example_is_clean(stack: Stack, options: tuple[str, 
     template = stack.ok("cfn-template", "-f", stack.write(EXAMPLE), *options)
     assert lint(template, regions=REGIONS) == []
     assert "cfn-lint" not in template
+
+
+SECRET = """
+namespace: tenant-alpha
+entities:
+  acme:
+    name: ${AWS::AccountId}
+    metadata: {"Fn::ImportValue": platform-secrets, note: {"Ref": "{{resolve:ssm:/x}}"}}
+"""
+
+
+def test_metadata_in_a_template_call_no_function(stack: Stack) -> None:
+    """The author of a manifest gets nothing of the account that the template is deployed in."""
+    template = stack.ok("cfn-template", "-f", stack.write(SECRET))
+    text = '{"Fn::ImportValue":"platform-secrets","note":{"Ref":"\\u007b\\u007bresolve:ssm:/x\\u007d\\u007d"}}'
+    assert f"Metadata: '{text}'\n" in template
+    assert "Fn::ImportValue:" not in template
+
+
+@pytest.mark.parametrize(
+    ("entity", "problem"),
+    [
+        ("Ref: {}", 'Entities.Ref: "Ref" cannot be a name here: CloudFormation would evaluate it'),
+        ("'Fn::Sub': {}", 'Entities["Fn::Sub"]: "Fn::Sub" cannot be a name here: CloudFormation would evaluate it'),
+        (
+            "acme: {name: '{{resolve:ssm:/x}}'}",
+            "Entities.acme.Name: must not contain `{{resolve:`: CloudFormation would replace it",
+        ),
+    ],
+    ids=["Ref", "Fn::Sub", "resolve"],
+)
+def test_what_cloudformation_would_evaluate_is_no_template(stack: Stack, entity: str, problem: str) -> None:
+    file = stack.write(f"namespace: tenant-alpha\nentities:\n  {entity}\n")
+    for options in ((), ("--delegated",), ("--out", str(stack.directory / "out"))):
+        assert f"ResourceProperties of tenant-alpha: {problem}\n" in stack.error("cfn-template", "-f", file, *options)
+    assert not (stack.directory / "out").exists()
+    stack.ok("validate", "-f", file)

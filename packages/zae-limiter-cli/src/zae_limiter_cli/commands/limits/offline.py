@@ -84,8 +84,8 @@ def cfn_template(
     if out is None and len(manifests) != 1:
         raise CommandError(f"there is one template for each of the {len(manifests)} namespaces: pass --out DIR")
     for manifest in manifests:
+        properties = StackProperties(manifest, take_over=take_over)
         try:
-            properties = StackProperties(manifest, take_over=take_over)
             template = render_template(properties, connection.name, delegated=delegated)
         except ValueError as error:
             option = "--delegated" if "delegated" in str(error) else "--name"
