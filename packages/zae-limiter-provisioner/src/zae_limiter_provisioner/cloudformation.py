@@ -128,7 +128,7 @@ def _empty_repeated(table: Table, event: StackEvent, namespace: str, deadline: D
 
 def _delete(table: Table, event: StackEvent, context: object) -> Reply:
     """Delete all items that this resource manages; items of another owner, or of none, stay."""
-    namespace, deadline = event.namespace_to_empty, Deadline.of(context, table.now_ms)
+    namespace, deadline, alias = event.namespace_to_empty, Deadline.of(context, table.now_ms), alias_in(context)
     try:
         check_namespaces(context, namespace)
     except Refused as refused:  # a Create that was refused for this reason is rolled back
@@ -136,7 +136,7 @@ def _delete(table: Table, event: StackEvent, context: object) -> Reply:
     repository = _find_owned(table, event, namespace) if namespace else None
     if namespace is None or repository is None:
         return _done(event, f"this resource manages nothing in {namespace or 'the namespace of this event'}")
-    options = replace(_apply_options(event, deadline), alias=alias_in(context))
+    options = replace(_apply_options(event, deadline), alias=alias)
     try:
         return _run(event, ApplyRun(repository, LimitsManifest(namespace), options, deadline))
     except Refused as refused:

@@ -9,14 +9,26 @@ from zae_limiter_manifest.delegation import namespace_of
 
 from .refusals import Refused
 
-_QUALIFIED_PARTS: Final = 8  # arn:PARTITION:lambda:REGION:ACCOUNT:function:NAME:QUALIFIER
+_NOT_OF_LAMBDA: Final = (
+    "nothing is done: the context tells no ARN of a Lambda function, so any namespace might be meant"
+)
 
 
 def alias_in(context: object) -> str | None:
-    """Return the alias, or the version, by which the function was invoked; ``None`` if it was by its name alone."""
+    """Return the alias, or the version, by which the function was invoked; ``None`` if it was by its name alone.
+
+    Lambda passes a context with every call: without one, a program calls the handler itself. Raises ``Refused`` for a
+    context whose ARN cannot be read: to take that for a call by name would open every namespace to an alias.
+    """
+    if context is None:
+        return None
     arn = getattr(context, "invoked_function_arn", None)
-    parts = arn.split(":") if isinstance(arn, str) else []
-    return parts[-1] if len(parts) == _QUALIFIED_PARTS else None
+    match arn.split(":") if isinstance(arn, str) else []:
+        case ["arn", _, "lambda", _, _, "function", name] if name:
+            return None
+        case ["arn", _, "lambda", _, _, "function", name, alias] if name and alias:
+            return alias
+    raise Refused("not_delegated", _NOT_OF_LAMBDA)
 
 
 def check_namespaces(context: object, *namespaces: str | None) -> None:

@@ -145,11 +145,37 @@ def test_an_event_that_claims_the_stack_of_another_namespace_empties_nothing(sta
         assert world.ask("export", OTHER).manifest == foreign
 
 
-@pytest.mark.parametrize(
-    "context", [None, object(), {}, "context", MagicMock()], ids=lambda context: type(context).__name__
-)
-def test_any_object_is_a_context_without_an_alias(store: Store, context: Any) -> None:
+UNREADABLE = [
+    *(object(), {}, "context", MagicMock()),
+    *(Context(arn) for arn in ("", "$LATEST", "my-app-limits-provisioner:ns-tenant-alpha", f"{ARN}:", f"{ARN}:a:b")),
+    Context(ARN.replace(":lambda:", ":states:")),
+    Context(ARN.replace("my-app-limits-provisioner", "")),
+    Context(f" {ARN}"),
+]
+
+
+@pytest.mark.parametrize("context", UNREADABLE, ids=str)
+def test_a_context_that_cannot_be_read_serves_no_namespace(store: Store, context: Any) -> None:
+    request = {"manifest": manifest(resources={"gpt-4": limits(1)}).to_dict()}
+    for act, action in ((on_event, "plan"), (on_plan_event, "plan"), (on_event, "apply")):
+        (error,) = act({"action": action, **request}, context)["errors"]
+        assert error["code"] == "not_delegated"
+    assert store.seen == []
+
+
+@pytest.mark.parametrize("context", UNREADABLE, ids=str)
+def test_a_stack_event_with_such_a_context_fails(stack: Stack, world: World, context: Any) -> None:
+    stack.do("Create", EVERY_LEVEL)
+    for kind, wanted in (("Update", manifest(resources={"gpt-4": limits(9)})), ("Delete", EVERY_LEVEL)):
+        told = stack.send(stack.event(kind, wanted), context)
+        assert told["Status"] == "FAILED"
+        assert told["Reason"].startswith("nothing is done: the context tells no ARN of a Lambda function")
+    assert world.live() == EVERY_LEVEL
+
+
+@pytest.mark.usefixtures("store")
+def test_a_program_that_calls_without_a_context_is_served() -> None:
+    request = {"manifest": manifest(resources={"gpt-4": limits(1)}).to_dict()}
     for act in (on_event, on_plan_event):
-        request = {"action": "plan", "manifest": manifest(resources={"gpt-4": limits(1)}).to_dict()}
-        assert act(request, context)["status"] == "planned"
-    assert on_event({"action": "apply", "manifest": manifest().to_dict()}, context)["status"] == "applied"
+        assert act({"action": "plan", **request}, None)["status"] == "planned"
+    assert on_event({"action": "apply", **request}, None)["status"] == "applied"
