@@ -119,7 +119,9 @@ class Exchange:
         except Exception as error:
             if self._ended is not None and _comes_of(error, self._ended):
                 self._log_end(self._ended)
-                return None if self._status is not None else await self._reply(_LATE)
+                if self._status is None:
+                    return await self._reply(_LATE)
+                raise self._ended from None  # else middleware further out may end the answer as if it were whole
             refusal = refusal_of(error)
             if refusal is None or self._status is not None:
                 raise
