@@ -1,13 +1,15 @@
 """`zae-limiter console`."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import CommandError
-from ..loopback import LOOPBACK, hidden_host
+from ..loopback import LOOPBACK, hidden_host, listening
 from ..options import FiniteRange, connected, given_options, in_namespace
 from ..paging import ROWS_OF_A_PAGE, open_namespace
 
@@ -106,9 +108,12 @@ def _address(listen: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket at the address. Raises ``CommandError``."""
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise CommandError(f"{host}:{port} cannot be used: {error.strerror or error}") from error
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Yield a socket that listens at the address. Raises ``CommandError``."""
+    with ExitStack() as sockets:
+        try:
+            found = sockets.enter_context(listening(host, port))
+        except OSError as error:
+            raise CommandError(f"{host}:{port} cannot be used: {error.strerror or error}") from error
+        yield found

@@ -3,15 +3,15 @@
 import os
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from ..errors import CommandError
+from ..loopback import LOOPBACK, listening
 from .gate import Gate
 
-HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4588
-BACKLOG: Final = 128
 
 
 class Server:
@@ -30,19 +30,21 @@ class Server:
         self._server.server_close()
 
 
-def listen(port: int | None) -> socket.socket:
-    """Return a socket on a port of this machine, on any for 0; on the default port for ``None``, or on any if it is in
+@contextmanager
+def listen(port: int | None) -> Iterator[socket.socket]:
+    """Yield a socket on a port of this machine, on any for 0; on the default port for ``None``, or on any if it is in
     use.
 
     Raises ``CommandError`` if a chosen port is not free.
     """
-    if port is None:
-        with suppress(OSError):
-            return socket.create_server((HOST, DEFAULT_PORT), backlog=BACKLOG)
-        port = 0
-    try:
-        return socket.create_server((HOST, port), backlog=BACKLOG)
-    except OSError as error:
-        raise CommandError(
-            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or leave it out to get a free one"
-        ) from error
+    with ExitStack() as sockets:
+        try:
+            found = sockets.enter_context(listening(LOOPBACK, DEFAULT_PORT if port is None else port))
+        except OSError as error:
+            if port is not None:
+                reason = os.strerror(error.errno or 0)
+                raise CommandError(
+                    f"--port {port}: {reason}; choose another one, or leave it out to get a free one"
+                ) from error
+            found = sockets.enter_context(listening(LOOPBACK, 0))
+        yield found

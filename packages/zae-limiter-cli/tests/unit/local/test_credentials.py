@@ -3,7 +3,6 @@ import stat
 from pathlib import Path
 
 from zae_limiter_cli.local.credentials import Credentials, kept_id
-from zae_limiter_cli.loopback import free_port, hidden_host
 
 
 def test_each_key_is_another_one_and_emulators_take_it() -> None:
@@ -22,9 +21,3 @@ def test_a_kept_id_stays_the_same_and_nobody_else_can_read_it(tmp_path: Path) ->
     assert kept_id(file) == first
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert kept_id(tmp_path / "other") != first
-
-
-def test_a_hidden_host_is_of_this_machine_alone() -> None:
-    host = hidden_host()
-    assert host.startswith("127.")
-    assert free_port(host) > 0

@@ -22,12 +22,10 @@ KEY = "KEYOFTHESTACK"
 class Stack:
     """A server that answers once ``go`` is set."""
 
-    def __init__(self) -> None:
+    def __init__(self, listening: socket.socket) -> None:
         self.go, self.under_way = threading.Event(), threading.Semaphore(0)
-        listening = listen(0)
         self.host, self.port = listening.getsockname()
         self.server = Server(listening, Gate(self._answer, self.port, KEY))
-        self.listening = listening
 
     def _answer(self, environ: Environ, start_response: StartResponse) -> list[bytes]:
         self.under_way.release()
@@ -47,8 +45,8 @@ class Stack:
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     monkeypatch.setattr("zae_limiter_cli.local.crowd.MOST_CONNECTIONS", MOST)
-    stack = Stack()
-    with stack.listening:
+    with listen(0) as listening:
+        stack = Stack(listening)
         yield stack
         stack.go.set()
         stack.server.close()
