@@ -237,6 +237,11 @@ class Lease(LeaseCalls):
         """
         return lost_slots(self._grant, self._namespace_state.now())
 
+    @property
+    def _took_slots(self) -> bool:
+        grant = self._grant
+        return grant.has_slots or (bool(grant.draws) and grant.holds_slots)
+
     def _stall(self) -> float | None:
         """Let slots end once they have expired, while a client is waited for; return the seconds until then, ``None``
         without slots.

@@ -84,6 +84,7 @@ class Exchange:
         self._status: int | None = None
         self._refused = False
         self._ended: SlotEnded | None = None  # nothing is sent any more
+        self._has_slots = False  # as the answer begins
         self._has_body = False  # all of it
         self._fields: list[tuple[bytes, bytes]] = []  # of this layer, or of one further in, as the answer has them
         self._inner: Exchange | None = None  # the latest one: middleware in between may call its application again
@@ -103,6 +104,7 @@ class Exchange:
         entering = self._leases.enter(lease, refund)
         await (self._enter_unless_gone(entering) if lease._may_wait() else entering)
         self._scope.setdefault("state", {})[LEASE] = lease
+        self._has_slots = self._leases.hold_slots
         return lease
 
     async def run(self, app: App) -> None:
@@ -158,7 +160,7 @@ class Exchange:
 
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            self._status, self._has_slots = message["status"], self._leases.hold_slots
             headers = [(name, value) for name, value in message.get("headers", ())]
             self._follow(headers)
             if self._served:
@@ -168,7 +170,7 @@ class Exchange:
                 ours = {name for name, _ in self._fields}
                 headers = [each for each in headers if each[0].lower() not in ours] + self._fields
                 message = {**message, "headers": headers}
-        await self._pass_on(message)
+        await (self._pass_on(message) if self._has_slots else self._send(message))
 
     async def _pass_on(self, message: Message) -> None:
         """Send a message. Raises ``SlotEnded`` where an answer that goes on has lost its slots, and where its client
@@ -185,9 +187,10 @@ class Exchange:
         """Return the next message of the client. Raises ``SlotEnded`` where a part of its body does not come for as
         long as the slots take to expire.
         """
+        coming = self._inbox.get()
         if self._has_body:  # only its leaving may come
-            return await self._inbox.get()
-        message = await self._while_slots_last(self._inbox.get(), "has sent no part of its body")
+            return await coming
+        message = await (self._while_slots_last(coming, "has sent no part of its body") if self._has_slots else coming)
         self._has_body = not message.get("more_body")
         return message
 

@@ -275,7 +275,8 @@ def _end_with(response: Any, leases: SyncLeases) -> None:
         # on a thread of no pool: a request that waits may hold the one that sync middleware shares
         response.streaming_content = _streamed(response, leases, lambda: result_of(in_thread(leases.end)))
     else:
-        response.streaming_content = _Stream(Paced(response.streaming_content, leases), leases.end)
+        content = response.streaming_content
+        response.streaming_content = _Stream(Paced(content, leases) if leases.hold_slots else content, leases.end)
 
 
 async def _end_with_async(response: Any, leases: Leases) -> None:

@@ -68,6 +68,11 @@ class _Entered(Generic[L]):
             lease.keep()
 
     @property
+    def hold_slots(self) -> bool:
+        """Whether a lease took slots."""
+        return any(lease._took_slots for lease, _ in self._entered)
+
+    @property
     def lost_slots(self) -> tuple[str, ...]:
         """The limits of which the leases have lost slots."""
         return tuple(name for lease, _ in self._entered for name in lease.lost_slots)
