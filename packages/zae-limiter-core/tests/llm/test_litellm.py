@@ -16,12 +16,14 @@ import pytest
 pytest.importorskip("litellm", reason="litellm is not installed: `just test-llm newest` has it")
 import anthropic
 import openai
+from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import ProxyException
 from litellm.types.utils import ModelResponseStream
 
 from support.core.llm.provider import USED, Provider, providing
 from support.core.llm.proxy import HOOKS, Proxy, proxying
-from zae_limiter import Limit, RateLimiter, Repository
+from zae_limiter import Limit, RateLimiter, Repository, ValidationError
 from zae_limiter.integrations.litellm import RateLimits, key_of
 
 pytestmark = pytest.mark.slow
@@ -287,6 +289,44 @@ async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.Mo
         await limits.async_post_call_success_hook(call, "ann", {"usage": {"total_tokens": USED}})
     assert len(limits._open) == 0
     assert await limiter.available("ann", "m") == {"rpm": 0, "tpm": 10_000 - 7 * ESTIMATE - 3 * USED}
+
+
+@pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
+@pytest.mark.parametrize("show", ["own", "retry_after", "nothing"])
+async def test_a_refusal_by_a_team_tells_a_key_nothing_of_it(show: Any) -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10)])
+    await limiter.create_entity("team-red")
+    await limiter.create_entity("ann", parent_id="team-red", cascade=True)
+    await limiter.set_limits("team-red", [Limit.per_day("tpm", 150)])
+    limits = RateLimits(limiter, identity=str, resource=lambda data: "m", show=show)
+
+    async def ask(call_type: str) -> None:
+        await limits.async_pre_call_hook("ann", None, {"model": "m", "messages": ASKED, "max_tokens": 100}, call_type)
+
+    await ask("acompletion")
+    for call_type in ("acompletion", "anthropic_messages"):
+        with pytest.raises((HTTPException, ProxyException)) as refused:
+            await ask(call_type)
+        told: Any = refused.value
+        detail = told.detail if isinstance(told, HTTPException) else told.message
+        assert detail.startswith("tpm: not enough left; retry in" if show == "own" else "Too many requests.")
+        assert not [each for each in ("team", "parent", "150") if each in f"{detail} {told.headers}".lower()]
+        assert ("Retry-After" in told.headers) == (show != "nothing")
+        assert ("RateLimit" in told.headers) == (show == "own")
+
+
+@pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
+async def test_an_invalid_id_of_a_client_is_a_400_and_a_mistake_of_the_owner_a_500() -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_day("tpm", 1000)])
+    for identity, requests, status in (("ann smith", None, 400), ("ann", "rpm", 500), (None, None, 500)):
+        call: Any = {"model": "m", "messages": ASKED, "max_tokens": 100}
+        chosen: Any = identity
+        limits = RateLimits(limiter, identity=lambda user: chosen, resource=lambda data: "m", requests=requests)  # noqa: B023
+        with pytest.raises(HTTPException) as refused:
+            await limits.async_pre_call_hook("x", None, call, "acompletion")
+        assert (refused.value.status_code, "smith" in str(refused.value.detail)) == (status, False)
+    with pytest.raises(ValidationError, match="unnamed"):
+        RateLimits(limiter, unnamed="my provider")
 
 
 @pytest.mark.parametrize("body", [{"max_tokens": 10**40}, {"max_tokens": 100, "n": 10**40}])
