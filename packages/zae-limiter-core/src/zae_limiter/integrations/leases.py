@@ -127,6 +127,15 @@ class Leases(_Entered[Lease]):
             raise
         return lease
 
+    async def free(self, slots: str) -> None:
+        """Free the slots of a limit, and keep the rest open. What cannot be written is logged."""
+        for lease, _ in self._entered:
+            if held := lease.consumed.get(slots):
+                try:
+                    await lease.release(**{slots: held})
+                except InfrastructureError:
+                    log.warning(UNWRITTEN, exc_info=True)
+
     async def end(self, error: BaseException | None = None) -> None:
         """End them all, once: an error gives back what is refunded. What cannot be written is logged."""
         self._close()
@@ -208,5 +217,9 @@ class OpenCalls(LRU[K, E]):
 
     def put(self, key: K, value: E) -> E:
         """Remember the leases of a call, and forget those that are too old."""
-        self.discard_oldest(lambda each: each.since < value.since - MAX_OPEN_SECONDS)
+        self.pop_old(value.since)
         return super().put(key, value)
+
+    def pop_old(self, now: float) -> list[E]:
+        """Remove the calls that are too old, and one more if there is no room, and return them."""
+        return self.pop_oldest(lambda each: each.since < now - MAX_OPEN_SECONDS or len(self) >= MAX_OPEN)

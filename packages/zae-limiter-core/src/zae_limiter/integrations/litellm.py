@@ -11,7 +11,7 @@ subclass: LiteLLM calls only hooks that the class of an instance defines itself.
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, Unpack, cast
 from uuid import uuid4
 
@@ -36,10 +36,12 @@ from .answers import ANSWERED, INVALID, Options, split
 from .arguments import calls_cost, check_most, check_opened, check_refund, ids_of_client
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund, with_end
+from .litellm_later import GONE, goes_on, id_of, is_later, later_id
 from .litellm_routing import (
     ConfigurationError,
     Models,
     RoutingError,
+    check_call,
     check_fields,
     hides_models,
     is_managing,
@@ -93,12 +95,13 @@ class RateLimits(CustomLogger):
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
     again, with the ``model`` that LiteLLM has chosen. ``unnamed`` is the resource of calls whose models LiteLLM does
     not tell (routes that pass on, batches); without it they are refused. ``fields`` names more fields that clients may
-    send. ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the ``slots``
-    until it ends, with its stream; of those that pass on or start a batch, LiteLLM tells no end, so they hold none.
-    ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back (``"before_answer"``) unless its
-    answer had begun. ``most_settled`` bounds what a provider may claim that one call used, by default as
-    ``lease.settle`` does. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units`` and ``legacy`` of
-    ``zae_limiter.http.headers``.
+    send, and what a request may only name: ``background``, ``previous_response_id``, ``conversation``, ``prompt``,
+    ``file_id``. ``requests``, ``tokens`` and ``slots`` name limits; ``None`` leaves one out. A call holds one of the
+    ``slots`` until it ends, with its stream; of those that pass on, start a batch or go on in the background, LiteLLM
+    tells no end, so they hold none. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
+    (``"before_answer"``) unless its answer had begun. ``most_settled`` bounds what a provider may claim that one call
+    used, by default as ``lease.settle`` does. ``options`` are those of ``acquire``, and ``show``, ``names``, ``units``
+    and ``legacy`` of ``zae_limiter.http.headers``.
     """
 
     def __init__(
@@ -125,6 +128,7 @@ class RateLimits(CustomLogger):
         self._identity, self._estimate = identity, estimate
         self._resource, self._unnamed = resource, unnamed
         self._calls, self._tokens, self._fields = calls_cost(requests, tokens, slots), tokens, fields
+        self._slots = slots
         check_opened(RateLimiter, limiter)
         if unnamed is not None:
             check_resource("unnamed", unnamed)
@@ -132,6 +136,7 @@ class RateLimits(CustomLogger):
         self._options = with_end(self._options)
         self._refund, self._most = refund, most_settled
         self._open: OpenCalls[str, _Call] = OpenCalls()
+        self._later: OpenCalls[str, _Call] = OpenCalls()  # by the ids of their answers; those that were fetched, too
         self._ending: set[asyncio.Task[None]] = set()
 
     async def async_pre_call_hook(
@@ -171,10 +176,13 @@ class RateLimits(CustomLogger):
             raise HTTPException(400, "LiteLLM asks no rate limiter on this path; ask for the model on another one")
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> None:
-        """Settle the call whose answer is there."""
+        """Settle the call whose answer is there, or that of an earlier call which this one fetches."""
         if leases := self._call_of(data):
             leases.keep()
-            await self._end(data, leases, read_usage(response))
+            usage, later = read_usage(response), later_id(data, response)
+            await self._end(data, leases, usage, later=later, goes_on=goes_on(response))
+        else:
+            await self._fetched(response)
 
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
@@ -183,6 +191,7 @@ class RateLimits(CustomLogger):
         leases = self._call_of(request_data)
         if leases is None:
             async for chunk in response:
+                await self._fetched(getattr(chunk, "response", None))
                 yield chunk
             return
         stream = Stream(request_data)
@@ -202,12 +211,9 @@ class RateLimits(CustomLogger):
             if failed is None:
                 leases.keep()  # a client that leaves early has used what the provider was asked for
             # a task of its own: the server goes on cancelling the one that serves a client who has left
-            ending = asyncio.create_task(
-                self._end(request_data, leases, stream.usage, failed, at_least=not stream.whole)
-            )
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
-            await asyncio.shield(ending)
+            whole, later = stream.whole, stream.later_id
+            ending = self._end(request_data, leases, stream.usage, failed, later=later, goes_on=not whole)
+            await asyncio.shield(self._in_background(ending))
 
     async def async_post_call_failure_hook(
         self,
@@ -249,6 +255,7 @@ class RateLimits(CustomLogger):
 
     def _resource_of(self, data: Mapping[str, Any], call_type: str) -> str:
         """Return the resource of a call that begins. Raises ``RoutingError`` for one that could reach others, too."""
+        check_call(call_type)
         if hides_models(data, call_type):
             if self._unnamed is None:
                 raise RoutingError(
@@ -322,16 +329,49 @@ class RateLimits(CustomLogger):
     async def _end(
         self,
         data: Mapping[str, Any],
-        leases: Leases,
+        leases: _Call,
         usage: TokenUsage | None,
         error: BaseException | None = None,
         *,
-        at_least: bool = False,
+        later: str = "",
+        goes_on: bool = False,
     ) -> None:
+        """End a call; one whose answer may be fetched ``later`` stays open while it ``goes_on``, without slots: nobody
+        may ever fetch it.
+        """
         self._open.discard(_note(data).get("id", ""))
         if usage is not None and (lease := leases.last):
-            await (settle_at_least if at_least else settle)(lease, self._tokens, usage, self._most)
-        await leases.end(error)
+            await (settle_at_least if goes_on else settle)(lease, self._tokens, usage, self._most)
+        if later and goes_on:
+            if self._slots:
+                await leases.free(self._slots)
+        else:
+            await leases.end(error)
+        if later:
+            for expired in self._later.pop_old(leases.since):
+                self._in_background(expired.end())
+            self._later.put(later, leases)
+
+    def _in_background(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(ending)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    async def _fetched(self, answer: object) -> None:
+        """Settle the call in the background whose answer is there, once. Hand out no answer of a call that is gone: a
+        client could wait for that.
+        """
+        call = self._later.get(id_of(answer))
+        if goes_on(answer) or (call is None and not is_later(answer)):
+            return
+        usage = read_usage(answer)
+        if call is None and usage is not None:
+            raise HTTPException(410, GONE)
+        if call is not None:
+            if usage is not None and (lease := call.last):
+                await settle(lease, self._tokens, usage, self._most)
+            await call.end()
 
 
 def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:

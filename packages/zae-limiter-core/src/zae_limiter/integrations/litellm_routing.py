@@ -8,12 +8,17 @@ client has used. A list of forbidden fields was tried and dropped: on both relea
 
 Of some calls LiteLLM does not tell which models they reach: what it passes on as it is, batches, calls that name none.
 
+What a request only names is counted by nobody before its answer is there: an answer that comes later, turns and files
+that the provider keeps. Such a request is refused unless the owner of the proxy has named it, too.
+
 This module is pure, and imports nothing of LiteLLM.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
+
+from .tokens import MOST_PARTS
 
 # Of completions, messages, responses, embeddings and ranks, images and speech; the client's own notes, and the id that
 # some endpoints of the proxy add to the body
@@ -37,6 +42,13 @@ OF_HEADERS: Final = frozenset(
     {"num_retries"}
 )  # what the proxy takes from a header, though it makes more requests of one
 
+# What a request names and does not have: fields that do so by themselves, and names of ids at any depth
+_ELSEWHERE: Final = frozenset({"background", "previous_response_id", "conversation"})
+_IDS: Final = frozenset({"file_id", "file_ids", "vector_store_ids"})
+_REFERENCE: Final = "item_reference"
+_NAMED_BY_CLIENTS: Final = frozenset({"metadata", "litellm_metadata", "parameters", "input_schema", "schema"})
+
+_SESSIONS: Final = ("realtime", "websocket")  # any number of answers to one request
 _PASSED_ON: Final = frozenset({"pass", "passthrough", "batch"})  # a model in the body is not all that they reach
 _READING: Final = frozenset({"get", "list", "retrieve", "delete", "cancel", "status", "video_content"})
 _MANAGING: Final = _READING | {"file", "files", "store", "stores", "moderation"}
@@ -62,16 +74,48 @@ def hides_models(data: Mapping[str, Any], call_type: str) -> bool:
     return passed_on or not data.get("model")
 
 
+def check_call(call_type: str) -> None:
+    """Raise ``RoutingError`` for a call that begins a session."""
+    if any(name in call_type for name in _SESSIONS):
+        raise RoutingError(f"{call_type}: a session has any number of answers, and the limits would see one")
+
+
 def check_fields(data: Mapping[str, Any], more: Iterable[str] = ()) -> None:
-    """Raise ``RoutingError`` for a field that may choose a model, an endpoint or the number of requests.
+    """Raise ``RoutingError`` for a field that may choose a model, an endpoint or the number of requests, or that stands
+    for what the request does not have.
 
     ``data`` is what the proxy's hook gets: the proxy keeps the body of the client in it, and adds fields of its own.
     """
     request = data.get("proxy_server_request")
     body = request.get("body") if isinstance(request, Mapping) else None
-    sent = set(body if isinstance(body, Mapping) else data) | (data.keys() & OF_HEADERS)
-    for field in sorted(sent - FIELDS - set(more)):
+    body = body if isinstance(body, Mapping) else data
+    for field in sorted((body.keys() | (data.keys() & OF_HEADERS)) - FIELDS - set(more)):
         raise RoutingError(f"{field}: this proxy passes on no such field: it may choose a model beside its limits")
+    for field in sorted(_elsewhere(body) - set(more)):
+        raise RoutingError(f"{field}: this proxy admits no such request: its limits cannot see what that stands for")
+
+
+def _elsewhere(body: Mapping[str, Any]) -> set[str]:
+    """Return the names of what a request stands for and does not have: the provider keeps it, or sends it later."""
+    found = {name for name in _ELSEWHERE if body.get(name)}
+    if isinstance(body.get("prompt"), Mapping):
+        found.add("prompt")  # one that is stored at the provider
+    left: list[Any] = [body]
+    parts = 0
+    while left:
+        value, parts = left.pop(), parts + 1
+        if parts > MOST_PARTS:
+            raise RoutingError(f"the request has more than {MOST_PARTS} parts")
+        if isinstance(value, Mapping):
+            found |= {name for name in _IDS & value.keys() if value[name]}
+            kind = value.get("type")
+            if kind == _REFERENCE:
+                found.add(_REFERENCE)
+            own = {"input"} if isinstance(kind, str) and kind.endswith("tool_use") else frozenset[str]()
+            left += [part for name, part in value.items() if name not in _NAMED_BY_CLIENTS and name not in own]
+        elif isinstance(value, list):
+            left += value
+    return found
 
 
 def models_of(router: Any) -> "Models":

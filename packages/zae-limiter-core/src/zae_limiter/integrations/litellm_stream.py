@@ -7,6 +7,7 @@ from typing import Any
 import litellm
 from litellm.types.utils import ModelResponseStream
 
+from .litellm_later import later_id
 from .tokens import CHARACTERS_PER_TOKEN
 from .usage import TokenUsage, UsageReader, read_usage
 
@@ -25,6 +26,7 @@ class Stream:
         self._parts: list[Any] = []
         self._characters = 0
         self._begun = self._ended = False
+        self.later_id = ""  # under which the answer can be fetched, whatever becomes of the stream
 
     def add(self, part: Any) -> None:
         """Take a part of the answer."""
@@ -33,6 +35,7 @@ class Stream:
         if isinstance(part, ModelResponseStream):
             self._parts.append(part)
         else:
+            self.later_id = later_id(self._request, getattr(part, "response", None)) or self.later_id
             self._ended = self._reader.whole  # a client may leave after the last event, before the stream ends
             text = getattr(part, "delta", None)  # of the responses API
             self._characters += len(text) if isinstance(text, str) else 0

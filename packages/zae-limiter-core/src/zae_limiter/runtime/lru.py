@@ -62,11 +62,15 @@ class LRU(Generic[K, V]):
         with self._lock:
             return self._entries.pop(key, None)
 
-    def discard_oldest(self, holds: Callable[[V], bool]) -> None:
-        """Remove the values that were not used for longest, up to the first one that does not meet the condition."""
+    def pop_oldest(self, holds: Callable[[V], bool]) -> list[V]:
+        """Remove and return the values that were not used for longest, up to the first one that does not meet the
+        condition.
+        """
+        popped: list[V] = []
         with self._lock:
             while self._entries and holds(next(iter(self._entries.values()))):
-                self._entries.popitem(last=False)
+                popped.append(self._entries.popitem(last=False)[1])
+        return popped
 
     def clear(self) -> None:
         """Remove all values."""

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from zae_limiter.integrations.litellm_routing import RoutingError, check_fields, hides_models, is_managing
+from zae_limiter.integrations.litellm_routing import (
+    RoutingError,
+    check_call,
+    check_fields,
+    hides_models,
+    is_managing,
+)
 
 READ = ["afile_content", "acreate_file", "aretrieve_batch", "acancel_batch", "alist_batches", "aget_responses"]
 READ += ["adelete_responses", "avideo_content", "avector_store_search", "moderation", "alist_input_items"]
@@ -39,3 +45,50 @@ def test_the_id_that_the_proxy_adds_to_a_body_is_no_field_of_the_client() -> Non
     check_fields({**body, "proxy_server_request": {"body": body}, "secret_fields": {}})
     with pytest.raises(RoutingError, match="fallbacks"):
         check_fields({"proxy_server_request": {"body": {**body, "fallbacks": ["dear"]}}})
+
+
+@pytest.mark.parametrize("call_type", ["_arealtime", "_aresponses_websocket", "acreate_realtime_client_secret"])
+def test_a_session_has_any_number_of_answers(call_type: str) -> None:
+    check_call("aresponses")
+    with pytest.raises(RoutingError, match="any number of answers"):
+        check_call(call_type)
+
+
+FILE: Any = {"type": "input_file", "file_id": "file-1"}
+ELSEWHERE: Any = [
+    ("background", {"background": True}),
+    ("background", {"background": "false"}),
+    ("previous_response_id", {"previous_response_id": "resp_1"}),
+    ("conversation", {"conversation": {"id": "conv_1"}}),
+    ("prompt", {"prompt": {"id": "pmpt_1", "variables": {}}}),
+    ("file_id", {"input": [{"role": "user", "content": [FILE]}]}),
+    ("file_id", {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]}),
+    ("file_id", {"messages": [{"content": [{"type": "document", "source": {"type": "file", "file_id": "f"}}]}]}),
+    ("file_id", {"messages": [{"content": [{"type": "tool_result", "content": [{"source": {"file_id": "f"}}]}]}]}),
+    ("vector_store_ids", {"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]}),
+    ("file_ids", {"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["f"]}}]}),
+    ("item_reference", {"input": [{"type": "item_reference", "id": "msg_1"}]}),
+]
+
+
+@pytest.mark.parametrize(("name", "body"), ELSEWHERE)
+def test_what_a_request_only_names_is_refused_unless_the_owner_names_it(name: str, body: dict[str, Any]) -> None:
+    sent = {"model": "plain", "proxy_server_request": {"body": {"model": "plain", **body}}}
+    with pytest.raises(RoutingError, match=f"^{name}: "):
+        check_fields(sent)
+    check_fields(sent, [name])
+
+
+ITS_OWN: Any = [
+    {"background": False, "previous_response_id": None, "conversation": None, "prompt": ["x"]},
+    {"metadata": {"file_id": "of the client"}},
+    {"tools": [{"function": {"parameters": {"properties": {"file_id": {"type": "string"}}}}}]},
+    {"tools": [{"input_schema": {"properties": {"x": {"enum": [{"file_id": "x"}]}}}}]},
+    {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "input": {"file_id": "of a tool"}}]}]},
+    {"input": [[1, 2], [3]]},
+]
+
+
+@pytest.mark.parametrize("body", ITS_OWN)
+def test_what_a_request_has_itself_passes(body: dict[str, Any]) -> None:
+    check_fields({"model": "plain", "proxy_server_request": {"body": {"model": "plain", **body}}})

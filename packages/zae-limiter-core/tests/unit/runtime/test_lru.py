@@ -65,7 +65,7 @@ def test_the_oldest_go_up_to_the_first_that_may_stay() -> None:
     cache: LRU[str, int] = LRU(5)
     for key, value in (("a", 1), ("b", 2), ("c", 9), ("d", 3)):
         cache.put(key, value)
-    cache.discard_oldest(lambda value: value < 5)
+    cache.pop_oldest(lambda value: value < 5)
     assert [cache.pop(key) for key in "abcd"] == [None, None, 9, 3]
-    cache.discard_oldest(lambda value: value < 5)
+    cache.pop_oldest(lambda value: value < 5)
     assert len(cache) == 0

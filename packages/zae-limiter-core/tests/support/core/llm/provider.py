@@ -12,6 +12,9 @@ The name of the model says what it does:
 | `endless` | streams until the client leaves |
 | `slow` | answers after a second |
 
+Answers of `/v1/responses` are kept. One with `background` is queued until it is fetched twice; those
+of `silent` do not say that they are in the background.
+
 Lives here: the server. Never: a claim.
 """
 
@@ -23,6 +26,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Final
+from uuid import uuid4
 
 PROMPT: Final = 10
 ANSWER: Final = 20
@@ -40,6 +44,7 @@ class Provider(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[dict[str, Any]] = []
+        self.kept: dict[str, dict[str, Any]] = {}  # answers of /v1/responses by their ids
 
     @property
     def url(self) -> str:
@@ -64,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         model = body.get("model", "")
         if model == "slow":
             time.sleep(1)
-        kind = _Anthropic() if self.path.startswith("/v1/messages") else _OpenAI(body)
+        kind = self._kind(body)
         if model in STATUSES:
             error = {"type": "error", "error": {"message": model, "type": model}}
             self._begin(STATUSES[model], "application/json", NO_WAIT)
@@ -74,6 +79,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(json.dumps(kind.answer()).encode())
         else:
             self._stream(model, kind)
+
+    def do_GET(self) -> None:
+        kept = self.server.kept.get(self.path.split("?")[0].rpartition("/")[2])
+        self._begin(404 if kept is None else 200, "application/json")
+        if kept is not None:
+            self.wfile.write(json.dumps(kept).encode())
+            kept.update(status="completed", usage=_Responses.USAGE)
+
+    def _kind(self, body: dict[str, Any]) -> Any:
+        if self.path.startswith("/v1/messages"):
+            return _Anthropic()
+        return _Responses(body, self.server) if self.path == "/v1/responses" else _OpenAI(body)
 
     def _stream(self, model: str, kind: Any) -> None:
         self._begin(200, "text/event-stream")
@@ -135,6 +152,41 @@ def _named(kind: str) -> dict[str, Any]:
 
 def _choice(delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "finish_reason": reason}
+
+
+class _Responses:
+    USAGE: Final = {"input_tokens": PROMPT, "output_tokens": ANSWER, "total_tokens": USED}
+
+    def __init__(self, body: dict[str, Any], server: Provider) -> None:
+        told = {"object": "response", "created_at": 1, "model": "fake", "metadata": {}, "output": [], "tools": []}
+        self._answer: dict[str, Any] = {
+            **told,
+            "id": f"resp_{uuid4().hex}",
+            "status": "completed",
+            "usage": self.USAGE,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "temperature": 1.0,
+            "top_p": 1.0,
+        }
+        if body.get("background"):
+            self._answer |= {"status": "queued", "usage": None}
+            self._answer |= {} if body["model"] == "silent" else {"background": True}
+        server.kept[str(self._answer["id"])] = self._answer
+
+    def answer(self) -> dict[str, Any]:
+        return self._answer
+
+    def before(self) -> Iterator[Any]:
+        yield {"type": "response.created", "response": {**self._answer, "status": "in_progress", "usage": None}}
+
+    def part(self, text: str) -> dict[str, Any]:
+        place = {"item_id": "m-1", "output_index": 0, "content_index": 0}
+        return {"type": "response.output_text.delta", "delta": text, **place}
+
+    def after(self) -> Iterator[Any]:
+        self._answer |= {"status": "completed", "usage": self.USAGE}
+        yield {"type": "response.completed", "response": self._answer}
 
 
 class _Anthropic:
