@@ -219,7 +219,8 @@ except NotApplied as error:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     finally:
         path.parent.chmod(0o755)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "has the mode 0444" in done.stderr
     assert "let this user" in done.stdout
 
 
