@@ -1,7 +1,8 @@
 """A crowd that waits for one bucket: the rate that it gets, its requests, its order.
 
 Lives here: two real processes against dynoxide, crowds of one process in memory, and crowds of several processes on a
-distant table, in virtual time. Never: a parent (waiting_families), a caller that gives up, but for those cancelled.
+distant table, in virtual time. Never: a parent (waiting_families), several children
+(waiting_fairness), a caller that gives up, but for those cancelled.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from zae_limiter.engines.dynamodb.sync.store import SyncDynamoDBStore
 from zae_limiter.engines.memory.table import MemoryTable
 from zae_limiter.engines.meter import Meter
 
-from . import virtual, waiting_families
+from . import virtual, waiting_fairness, waiting_families
 from .emulator import dynoxide
 from .report import Row
 
@@ -68,6 +69,7 @@ def measure() -> list[Row]:
         *(row for callers in CROWDS for row in asyncio.run(_in_memory(callers))),
         *(row for crowd in DISTANT for row in virtual.run(_distant(Crowd(*crowd)))),
         *waiting_families.measure(),
+        *waiting_fairness.measure(),
     ]
 
 

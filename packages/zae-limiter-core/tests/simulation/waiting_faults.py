@@ -31,7 +31,7 @@ def give_up(self: object, refusal: RateLimitExceeded) -> None:
 
 def own_amounts(self: WaitingLine, turn: Turn, now_ms: int) -> Mapping[str, int]:
     """Nobody before it counts."""
-    return dict(self._amounts.get(turn, {}))
+    return dict(self._waiting[turn].amounts if turn in self._waiting else {})
 
 
 def of_all_shards(real: Callable[..., int]) -> Callable[..., int]:

@@ -12,6 +12,8 @@ from .slots import Concurrent
 from .token_bucket import TokenBucket
 from .total import Total
 
+NANOS: Final = 1_000_000_000
+
 RULES: Final[dict[Kind, Callable[[Limit], Rule]]] = {
     "token_bucket": lambda limit: TokenBucket(limit.refill_amount, limit.refill_period),
     "calendar": lambda limit: calendar_of(limit.refill_amount, limit.window, limit.timezone, limit.starts_on),
@@ -29,6 +31,17 @@ def rule_of(limit: Limit) -> Rule:
 def minting_ms(limit: Limit, milli: int) -> int:
     """Return the longest time in which the whole limit mints an amount, whenever that begins."""
     return rule_of(limit).longest_ms(milli)
+
+
+def price(limit: Limit) -> int:
+    """Return what a token counts for beside tokens of other limits: the nanoseconds in which the whole limit mints it.
+
+    Slots count as if all of them came back each second; tokens that never come back count for nothing.
+    """
+    if limit.has_slots:
+        return NANOS // max(1, limit.capacity)
+    window_ms = minting_ms(limit, limit.refill_amount * MILLI)
+    return 0 if window_ms >= FOREVER_MS else window_ms * (NANOS // 1000) // limit.refill_amount
 
 
 def keeping_ms(limit: Limit, milli: int) -> int:

@@ -135,7 +135,7 @@ class Claim:
         if self.insists:
             bucket_request.insists = True
         if self.turn is not None and checked:  # shadow limits wait for nobody
-            bucket_request.turn = self.turn.number
+            bucket_request.turn = self.cached.line.order_of(self.turn)
             self.turn.asks(self.cached.line, [bucket_request])
         if self.place:
             bucket_request.below = bucket_request.events

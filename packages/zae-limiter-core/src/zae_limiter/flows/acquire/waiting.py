@@ -6,7 +6,8 @@ states, and then acquires. If that is later than it may wait, it is refused at o
 
 Callers of a crowd that are due within the same moment acquire together: one write serves them all. The price is that a
 caller may get its tokens up to ``MOMENT_MS`` late; less if the bucket would fill up meanwhile, because a full bucket
-mints nothing. The moments of two processes are shifted against each other, and a caller that waits alone adds a jitter.
+mints nothing. Each process has its moments at others of each, at random, or the tokens that come between two processes
+would always be those of the same one; a caller that waits alone adds a jitter.
 
 What other processes take is not foreseen. A caller that comes too late by it waits again, in its place, each time
 longer, up to ``MOMENT_MS`` and to the end of its time: an attempt has its price. It may be refused after it has waited.
@@ -28,11 +29,12 @@ from ...schema.items import BucketId, BucketState
 from ...values.refusal import RateLimitExceeded
 from ..bucket.shifting import all_shifted
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
+from ..process.waiting_line import LOOKS_AGAIN_MS, SEEDS, Turn
 from ..steps import Flow, Wait
 from .acquire import NotYet, acquire, known_claims
 from .claims import Claim, Grant, Seen
 from .disabling import is_disabled
+from .places import take_place
 from .requests import AcquireRequest
 from .shard_selection import are_full, balance_of
 from .statuses import refusal_of
@@ -176,10 +178,10 @@ class _Caller:
         Also 0 for a caller that can never have its tokens, and for the first in line if the limits are to be read
         again.
         """
-        now = self._namespace_state.now()
+        now, self.turn.behind = self._namespace_state.now(), ()
         claims = known_claims(self._namespace_state, self._request) if self.joined else None
         is_to_read = claims is None or any(claim.stale for claim in claims)
-        if is_to_read and all(cached.line.is_first(self.turn, now) for cached in self._lines):
+        if is_to_read and self._is_first(now):
             return 0
         self._claims = claims or self._claims
         if any(map(self._is_hopeless, self._claims)):
@@ -189,7 +191,7 @@ class _Caller:
         for claim in self._claims:
             if claim.checked and (claim.cached in self._lines or (self.joined and claim.cached.line)):
                 if claim.cached in self._lines:
-                    claim.cached.line.join(self.turn, claim.checked)  # again, if the others took it for gone
+                    take_place(claim, self.turn, self._request)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
                 if wait_ms >= longest:  # who waits longer for a bucket below does not hold up others above
                     longest, held = wait_ms, [*held, claim]
@@ -218,6 +220,7 @@ class _Caller:
         now = self._namespace_state.now()
         found = [cached.line.blocker(self.turn, now) for cached in self._lines]
         blockers = [blocker for blocker in found if blocker is not None]
+        self.turn.behind = [blocker.turn for blocker in blockers]
         self._blocked_until_ms = max(
             (max(each.due_ms, now + A_BIT_MS * each.distance) for each in blockers), default=now
         )
@@ -269,7 +272,7 @@ class _Caller:
         if len(line) == 1:
             return wait_ms + self._namespace_state.pick(1 + min(LONGEST_JITTER_MS, int(wait_ms * JITTER)))
         fill_ms = min((minting_ms(each, each.ceiling_milli) for each in limits), default=0)
-        return wait_ms + (line.phase_ms - now - wait_ms) % max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))
+        return line.moment(now + wait_ms, max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))) - now
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
         """Return the refusal of a waiting caller, by the last seen states and the amounts of all callers before it."""
@@ -297,6 +300,8 @@ class _Caller:
                 longest = max(longest, claim.cached.seen_at_ms + ASK_AGAIN_MS - now_ms)
             elif short > 0 and claim.cached.line.is_first(self.turn, now_ms) and are_full(limit, states, now_ms):
                 longest = max(longest, LOOKS_AGAIN_MS)  # by limits that some shards do not have yet
+            elif 0 < short <= needed - amount and len(self._claims) > 2 and are_full(limit, states, now_ms):
+                continue  # two lines may disagree about who is first: it waits for those before it, not for tokens
             else:
                 rule = rule_of(limit) if known is None else known.part if len(states) == 1 else known.rule
                 longest = max(longest, due_ms(rule, short, now_ms))
@@ -328,9 +333,14 @@ class _Caller:
                 cached.line.leave(self.turn)
         for claim in wanted:
             if not claim.cached.line:
-                claim.cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
-            claim.cached.line.join(self.turn, claim.checked)
+                claim.cached.line.seed = self._namespace_state.pick(SEEDS)
+            take_place(claim, self.turn, self._request)
         self._lines = kept
+
+    def _is_first(self, now_ms: int) -> bool:
+        """Return whether it is the first of a line above its own bucket, if it waits in one."""
+        lines = self._lines[1:] or self._lines
+        return not lines or any(cached.line.is_first(self.turn, now_ms) for cached in lines)
 
     def _is_hopeless(self, claim: Claim) -> bool:
         """Return whether the limits can never hold the amounts, or a switch refuses everybody, as known last."""

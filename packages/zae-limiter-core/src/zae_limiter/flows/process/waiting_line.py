@@ -1,9 +1,12 @@
 """The callers of this process that wait for tokens of one bucket, in their order.
 
 Callers that sleep until their own tokens are due wake together, and most are refused; and one that needs many tokens is
-overtaken by those that need few, for ever. So each caller has the number of its arrival, and counts on the tokens that
-remain after all callers before it: the amounts are summed up along the line once, and a caller finds its sum by
-bisection.
+overtaken by those that need few, for ever. So each caller has a place, and counts on the tokens that remain after all
+callers before it: the amounts are summed up along the line once, and a caller finds its sum by bisection. Who comes
+before whom, ``fair_order`` says: the children of a bucket take turns, and each has its callers in order of arrival.
+
+Callers of two children of one child share two lines, which may not agree about them. Two that wait for each other would
+do so for ever, so there the one that came first goes first (``Turn.waits_for``).
 
 No caller wakes another one, so one that is cancelled, or whose event loop ends, leaves nothing behind that others wait
 for. Instead every caller looks again by itself each second, or every few in a long line, passes over one that
@@ -20,14 +23,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from ...operations.values import NOTHING
 from ...runtime import forks
 from ..bucket_queue import BucketRequest
+from .fair_order import OWN, FairOrder, Waiting, Way
 
 LOOKS_AGAIN_MS: Final = 1000  # no caller sleeps longer without a look at the line, unless that is long
 LONGEST_LOOK_MS: Final = 5000
 GONE_MS: Final = 10_000  # behind its time, a caller is gone: its event loop or its process is
 OVERDUE_MS: Final = 100
 EIGHTH: Final = 8  # a caller that acquires for so long already is looked at again after so small a part of that time
+SEEDS: Final = 1 << 32
+SPREAD: Final = 0x9E3779B97F4A7C15, 1 << 64, 32  # Knuth's multiplicative hash: times this, modulo that, its upper half
 A_SORT: Final = 50_000  # what a line sorts in a millisecond, of the square of its length
 
 
@@ -35,14 +42,16 @@ class Turn:
     """The place of one caller in all lines that it waits in: the number of its arrival.
 
     While it is ``awake``, it acquires: ``requests`` has what it has entered last, by line. Otherwise it sleeps until
-    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need.
+    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need. ``behind``: the
+    callers that it lets go first, while it waits for nothing else.
     """
 
-    __slots__ = ("awake", "due_ms", "number", "parts", "requests", "waker")
+    __slots__ = ("awake", "behind", "due_ms", "number", "parts", "requests", "waker")
 
     def __init__(self, number: int, now_ms: int) -> None:
         self.number = number
         self.awake = False
+        self.behind: Sequence[Turn] = ()
         self.requests: dict[WaitingLine, Sequence[BucketRequest]] = {}
         self.due_ms = now_ms
         self.parts = 1.0
@@ -50,7 +59,7 @@ class Turn:
 
     def wake(self, now_ms: int) -> None:
         """Note that the turn has come: its caller acquires."""
-        self.requests, self.awake, self.due_ms = {}, True, now_ms
+        self.requests, self.awake, self.due_ms, self.behind = {}, True, now_ms, ()
 
     def sleep(self) -> None:
         """Note that the tokens were not there: the caller waits again, in its place."""
@@ -78,6 +87,16 @@ class Turn:
         outcomes = [request.outcome for request in requests]
         return None in outcomes or all(outcome is None or outcome.verdict == "admitted" for outcome in outcomes)
 
+    def waits_for(self, other: "Turn") -> bool:
+        """Return whether it lets another one go first, or one that does so, and so on."""
+        seen, found = {self}, [self]
+        for turn in found:
+            if other in turn.behind:
+                return True
+            found += [each for each in turn.behind if each not in seen]
+            seen.update(turn.behind)
+        return False
+
     def is_served(self, line: "WaitingLine") -> bool:
         """Return whether the amounts are taken from the bucket of a line."""
         requests = self.requests.get(line)
@@ -87,61 +106,107 @@ class Turn:
 class Blocker(NamedTuple):
     """A caller that has to be served first: when to look at it again; its distance."""
 
+    turn: Turn
     due_ms: int
     distance: int
+
+
+Rank = tuple[int, int]  # when it is done, in the virtual time of the line; the number of its arrival
 
 
 class _Place(NamedTuple):
     """One turn of a sorted line; ``sums`` has the amounts of all up to it."""
 
-    number: int
+    rank: Rank
     turn: Turn
     amounts: Mapping[str, int]
     sums: Mapping[str, int]
 
 
 class WaitingLine:
-    """First come, first served: the turns of those that wait, with their amounts in millitokens by limit.
+    """The turns of those that wait, with their amounts in millitokens by limit.
 
     Threads may share it. A forked child begins with nobody in line.
 
-    ``phase_ms`` shifts the moments at which a crowd acquires, so that those of two processes do not coincide.
+    ``seed``: of the moments at which a crowd acquires, so that those of two processes do not coincide.
     ``asked``: what those that are awake ask of each shard, where the bucket has several.
     """
 
-    __slots__ = ("_amounts", "_generation", "_in_order", "_is_sorted", "_sorted_ms", "asked", "phase_ms")
+    __slots__ = (
+        "_fair",
+        "_generation",
+        "_in_order",
+        "_is_sorted",
+        "_ranks",
+        "_sorted_ms",
+        "_waiting",
+        "asked",
+        "seed",
+    )
 
     def __init__(self) -> None:
-        self.phase_ms = 0
+        self.seed = 0
         self._begin()
 
     def _begin(self) -> None:
         self._generation = forks.generation
-        self._amounts: dict[Turn, Mapping[str, int]] = {}
+        self._waiting: dict[Turn, Waiting] = {}
+        self._ranks: dict[Turn, Rank] = {}
+        self._fair = FairOrder()
         self.asked: dict[Turn, Mapping[int, Mapping[str, int]]] = {}
         self._in_order: list[_Place] = []
         self._is_sorted = True
         self._sorted_ms = 0
 
     def __len__(self) -> int:
-        return len(self._amounts) if self._generation == forks.generation else 0
+        return len(self._waiting) if self._generation == forks.generation else 0
 
-    def join(self, turn: Turn, amounts: Mapping[str, int]) -> None:
-        """Wait for these amounts; keep a place that exists already."""
+    def __contains__(self, turn: Turn) -> bool:
+        return turn in self._waiting and self._generation == forks.generation
+
+    def join(
+        self, turn: Turn, amounts: Mapping[str, int], way: Way = (OWN,), prices: Mapping[str, int] = NOTHING
+    ) -> None:
+        """Wait for these amounts; keep a place that exists already. ``prices``: what a token of each limit counts for
+        between children.
+        """
         if self._generation != forks.generation:
             self._begin()
-        if turn in self._amounts:
+        if turn in self._waiting:
             return
-        self._amounts[turn] = amounts
+        cost = max((amount * prices.get(name, 1) for name, amount in amounts.items()), default=1)
+        waiting = Waiting(turn.number, turn, amounts, way, max(1, cost))
+        self._waiting[turn] = waiting
+        rank = self._ranks[turn] = self._fair.enter(way, waiting.cost), turn.number
         self._is_sorted = False
         last = self._in_order[-1] if self._in_order else None
-        if last is None or last.number < turn.number:  # any other one has its place by the next sort
-            self._in_order.append(_behind(last, turn, amounts))
+        if last is None or last.rank < rank:  # any other one has its place by the next sort
+            self._in_order.append(_behind(last, rank, waiting))
 
     def leave(self, turn: Turn) -> None:
-        """End the wait."""
-        if self._amounts.pop(turn, None) is not None:
-            self._is_sorted = False
+        """End the wait; charge who was served to its child."""
+        waiting = self._waiting.pop(turn, None)
+        self._ranks.pop(turn, None)
+        if waiting is None:
+            return
+        self._is_sorted = False
+        if not self._waiting:
+            self._fair, self._in_order = FairOrder(), []
+        elif turn.is_served(self):
+            self._fair.took(waiting.way, waiting.cost)
+
+    def order_of(self, turn: Turn) -> int:
+        """Return a number above 0 that is no less than those of all turns before this one."""
+        return self._rank(turn)[0]
+
+    def moment(self, due_ms: int, length_ms: int) -> int:
+        """Return the first common moment of the crowd, within ``length_ms`` from ``due_ms`` on.
+
+        Where it lies within that length changes each time: no process is always the first behind another one.
+        """
+        times, modulo, bits = SPREAD
+        phase_ms = (self.seed ^ due_ms // length_ms) * times % modulo >> bits
+        return due_ms + (phase_ms - due_ms) % length_ms
 
     @property
     def look_ms(self) -> int:
@@ -160,16 +225,16 @@ class WaitingLine:
         """
         for each in self._before(turn, now_ms):
             blocks = not each.lets_pass(self) if each.awake else now_ms - each.due_ms <= OVERDUE_MS
-            if blocks:
+            if blocks and not (turn.number < each.number and each.waits_for(turn)):
                 places = self._in_order
-                own, other = (bisect_left(places, number, key=_number_of) for number in (turn.number, each.number))
+                own, other = (bisect_left(places, self._rank(one), key=_rank_of) for one in (turn, each))
                 due_ms = now_ms + (now_ms - each.due_ms) // EIGHTH if each.awake else each.due_ms
-                return Blocker(due_ms, max(1, own - other))
+                return Blocker(each, due_ms, max(1, own - other))
         return None
 
     def sleeping(self, now_ms: int, *, most: int) -> list[Turn]:
         """Return the first ``most`` callers that sleep: what they wait for is there earlier than it was due."""
-        turns = (place.turn for place in self._places(now_ms) if place.turn in self._amounts)
+        turns = (place.turn for place in self._places(now_ms) if place.turn in self._waiting)
         return list(islice((turn for turn in turns if not turn.awake), most))
 
     def up_to(self, turn: Turn, now_ms: int) -> dict[str, int]:
@@ -177,11 +242,15 @@ class WaitingLine:
         others.
         """
         places = self._places(now_ms)
-        behind = bisect_right(places, turn.number, key=_number_of)
+        rank, own = self._rank(turn), self._waiting.get(turn)
+        behind = bisect_right(places, rank, key=_rank_of)
         sums = dict(places[behind - 1].sums) if behind else {}
+        if own is not None and not (behind and places[behind - 1].turn is turn):  # it has no place yet
+            for name, amount in own.amounts.items():
+                sums[name] = sums.get(name, 0) + amount
         for place in places:
-            has_left = place.turn not in self._amounts
-            if place.number > turn.number or not (has_left or place.turn.awake):
+            has_left = place.turn not in self._waiting
+            if place.rank > rank or not (has_left or place.turn.awake):
                 break  # the next sort removes what has left behind a sleeping caller
             if has_left or place.turn.is_served(self):
                 for name, amount in place.amounts.items():
@@ -189,14 +258,21 @@ class WaitingLine:
         return sums
 
     def _before(self, turn: Turn, now_ms: int) -> Iterator[Turn]:
-        for place in self._places(now_ms):
-            if place.number >= turn.number:
+        """Yield the turns before this one; if it has no place here yet, those that came before it."""
+        places, rank = self._places(now_ms), self._ranks.get(turn)
+        for place in places:
+            if rank is not None and place.rank >= rank:
                 return
-            if place.turn in self._amounts:
+            if place.turn in self._waiting and (rank is not None or place.turn.number < turn.number):
                 yield place.turn
 
+    def _rank(self, turn: Turn) -> Rank:
+        """Return the rank of a turn; one that is not in line counts as the next."""
+        rank = self._ranks.get(turn)
+        return (self._fair.clock, turn.number) if rank is None else rank
+
     def _places(self, now_ms: int) -> list[_Place]:
-        """Return the turns by number, without callers that are gone. Sort a long line again only some time after
+        """Return the turns in order, without callers that are gone. Sort a long line again only some time after
         somebody left.
         """
         if self._generation != forks.generation:
@@ -205,20 +281,21 @@ class WaitingLine:
         if (
             not self._is_sorted and since_ms >= len(self._in_order) ** 2 // A_SORT
         ) or not 0 <= since_ms < LOOKS_AGAIN_MS:
-            for turn in [each for each in list(self._amounts) if now_ms - each.due_ms > GONE_MS]:
-                self._amounts.pop(turn, None)
+            for turn in [each for each in list(self._waiting) if now_ms - each.due_ms > GONE_MS]:
+                self._waiting.pop(turn, None)
             in_order: list[_Place] = []
-            for turn, amounts in sorted(self._amounts.copy().items(), key=lambda entry: entry[0].number):
-                in_order.append(_behind(in_order[-1] if in_order else None, turn, amounts))
+            for done, number, waiting in self._fair.of(self._waiting.copy().values()):
+                in_order.append(_behind(in_order[-1] if in_order else None, (done, number), waiting))
+            self._ranks = {place.turn: place.rank for place in in_order}
             self._in_order, self._is_sorted, self._sorted_ms = in_order, True, now_ms
         return self._in_order
 
 
-def _behind(last: _Place | None, turn: Turn, amounts: Mapping[str, int]) -> _Place:
-    before = {} if last is None else last.sums
+def _behind(last: _Place | None, rank: Rank, waiting: Waiting) -> _Place:
+    before, amounts = {} if last is None else last.sums, waiting.amounts
     sums = {name: before.get(name, 0) + amounts.get(name, 0) for name in {**before, **amounts}}
-    return _Place(turn.number, turn, amounts, sums)
+    return _Place(rank, waiting.turn, amounts, sums)
 
 
-def _number_of(place: _Place) -> int:
-    return place.number
+def _rank_of(place: _Place) -> Rank:
+    return place.rank

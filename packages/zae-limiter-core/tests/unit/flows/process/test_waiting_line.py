@@ -34,7 +34,7 @@ def test_the_number_decides_whoever_joins_first() -> None:
     line, [second, first, third] = line_of(2, 1, 3)
     assert [line.is_first(turn, NOW) for turn in (first, second, third)] == [True, False, False]
     assert [line.up_to(turn, NOW)["rpm"] for turn in (first, second, third)] == [1000, 2000, 3000]
-    assert line.blocker(third, NOW) == Blocker(NOW + 1000, 2)
+    assert line.blocker(third, NOW) == Blocker(first, NOW + 1000, 2)
 
 
 def test_who_leaves_wants_nothing_and_blocks_nobody() -> None:
@@ -58,13 +58,13 @@ def test_a_long_line_knows_at_once_who_left_at_its_head() -> None:
 def test_who_is_awake_blocks_until_it_asks_and_again_once_it_is_refused() -> None:
     line, [first, second] = line_of(1, 2)
     first.wake(NOW)
-    assert line.blocker(second, NOW) == Blocker(NOW, 1)
-    assert line.blocker(second, NOW + 800) == Blocker(NOW + 900, 1)
+    assert line.blocker(second, NOW) == Blocker(first, NOW, 1)
+    assert line.blocker(second, NOW + 800) == Blocker(first, NOW + 900, 1)
     asked = request(first, line)
     assert line.blocker(second, NOW) is None
     assert line.up_to(second, NOW) == {"rpm": 2000}
     asked.outcome = Outcome("refused", None, NOW)
-    assert line.blocker(second, NOW) == Blocker(NOW, 1)
+    assert line.blocker(second, NOW) == Blocker(first, NOW, 1)
     asked.outcome = Outcome("admitted", None, NOW)
     assert line.blocker(second, NOW) is None
     assert line.up_to(second, NOW) == {"rpm": 1000}
