@@ -19,7 +19,8 @@ class Section(NamedTuple):
     modules: tuple[str, ...]
 
 
-_INTEGRATIONS: Final = ("asgi", "fastapi", "flask", "django", "langchain", "litellm", "tokens", "usage", "prices")
+_WEB: Final = ("asgi", "fastapi", "flask", "django", "addresses")
+_INTEGRATIONS: Final = (*_WEB, "langchain", "litellm", "tokens", "usage", "prices")
 SECTIONS: Final[Mapping[str, Section]] = {
     "limiter": Section("The limiter", "Limits, the limiter and its leases.", ("zae_limiter",)),
     "repository": Section("The repository", "Where limits and buckets are kept.", ("zae_limiter",)),

@@ -33,7 +33,7 @@ def made(**more: Any) -> RateLimitMiddleware:
         ({"cost": "rpm"}, "cost 'rpm': must map limits to amounts"),
         (
             {"maxwait": 3},
-            "maxwait 3: is no option of acquire: also, cascade, limits, max_wait, on_refused, on_unavailable, rollback",
+            "maxwait 3: is no option of acquire: also, cascade, limits, max_hold, max_wait, on_refused, .*, rollback",
         ),
         ({"max_wait": "long"}, "max_wait 'long': must be a number"),
         ({"limits": []}, "limits"),
