@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -197,3 +197,33 @@ def test_a_proxy_frees_the_slot_of_a_client_that_leaves_its_stream(proxy: Proxy)
         while (found := ask(proxy, key, "endless", max_tokens=10**9)[1]["ratelimit"]) and "parallel" in found:
             assert time.monotonic() < end, found
             time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("expires", "max_hold", "reads"), [(1, 600.0, 1), (60, 0.3, 99)])
+async def test_a_stream_of_a_proxy_is_cut_off_where_its_slot_has_ended(
+    expires: int, max_hold: float, reads: int
+) -> None:
+    limiter = RateLimiter(
+        Repository.in_memory(), default_limits=[*LIMITS[:2], Limit.concurrent("parallel", 1, expires=expires)]
+    )
+    hooks = litellm.RateLimits(
+        limiter, identity=lambda _: "ann", resource=lambda _: "model", slots="parallel", max_hold=max_hold
+    )
+    data: dict[str, Any] = {"model": "model", "messages": ASKED}
+    await hooks.async_pre_call_hook(None, None, data, "acompletion")
+
+    async def parts() -> AsyncIterator[Any]:
+        while True:
+            yield {"text": "part"}
+            await asyncio.sleep(0.02)
+
+    async def read() -> None:
+        stream = hooks.async_post_call_streaming_iterator_hook(None, parts(), data)
+        for _ in range(reads):
+            await anext(stream)
+        async with limiter.acquire("ann", "model", {"parallel": 1}, max_wait=20):
+            await anext(stream)
+
+    with pytest.raises(OSError, match="slots of parallel are free for others"):
+        await read()
+    assert (await limiter.available("ann", "model"))["parallel"] == 1
