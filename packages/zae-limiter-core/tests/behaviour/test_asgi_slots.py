@@ -196,6 +196,21 @@ async def test_a_client_that_sends_no_body_holds_its_slot_until_it_expires() -> 
     assert await free_slots(client) == 1
 
 
+async def test_a_client_that_sends_its_body_slowly_gets_no_work_done_without_a_slot() -> None:
+    client = World(RateLimiter(Repository.in_memory()))  # in real time
+    client.received = [{"type": "http.request", "body": b"a", "more_body": True}]
+    client.later = {"type": "http.request", "body": b"a", "more_body": True}  # again and again
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        pytest.fail("the body is not whole")
+
+    await asyncio.wait_for(client.ask(app, **WHAT, max_hold=0.5), 20)
+    assert [message.get("status") for message in client.sent] == [408, None]
+    assert await free_slots(client) == 1
+
+
 async def test_an_application_may_watch_for_a_client_that_leaves_for_as_long_as_it_likes() -> None:
     client = World(RateLimiter(Repository.in_memory()))  # in real time
     client.received = [{"type": "http.request", "body": b"a", "more_body": False}]

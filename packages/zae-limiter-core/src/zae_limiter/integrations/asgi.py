@@ -178,20 +178,26 @@ class Exchange:
         """
         if self._ended is not None:
             raise self._ended
-        if message.get("more_body") and (lost := self._leases.lost_slots):
+        if message.get("more_body"):
+            self._check_slots()
+        await self._while_slots_last(self._send(message), "has not read")
+
+    def _check_slots(self) -> None:
+        if lost := self._leases.lost_slots:
             self._ended = SlotEnded(f"slots of {', '.join(lost)} are free for others")
             raise self._ended
-        await self._while_slots_last(self._send(message), "has not read")
 
     async def _get(self) -> Message:
         """Return the next message of the client. Raises ``SlotEnded`` where a part of its body does not come for as
-        long as the slots take to expire.
+        long as the slots take to expire, or the body takes so long that they have ended: the work would go without.
         """
         coming = self._inbox.get()
         if self._has_body:  # only its leaving may come
             return await coming
         message = await (self._while_slots_last(coming, "has sent no part of its body") if self._has_slots else coming)
         self._has_body = not message.get("more_body")
+        if self._has_slots:
+            self._check_slots()
         return message
 
     async def _while_slots_last(self, moving: Awaitable[T], what: str) -> T:
