@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResul
 
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.integrations.langchain import TokenLimits
+from zae_limiter.integrations.tokens import estimate
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of old releases of LangChain
@@ -24,7 +25,7 @@ pytestmark = [
 ]
 PLACE: Any = {"entity_id": "ann", "resource": "model"}
 PROMPT = "x" * 40
-ESTIMATE = 110
+ESTIMATE = estimate({"max_tokens": 100, "messages": [{"role": "human", "content": PROMPT}]})
 MOST = 10_000_000  # what one answer is settled for, whatever it claims
 LIES: list[Any] = [-5, 0, None, "30", "x", True, math.nan, [1], {}, -(10**40), math.inf]
 NO_USAGES: list[Any] = [{}, "30", 30, [30]]

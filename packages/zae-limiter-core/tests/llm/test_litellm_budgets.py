@@ -14,7 +14,6 @@ from support.core.llm.proxy import HOOKS, Proxy, proxying
 
 pytestmark = pytest.mark.slow
 WHOLE = 1000
-ESTIMATE = 110
 ASKED: Any = [{"role": "user", "content": "x" * 40}]
 BODY: Any = {"messages": ASKED, "max_tokens": 100}
 OF_PATH: Any = {

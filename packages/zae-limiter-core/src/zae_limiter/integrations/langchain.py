@@ -53,6 +53,7 @@ MAX_WAIT: Final = 60.0
 AT_ONCE: Final = 0.001  # seconds: 0 would leave the wait to the policy of a level
 _BLOCKING: Final = "a RateLimiter cannot serve a blocking call: use ainvoke, or give a SyncRateLimiter"
 _AWAITS: Final = CO_COROUTINE | CO_ASYNC_GENERATOR
+_OF_MESSAGE: Final = ("name", "tool_calls", "invalid_tool_calls", "tool_call_id")
 T = TypeVar("T")
 
 
@@ -280,8 +281,16 @@ class TokenLimits(BaseCallbackHandler):
 
 
 def _chat(messages: list[list[Any]], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    contents = [message.content for each in messages for message in each]
-    return {**kwargs.get("invocation_params", {}), "messages": contents}
+    return {
+        **kwargs.get("invocation_params", {}),
+        "messages": [_message(message) for each in messages for message in each],
+    }
+
+
+def _message(message: Any) -> dict[str, Any]:
+    """Return what a provider gets of a message: calls of tools are texts, too."""
+    texts = {name: text for name in _OF_MESSAGE if (text := getattr(message, name, None))}
+    return {"role": message.type, "content": message.content, **texts, **message.additional_kwargs}
 
 
 def _completion(prompts: list[str], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,34 +1,49 @@
 """Estimate the tokens of a call of a language model, before it: ``usage`` reads what it used.
 
-For requests of the APIs of OpenAI and Anthropic. Needs no library.
+A request is measured as JSON, not searched for its texts. What a model reads (names of properties, types, roles, keys
+of a schema) differs by provider and by release, so any list of places that hold text leaves some out, and a client puts
+its prompt there. The standard library's encoder measures a megabyte in milliseconds, and forgets no place.
+
+For requests of the APIs of OpenAI and Anthropic, and those alike. Needs no library.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from ..values.limits import MAX_TOKENS
+from .media import media_bytes
 
-CHARACTERS_PER_TOKEN: Final = 4
-MOST_PARTS: Final = 1_000_000
-LONGEST_MARK: Final = 32  # of what says what a part is: "type", "role", the names of fields
+BYTES_PER_TOKEN: Final = 4  # the marks around a message, a part or a tool are its overhead
+MOST_BYTES_PER_TOKEN: Final = 5
 _MOST: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_TEXTS: Final = ("messages", "prompt", "suffix", "input", "system", "instructions", "prediction", "documents", "query")
-_SCHEMAS: Final = ("tools", "functions", "response_format", "text", "output_format")  # prompts have these, too
-_MEDIA: Final = ("image/", "audio/", "video/")
-_DATA: Final = "data:"
+_ANSWERS: Final = ("n", "best_of")
+_CONFIGS: Final = ("generationConfig", "generation_config", "inferenceConfig", "options")  # Gemini, Bedrock, Ollama
+_MOST_INSIDE: Final = ("maxOutputTokens", "max_output_tokens", "maxTokens", "num_predict")
+_ANSWERS_INSIDE: Final = ("candidateCount", "candidate_count")
+_PROMPTS: Final = ("prompt", "input")
 
 
 def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
-    """Return the most tokens that a call is likely to use: its text, four characters to a token, and the longest
-    answer.
+    """Return the most tokens that a call is likely to use: its request as JSON, four bytes to a token, and the longest
+    answer, as often as it asks for one.
 
-    Prompts that are tokens already count as such, images and sound as nothing, other files by their size, like text.
-    ``answer`` is the longest answer if the request names none.
+    Prompts that are tokens already count as such, but never less than the ``floor``; images, sound and video as
+    nothing, if their data are really that; all else by its size. ``answer`` is the longest answer if the request names
+    none. A request without end gets a count that no limit admits.
     """
-    named = [number for name in _MOST if (number := number_of(request.get(name))) is not None]
-    answers = number_of(request.get("n")) or 1
-    characters = sum(_characters(request[name]) for name in _TEXTS + _SCHEMAS if name in request)
-    return min(-(-characters // CHARACTERS_PER_TOKEN) + max(named, default=answer) * answers, MAX_TOKENS)
+    size = _size_of(request)
+    if size is None:
+        return MAX_TOKENS
+    tokens, in_bytes = _given(request)
+    read = max(tokens - (in_bytes - size) // BYTES_PER_TOKEN, -(-size // MOST_BYTES_PER_TOKEN))
+    return min(read + _longest(request, answer) * _answers(request), MAX_TOKENS)
+
+
+def floor(request: Mapping[str, Any]) -> int:
+    """Return the least tokens that a request counts: a fifth of its bytes as JSON, without its media."""
+    size = _size_of(request)
+    return MAX_TOKENS if size is None else -(-size // MOST_BYTES_PER_TOKEN)
 
 
 def number_of(value: object) -> int | None:
@@ -38,37 +53,62 @@ def number_of(value: object) -> int | None:
     return int(min(value, MAX_TOKENS))
 
 
-def _characters(given: object) -> int:
-    """Count the characters of all texts at any depth, except those of images and sound; a number counts as a token.
-
-    A request of more than ``MOST_PARTS`` parts gets a count that no limit admits.
-    """
-    characters, left, parts = 0, [given], 0
-    while left:
-        value, parts = left.pop(), parts + 1
-        if parts > MOST_PARTS:
-            return MAX_TOKENS * CHARACTERS_PER_TOKEN
-        if isinstance(value, str):
-            characters += len(value)
-        elif isinstance(value, int):
-            characters += CHARACTERS_PER_TOKEN
-        elif isinstance(value, Mapping):
-            characters += sum(len(name) for name in value if isinstance(name, str) and len(name) > LONGEST_MARK)
-            left += [part for name, part in value.items() if not _is_mark(name, part) and not _is_media(name, part)]
-        elif isinstance(value, Sequence) and not isinstance(value, bytes):
-            left += value
-    return characters
+def _size_of(request: Mapping[str, Any]) -> int | None:
+    """Return the bytes of a request as compact JSON, without its media; ``None`` for one without end."""
+    try:
+        return _bytes_of(request) - media_bytes(request)
+    except (RecursionError, TypeError, ValueError):  # it holds itself, is nested too deep, or has what JSON has not
+        return None
 
 
-def _is_mark(name: object, part: object) -> bool:
-    """Return whether a part of a message says what another part is."""
-    return name in {"type", "role"} and isinstance(part, str) and len(part) <= LONGEST_MARK
+def _bytes_of(value: object) -> int:
+    text = _JSON.encode(value)
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_media(name: object, part: object) -> bool:
-    """Return whether a part is an image or sound: by its place, or by the kind of data that it names."""
-    if name in {"image_url", "input_audio"}:
-        return True
-    if name == "source" and isinstance(part, Mapping):
-        return part.get("type") == "base64" and str(part.get("media_type")).startswith(_MEDIA)
-    return name == "file_data" and isinstance(part, str) and part.removeprefix(_DATA).startswith(_MEDIA)
+def _given(request: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the tokens of prompts that are tokens already, and their bytes."""
+    prompts = [request[name] for name in _PROMPTS if isinstance(request.get(name), list | tuple)]
+    lists = [each for prompt in prompts for each in (prompt, *prompt) if _is_tokens(each)]
+    return sum(map(len, lists)), sum(map(_bytes_of, lists))
+
+
+def _is_tokens(prompt: object) -> bool:
+    return isinstance(prompt, list | tuple) and set(map(type, prompt)) == {int}
+
+
+def _longest(request: Mapping[str, Any], answer: int) -> int:
+    """Return the longest answer. Names in places that only some providers read make it longer, never shorter."""
+    named = [number for name in _MOST if (number := number_of(request.get(name))) is not None]
+    return max([max(named, default=answer), *_configured(request, _MOST_INSIDE)])
+
+
+def _answers(request: Mapping[str, Any]) -> int:
+    """Return how many answers the provider makes: as many to each of several prompts."""
+    prompt = request.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list | tuple) and not _is_tokens(prompt) else 1
+    each = [number_of(request.get(name)) or 1 for name in _ANSWERS]
+    return max(prompts, 1) * max([*each, *_configured(request, _ANSWERS_INSIDE)])
+
+
+def _configured(request: Mapping[str, Any], names: tuple[str, ...]) -> list[int]:
+    parts = [part for name in _CONFIGS if isinstance(part := request.get(name), Mapping)]
+    return [number for part in parts for name in names if (number := number_of(part.get(name))) is not None]
+
+
+def _plain(value: object) -> object:
+    """Return what a request has for an object of a provider's library: an answer that is sent back, a type of one."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, bytes | bytearray):
+        return "x" * len(value)
+    if isinstance(value, Collection):
+        return list(value)
+    if isinstance(value, type):
+        schema = getattr(value, "model_json_schema", None)
+        return schema() if callable(schema) else None
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if callable(dump) else None
+
+
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)

@@ -18,7 +18,7 @@ def refusal(requested: int, wait: float = math.inf, name: str = "tpm") -> RateLi
 
 def test_a_refusal_for_ever_names_the_answer_that_was_assumed_and_the_option() -> None:
     why = assumed_answer(refusal(estimate(REQUEST)), "tpm", REQUEST, estimate)
-    assert why.startswith("1000 of the 1010 tpm are assumed for the answer")
+    assert why.startswith("1000 of the 1021 tpm are assumed for the answer")
     assert "set max_tokens" in why
     assert "estimate=partial(estimate, answer=...)" in why
 
