@@ -25,11 +25,15 @@ from support.core.llm.provider import USED, Provider, providing
 from support.core.llm.proxy import HOOKS, Proxy, proxying
 from zae_limiter import Limit, RateLimiter, Repository, ValidationError
 from zae_limiter.integrations.litellm import RateLimits, key_of
+from zae_limiter.integrations.tokens import estimate, floor
 
 pytestmark = pytest.mark.slow
 WHOLE = 1000
 ASKED: Any = [{"role": "user", "content": "x" * 40}]
-ESTIMATE = 110  # 10 tokens of text, 100 of answer
+
+
+def estimated(model: str = "plain", max_tokens: int = 100, **options: Any) -> int:
+    return estimate({"model": model, "messages": ASKED, "max_tokens": max_tokens, **options})
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +88,7 @@ def test_tokens_are_taken_while_the_provider_answers(proxy: Proxy, client: opena
         await slow
         return meanwhile
 
-    assert asyncio.run(main()) == WHOLE - ESTIMATE
+    assert asyncio.run(main()) == WHOLE - estimated("slow")
     assert proxy.left(key, "slow") == WHOLE - USED
 
 
@@ -163,12 +167,14 @@ def test_a_stream_is_settled_by_its_last_part(
     parts = list(call(client, stream=True, **extra))
     assert "".join(part.choices[0].delta.content or "" for part in parts if part.choices) == "one two three "
     left = proxy.left(key)
-    assert left == WHOLE - USED or (options != {"include_usage": True} and left == WHOLE - ESTIMATE)
+    assert left == WHOLE - USED or (
+        options != {"include_usage": True} and left == WHOLE - estimated(stream=True, **extra)
+    )
 
 
 def test_a_stream_without_usage_is_counted(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
     list(call(client, "silent", stream=True))
-    assert WHOLE - ESTIMATE <= proxy.left(key, "silent") < WHOLE
+    assert WHOLE - estimated("silent", stream=True) <= proxy.left(key, "silent") < WHOLE
 
 
 @pytest.mark.parametrize(("longest", "parts"), [(100, 3), (1, 60)])
@@ -181,7 +187,7 @@ def test_a_client_that_leaves_a_stream_has_used_its_estimate_at_least(
             next(stream)
     time.sleep(1)
     used = WHOLE - proxy.left(key, "endless")
-    assert (ESTIMATE if longest == 100 else ESTIMATE - 98) <= used < WHOLE  # the proxy may have read on meanwhile
+    assert estimated("endless", longest, stream=True) <= used < WHOLE  # the proxy may have read on meanwhile
 
 
 @pytest.mark.parametrize(("model", "kind"), [("broken", openai.InternalServerError), ("busy", openai.RateLimitError)])
@@ -190,7 +196,7 @@ def test_a_call_that_fails_keeps_its_estimate(
 ) -> None:
     with pytest.raises(kind):
         call(client, model)
-    assert proxy.left(key, model) == WHOLE - ESTIMATE
+    assert proxy.left(key, model) == WHOLE - estimated(model)
 
 
 def test_a_stream_that_fails_has_used_its_estimate_at_least(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
@@ -198,7 +204,7 @@ def test_a_stream_that_fails_has_used_its_estimate_at_least(proxy: Proxy, client
         list(call(client, "cut", stream=True))
     except openai.APIError as error:
         print(error, file=sys.stderr)  # or the proxy ends the stream as if it were whole
-    assert WHOLE - ESTIMATE <= proxy.left(key, "cut") < WHOLE
+    assert WHOLE - estimated("cut", stream=True) <= proxy.left(key, "cut") < WHOLE
 
 
 def test_calls_at_the_same_time_are_admitted_up_to_the_limit(proxy: Proxy, provider: Provider, key: str) -> None:
@@ -229,7 +235,7 @@ def test_a_client_that_leaves_a_stream_of_anthropics_api_has_used_its_estimate(p
         for _ in range(5):
             next(stream)
     time.sleep(1)
-    assert proxy.left(key, "claude-endless") == WHOLE - ESTIMATE
+    assert proxy.left(key, "claude-endless") == WHOLE - estimated("claude-endless", stream=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
@@ -251,11 +257,11 @@ async def test_the_thoughts_of_a_model_count_though_its_client_leaves_before_the
     if seen == 5:
         assert await anext(stream, None) is None
     await stream.aclose()
-    assert 100_000 - (await limiter.available("ann", "m"))["tpm"] == (8000 if seen == 5 else 9010)
+    assert 100_000 - (await limiter.available("ann", "m"))["tpm"] == (8000 if seen == 5 else estimated("m", 9000))
 
 
 @pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
-@pytest.mark.parametrize(("seen", "used"), [(1, 9010), (3, 10 + 4 * 3000)])
+@pytest.mark.parametrize(("seen", "used"), [(1, estimated("m", 9000)), (3, 10 + 4 * 3000)])
 async def test_a_limit_with_weights_is_settled_by_them(seen: int, used: int) -> None:
     weighted = Limit("tpm", 100_000, 100_000, 1, 86_400, weights={"input": 1, "output": 4})
     limiter = RateLimiter(Repository.in_memory(), default_limits=[weighted])
@@ -288,7 +294,7 @@ async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.Mo
     for call in calls:
         await limits.async_post_call_success_hook(call, "ann", {"usage": {"total_tokens": USED}})
     assert len(limits._open) == 0
-    assert await limiter.available("ann", "m") == {"rpm": 0, "tpm": 10_000 - 7 * ESTIMATE - 3 * USED}
+    assert await limiter.available("ann", "m") == {"rpm": 0, "tpm": 10_000 - 7 * estimated("m") - 3 * USED}
 
 
 @pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
@@ -384,3 +390,58 @@ async def limiter():
         status, headers, body = proxy.post("sk-1", {"model": "plain", "messages": ASKED})
     assert (status, headers["retry-after"], provider.asked) == (503, "1", [])
     assert b"connection refused" not in body
+
+
+HIDDEN: Any = {"tools": [{"function": {"parameters": {"properties": {f"{i:032}": {} for i in range(10_000)}}}}]}
+EVENT = (
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"%s"}}\n\n'
+)
+
+
+def chunk() -> Any:
+    return ModelResponseStream(choices=[{"index": 0, "delta": {"content": "x" * 4000}, "finish_reason": None}])
+
+
+@pytest.mark.filterwarnings("ignore:.*ReadOnly:UserWarning")  # of LiteLLM's own types
+@pytest.mark.parametrize(
+    ("part", "of_each"),
+    [
+        (chunk, 1000),
+        ({"type": "response.output_text.delta", "delta": "x" * 4000}, 1000),
+        (EVENT % (b"x" * 4000), 1000),
+        ({"choices": [{"text": "x" * 4000, "index": 0}]}, 1000),
+        ({"choices": [{"delta": {"tool_calls": [{"function": {"arguments": "x" * 4000}}]}}]}, 1000),
+        ({"type": "message_start", "message": {"usage": {"input_tokens": 3}}}, 0),
+    ],
+    ids=["chat", "responses", "messages", "completions", "tool", "a prompt that is too small"],
+)
+@pytest.mark.parametrize("seen", [1, 9])
+async def test_a_stream_that_is_left_counts_its_whole_request_and_what_came(part: Any, of_each: int, seen: int) -> None:
+    """The owner's own estimate is low here, and so is the longest answer that the client has named."""
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit("tpm", 900_000, 900_000, 1, 86_400)])
+    limits = RateLimits(limiter, identity=str, resource=lambda data: "m", requests=None, estimate=lambda _: 15)
+    call: Any = {"model": "m", "messages": ASKED, "max_tokens": 1, "stream": True, **HIDDEN}
+    least = floor(call)
+    await limits.async_pre_call_hook("ann", None, call, "acompletion")
+
+    async def answer() -> AsyncIterator[Any]:
+        while True:
+            yield part() if callable(part) else part
+
+    stream = limits.async_post_call_streaming_iterator_hook("ann", answer(), call)
+    for _ in range(seen):
+        await anext(stream)
+    await stream.aclose()
+    used = 900_000 - (await limiter.available("ann", "m"))["tpm"]
+    assert least > 70_000
+    assert least + seen * of_each <= used <= least + seen * of_each + 100
+
+
+async def test_what_the_proxy_adds_to_a_request_and_its_clients_notes_are_not_estimated() -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit("tpm", 900_000, 900_000, 1, 86_400)])
+    limits = RateLimits(limiter, identity=str, resource=lambda data: "m", requests=None)
+    body: Any = {"model": "m", "messages": ASKED, "max_tokens": 100}
+    notes = {"metadata": {"note": "x" * 9000}}
+    added = {"proxy_server_request": {"body": {**body, **notes}, "headers": {"x": "x" * 9000}}, "litellm_call_id": "x"}
+    await limits.async_pre_call_hook("ann", None, {**body, **notes, **added, "secret_fields": "x" * 900}, "acompletion")
+    assert await limiter.available("ann", "m") == {"tpm": 900_000 - estimate(body)}

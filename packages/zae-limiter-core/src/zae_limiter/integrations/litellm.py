@@ -46,6 +46,7 @@ from .litellm_routing import (
     hides_models,
     is_managing,
     models_of,
+    request_of,
 )
 from .litellm_stream import Stream
 from .settlement import settle, settle_at_least
@@ -194,7 +195,7 @@ class RateLimits(CustomLogger):
                 await self._fetched(getattr(chunk, "response", None))
                 yield chunk
             return
-        stream = Stream(request_data)
+        stream = self._stream_of(leases)
         failed: BaseException | None = None
         try:
             async for chunk in response:
@@ -211,8 +212,9 @@ class RateLimits(CustomLogger):
             if failed is None:
                 leases.keep()  # a client that leaves early has used what the provider was asked for
             # a task of its own: the server goes on cancelling the one that serves a client who has left
+            usage = stream.usage if stream.begun or failed is None else None
             whole, later = stream.whole, stream.later_id
-            ending = self._end(request_data, leases, stream.usage, failed, later=later, goes_on=not whole)
+            ending = self._end(request_data, leases, usage, failed, later=later, goes_on=not whole)
             await asyncio.shield(self._in_background(ending))
 
     async def async_post_call_failure_hook(
@@ -224,11 +226,13 @@ class RateLimits(CustomLogger):
     ) -> None:
         """Give back what ``refund`` allows, and all of a call that LiteLLM's limits refused. Who left pays."""
         if call := self._call_of(request_data):
+            usage = None
             if getattr(original_exception, "status_code", None) == CLIENT_LEFT:
                 call.keep()
+                usage = self._stream_of(call).usage
             elif not call.begun and _is_refusal(original_exception):
                 call.turned_away = True
-            await self._end(request_data, call, None, original_exception)
+            await self._end(request_data, call, usage, original_exception, goes_on=True)
 
     async def async_post_call_response_headers_hook(
         self, data: dict[str, Any], user_api_key_dict: Any, response: Any, *args: Any, **kwargs: Any
@@ -296,8 +300,16 @@ class RateLimits(CustomLogger):
     def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int | Estimate]:
         cost: dict[str, int | Estimate] = {**self._calls}
         if self._tokens:
-            cost[self._tokens] = self._estimate(_estimated(data, call_type))
+            cost[self._tokens] = self._estimate(self._estimated(data, call_type))
         return cost
+
+    def _estimated(self, data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:
+        """Return the request to estimate. A request for embeddings has no answer."""
+        request = request_of(data, self._fields, hidden=hides_models(data, call_type))
+        return {**request, "max_tokens": 0} if "embedding" in call_type else request
+
+    def _stream_of(self, call: _Call) -> Stream:
+        return Stream(request_of(call.request, self._fields, hidden=call.hidden))
 
     def _answer_to(self, error: Exception, data: Mapping[str, Any], call_type: str) -> Exception:
         """Return the exception whose answer the client gets."""
@@ -305,7 +317,7 @@ class RateLimits(CustomLogger):
             document, fields = self._answers.document(error)
             detail = document["detail"]
             if self._tokens and isinstance(error, RateLimitExceeded) and "violated-policies" in document:
-                why = assumed_answer(error, self._tokens, _estimated(data, call_type), self._estimate)
+                why = assumed_answer(error, self._tokens, self._estimated(data, call_type), self._estimate)
                 detail = f"{detail}; {why}" if why else detail
             return _refusal(document["status"], detail, fields, call_type)
         if isinstance(error, RoutingError):
@@ -372,11 +384,6 @@ class RateLimits(CustomLogger):
             if usage is not None and (lease := call.last):
                 await settle(lease, self._tokens, usage, self._most)
             await call.end()
-
-
-def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:
-    """Return the request to estimate. A request for embeddings has no answer."""
-    return {**data, "max_tokens": 0} if "embedding" in call_type else data
 
 
 def _models() -> Models:

@@ -14,11 +14,9 @@ that the provider keeps. Such a request is refused unless the owner of the proxy
 This module is pure, and imports nothing of LiteLLM.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
-
-from .tokens import MOST_PARTS
 
 # Of completions, messages, responses, embeddings and ranks, images and speech; the client's own notes, and the id that
 # some endpoints of the proxy add to the body
@@ -42,6 +40,7 @@ OF_HEADERS: Final = frozenset(
     {"num_retries"}
 )  # what the proxy takes from a header, though it makes more requests of one
 
+MOST_PARTS: Final = 1_000_000
 # What a request names and does not have: fields that do so by themselves, and names of ids at any depth
 _ELSEWHERE: Final = frozenset({"background", "previous_response_id", "conversation"})
 _IDS: Final = frozenset({"file_id", "file_ids", "vector_store_ids"})
@@ -49,6 +48,8 @@ _REFERENCE: Final = "item_reference"
 _NAMED_BY_CLIENTS: Final = frozenset({"metadata", "litellm_metadata", "parameters", "input_schema", "schema"})
 
 _SESSIONS: Final = ("realtime", "websocket")  # any number of answers to one request
+_NOTES: Final = frozenset({"metadata", "litellm_metadata", "litellm_call_id", "proxy_server_request"})
+
 _PASSED_ON: Final = frozenset({"pass", "passthrough", "batch"})  # a model in the body is not all that they reach
 _READING: Final = frozenset({"get", "list", "retrieve", "delete", "cancel", "status", "video_content"})
 _MANAGING: Final = _READING | {"file", "files", "store", "stores", "moderation"}
@@ -116,6 +117,15 @@ def _elsewhere(body: Mapping[str, Any]) -> set[str]:
         elif isinstance(value, list):
             left += value
     return found
+
+
+def request_of(data: Mapping[str, Any], more: Collection[str] = (), *, hidden: bool) -> dict[str, Any]:
+    """Return the client's request, without its notes, which no model reads, and without what the proxy adds.
+
+    ``hidden``: ``check_fields`` was not asked, so that a field may have any name.
+    """
+    known = data.keys() if hidden else FIELDS.union(more)
+    return {name: data[name] for name in data if name in known and name not in _NOTES}
 
 
 def models_of(router: Any) -> "Models":

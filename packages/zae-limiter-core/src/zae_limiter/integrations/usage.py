@@ -175,7 +175,7 @@ class UsageReader:
 
     def add(self, answer: object) -> None:
         """Take what an answer or an event says; most events say nothing."""
-        for document in _documents(answer):
+        for document in documents(answer):
             self._add(document)
 
     @property
@@ -193,12 +193,12 @@ class UsageReader:
 
     def _add(self, document: object) -> None:
         answers = _answers(document)
-        self._ended = self._ended or any(_get(answer, name) for answer in answers for name in _ENDS)
-        around = (_get(_get(document, name), inside) for name in _AROUND for inside in _INSIDE)
+        self._ended = self._ended or any(part_of(answer, name) for answer in answers for name in _ENDS)
+        around = (part_of(part_of(document, name), inside) for name in _AROUND for inside in _INSIDE)
         taken = [self._take(usage) for usage in (*_usages(document), *around)]
         if any(taken):
             self.whole = self.whole or self._ended or not answers
-        self._take(_get(_get(document, _BEGINNING), "usage"))
+        self._take(part_of(part_of(document, _BEGINNING), "usage"))
 
     def _take(self, usage: object) -> bool:
         """Take the counts of a usage, and return whether it has any."""
@@ -250,28 +250,28 @@ def _usages(holder: object) -> Iterator[object]:
     """Yield what may have counts: the usage of an answer, its header fields, or the holder itself."""
     yield holder
     for name in _HOLDERS:
-        usage = _get(holder, name)
+        usage = part_of(holder, name)
         if usage is not None:
             yield usage
-    headers = _get(_get(holder, "ResponseMetadata"), "HTTPHeaders")
+    headers = part_of(part_of(holder, "ResponseMetadata"), "HTTPHeaders")
     if headers is not None:
         yield headers
 
 
 def _answers(document: object) -> list[object]:
     """Return the answers that say when they end: those of Gemini, and their parts in a stream of OpenAI's API."""
-    found = [_get(document, "candidates"), _get(document, "choices")]
+    found = [part_of(document, "candidates"), part_of(document, "choices")]
     candidates, choices = (each if isinstance(each, Sequence) else () for each in found)
-    return [*candidates, *(choice for choice in choices if _get(choice, "delta") is not None)]
+    return [*candidates, *(choice for choice in choices if part_of(choice, "delta") is not None)]
 
 
 def _at(holder: object, path: str) -> object:
     for name in path.split("."):
-        holder = _get(holder, name)
+        holder = part_of(holder, name)
     return holder
 
 
-def _get(holder: object, name: str) -> Any:
+def part_of(holder: object, name: str) -> Any:
     if holder is None or isinstance(holder, str | bytes | int | float | list | tuple):
         return None
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
@@ -282,9 +282,9 @@ def _is_text_of_field(name: str, value: Any) -> bool:
     return is_digits and name.startswith(_FIELD)
 
 
-def _documents(answer: object) -> Iterator[object]:
+def documents(answer: object) -> Iterator[object]:
     """Yield the answer itself; of text its JSON, or the JSON of each line: of ``data`` lines alone if there are any."""
-    part = _get(_get(answer, "chunk"), "bytes")  # Bedrock's streams hold JSON
+    part = part_of(part_of(answer, "chunk"), "bytes")  # Bedrock's streams hold JSON
     answer = answer if part is None else part
     if isinstance(answer, bytes | bytearray):
         answer = answer.decode(errors="replace")
