@@ -14,6 +14,7 @@ SURFACES: Final[Mapping[str, str]] = {
     "library-dynoxide": "library:on_dynoxide",
     "answers": "answers:opened",
     "values": "values:opened",
+    "estimates": "estimates:opened",
     "manifest": "manifest:opened",
     "plan-files": "plan_files:opened",
     "provisioner": "provisioner:opened",
