@@ -30,6 +30,7 @@ INTERNAL = {  # modules of the integrations that only the others import
             "inbox",
             "leases",
             "litellm_routing",
+            "litellm_later",
             "litellm_stream",
             "settlement",
         )
