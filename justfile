@@ -179,6 +179,10 @@ checkov:
 iam:
     uv run python tools/scans.py iam {{iam_simulate_version}}
 
+# Known holes of dependencies: of the lock files, and of the lowest and newest releases that each extra admits; it needs a network
+audit:
+    uv run python tools/audit.py
+
 # The site, with the reference from the code, and every page as Markdown too
 docs folder="site":
     PYTHONPATH=tools uv run --group docs python -m website.build {{folder}}

@@ -37,6 +37,7 @@ def test_metadata_come_out_of_their_text_exactly(stack: Stack, world: World) -> 
     assert stack.send(event)["Status"] == "SUCCESS"
     assert world.live() == declared
     entity = world.repository().get_entity("acme")
+    assert entity is not None
     assert (entity.name, entity.metadata) == ("${AWS::AccountId}", HOSTILE)
 
 

@@ -1,0 +1,86 @@
+"""What lives here: the repository contains nothing of other projects but what is listed, with its origin and hash.
+What never does: what such a file does.
+"""
+
+import hashlib
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from check_siblings import ROOT
+
+FOLDER = ROOT / "docs" / "assets" / "vendor"
+LIST = FOLDER / "vendored.toml"
+LISTED = tomllib.loads(LIST.read_text("utf-8"))
+FIELDS = {"version", "license", "origin", "member", "sha256"}
+
+FOREIGN = re.compile(r"/\*!|@license|@preserve|SPDX-License|Copyright \(c\)|sourceMappingURL=", re.IGNORECASE)
+OURS = {"LICENSE", "tools/tests/test_vendored.py"}
+LONGEST_LINE = 20_000  # of ours: a picture has 5,000, a list of names 15,000
+CODE = {".js", ".mjs", ".cjs", ".css", ".ts"}
+OUR_CODE = {
+    "docs/assets/cost.js",
+    "docs/assets/site.css",
+    "examples/cdk/bin/app.ts",
+    "examples/cdk/lib/zae-limiter.ts",
+    "packages/zae-limiter-cli/src/zae_limiter_cli/console/static/console.css",
+    "packages/zae-limiter-cli/src/zae_limiter_cli/console/static/console.js",
+    "tools/iam.mjs",
+}
+
+
+def tracked() -> list[Path]:
+    """All files of the repository."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [ROOT / name for name in names.split("\0") if name and (ROOT / name).is_file()]
+
+
+def looks_foreign(name: str, content: bytes) -> bool:
+    """Whether a file may be of another project: binary, minified, with a notice, or code that is not ours."""
+    if b"\0" in content or (Path(name).suffix in CODE and name not in OUR_CODE):
+        return True
+    text = content.decode("utf-8", "replace")
+    if name.endswith(("uv.lock", "package-lock.json")):
+        return False
+    notice = Path(name).name not in OURS and name not in OURS and FOREIGN.search(text) is not None
+    return notice or any(len(line) > LONGEST_LINE for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_vendored_file_is_what_its_origin_has(name: str) -> None:
+    listed = LISTED[name]
+    assert set(listed) == FIELDS
+    assert listed["version"] in listed["origin"]
+    assert listed["origin"].startswith("https://")
+    assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == listed["sha256"]
+
+
+def test_the_folder_has_what_is_listed_and_nothing_else() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {*LISTED, LIST.name}
+
+
+def test_no_other_file_of_the_repository_is_of_another_project() -> None:
+    others = [path for path in tracked() if path.parent != FOLDER]
+    assert [str(path) for path in others if looks_foreign(str(path.relative_to(ROOT)), path.read_bytes())] == []
+
+
+def test_the_page_of_the_decision_names_the_version() -> None:
+    page = (ROOT / "docs" / "decisions" / "site.md").read_text("utf-8")
+    assert f"version\n  {LISTED['mermaid.min.js']['version']}" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("docs/assets/jquery.js", b"x"),
+        ("docs/x.md", b"/*! a library */"),
+        ("tools/x.py", b"# Copyright (c) Somebody"),
+        ("testdata/x.json", b"x" * 30_000),
+        ("examples/x.whl", b"PK\x03\x04\x14\0"),
+    ],
+)
+def test_what_is_foreign_is_found(name: str, content: bytes) -> None:
+    assert looks_foreign(name, content)
