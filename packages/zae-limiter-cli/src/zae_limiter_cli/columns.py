@@ -141,10 +141,12 @@ def room_of_stdout() -> int | None:
 
 def say_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print the document of a command, for programs: its ``schema_version`` and ``kind``, then the keys of ``value`` in
-    their order, or its ``items``.
+    their order, or its ``items``; then the records that cannot be read, if there are some.
     """
+    from .skipped import document
+
     content = value if isinstance(value, Mapping) else {"items": value}
-    click.echo(json.dumps({**envelope(), **content}, indent=2))
+    click.echo(json.dumps({**envelope(), **content, **document()}, indent=2))
 
 
 def envelope() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote, urlsplit
 
 from .errors import CommandError
+from .skipped import listen
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
@@ -97,7 +98,8 @@ class Connection:
             raise CommandError(f"there is no file {self.file}: check --store; {makes_it}")
 
     def open_file(self, meter: "Meter | None" = None) -> "SyncSQLiteStore":
-        """Return the store in the file, which its first operation makes if it is missing."""
+        """Return the store in the file, which its first operation makes if it is missing; as with ``store_options``."""
+        listen()
         from zae_limiter.stores import SyncSQLiteStore
 
         assert self.file is not None  # only a store is opened so
@@ -113,7 +115,8 @@ class Connection:
         return maintenance.open_table(options)
 
     def store_options(self) -> dict[str, Any]:
-        """Return the arguments of ``SyncRepository.open`` for this stack or file."""
+        """Return the arguments of ``SyncRepository.open`` for this stack or file. The command tells what lists skip."""
+        listen()
         connect = min(CONNECT_SECONDS, self.timeout / 6)
         seconds = {"connect_timeout": connect, "read_timeout": self.timeout / 2 - connect}  # core asks twice
         if self.file is not None:

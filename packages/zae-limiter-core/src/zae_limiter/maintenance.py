@@ -22,7 +22,8 @@ They are versioned apart from core, so that they import no room of core but this
 - **A replay**: ``BucketReplay`` decides the writes of a trace by the limits of ``BucketLimits``, which may be
   ``DISABLED``; ``judged`` bounds what a limit would have refused in each ``Hour``, ``summed`` adds the ``Bounds``,
   ``looks_back_ms`` says from when on use matters.
-- **Its audit events**: ``plain_text`` is the text of a limit in one.
+- **Its audit events**: ``is_plain_limit`` finds a limit in one, ``plain_text`` is its text.
+- **Its lists**: ``Skipped`` collects the records that they skip because they cannot be read.
 - **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
   ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
@@ -64,6 +65,7 @@ from .flows.records.registry import Known, look_up, set_trace, trace_of
 from .flows.records.stream_state import StreamState, stream_state
 from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
+from .flows.skipped import Skipped
 from .flows.steps import Flow
 from .operations.errors import StoreError, is_invalid
 from .operations.values import Key, Scan
@@ -90,7 +92,7 @@ from .schema.keys import (
     pk_system,
     sk_state,
 )
-from .schema.limit_fields import plain_text
+from .schema.limit_fields import is_plain_limit, plain_text
 from .schema.plan_keys import audit_plan, plan_of_subject
 from .schema.stream import audit_event_of, bucket_of, is_audit_event, namespace_of
 from .schema.table import INDEXES, create_table_request
@@ -139,6 +141,7 @@ __all__ = [
     "Known",
     "Migration",
     "RunFlow",
+    "Skipped",
     "SnapshotId",
     "StoreError",
     "StreamState",
@@ -172,6 +175,7 @@ __all__ = [
     "given_in",
     "is_audit_event",
     "is_invalid",
+    "is_plain_limit",
     "is_traced",
     "judged",
     "lasts_seconds",

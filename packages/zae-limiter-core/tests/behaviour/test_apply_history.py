@@ -89,13 +89,15 @@ def test_a_missing_part_is_told_from_a_missing_apply(repository: SyncRepository)
     [{"serial": "2"}, {"at": 7}, {"ended": 1}, {"targets": "x"}, {"targets": [7]}, {"created": -1}, {"owner": ""}],
     ids=str,
 )
-def test_a_record_that_nobody_wrote_is_unreadable(change: dict[str, Any]) -> None:
+def test_a_record_that_nobody_wrote_is_skipped_and_counted(change: dict[str, Any]) -> None:
     repository = SyncRepository.in_memory()
     keep(repository, RECORD)
     key = Key(keys.pk_applies(repository.namespace_id), keys.sk_apply(2))
     run(repository, call(Update(key, set=change)))
+    assert kept(repository) == []
+    assert repository.get_store_stats().unreadable_rows == 1
     with pytest.raises(StoreRefusedError, match="APPLY"):
-        kept(repository)
+        run(repository, read_apply(repository.namespace_state, 2))
 
 
 @pytest.mark.parametrize("change", [{"parts": 100}, {"parts": -1}, {"parts": "1"}], ids=str)

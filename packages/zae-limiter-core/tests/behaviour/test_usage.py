@@ -291,7 +291,7 @@ limits = st.from_regex(r"[A-Za-z][A-Za-z0-9.\-]{0,8}", fullmatch=True).map("l-{}
 instants = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - see timezones
 
 
-MOST = 10**38 - 1  # that DynamoDB stores
+MOST = 2**63 - 1  # that a column of a file can have
 counts = st.integers(0, MOST)
 
 

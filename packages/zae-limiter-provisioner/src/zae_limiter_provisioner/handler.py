@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from zae_limiter.maintenance import log_as_json
+from zae_limiter.maintenance import Skipped, log_as_json
 from zae_limiter_manifest import Answer, FormatError, ManifestError, Request, ignored_in, page, unpack
 from zae_limiter_manifest.packing import LARGEST_REQUEST
 
@@ -58,14 +58,18 @@ def _answer(plain: object, act: Act, context: object) -> dict[str, Any]:
     try:
         request = read_request(plain)
         check_namespaces(context, request.namespace)
-        answer = act(table_of_environment(), request)
+        with Skipped() as skipped:
+            answer = act(table_of_environment(), request)
     except (Refused, ManifestError, FormatError) as error:
         return _failed(error, plain)
     except Exception as error:
         logger.exception("the request failed")
         return _failed(error, plain)
     _log(request.action, request.namespace, answer)
-    return _with_notes(answer, plain)
+    unreadable = [
+        dict(zip(("pk", "sk", "problem"), map(str, each.args), strict=True)) for each in skipped.take_errors()
+    ]
+    return _with_notes(answer, plain) | ({"unreadable": unreadable} if unreadable else {})
 
 
 def _paged(answer: dict[str, Any], plain: object) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class LiveState:
         others = [place for place in repository.list_config_places() if place[0] is not None and place not in known]
         found = {override.address: override for override in live.overrides}
         for start in range(0, len(others), PLACES_AT_ONCE):
-            configs = repository.get_configs(others[start : start + PLACES_AT_ONCE])
+            configs = repository.get_configs(others[start : start + PLACES_AT_ONCE], skip_unreadable=True)
             found |= {each.address: each for each in _overrides(configs)}
         return replace(live, overrides=list(found.values()))
 

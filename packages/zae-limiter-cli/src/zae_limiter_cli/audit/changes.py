@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 COUNTERS: Final = {"version", "config_version"}  # that rise with every change
 BESIDE_THE_TEXT: Final = ("weights", "schedule")  # of a limit
-_OF_A_LIMIT: Final = {"capacity", "burst", "refill_amount", "refill_period"}
 
 
 def changes(event: "AuditEvent") -> Iterator[str]:
@@ -49,9 +48,11 @@ def of_subject(subject: str) -> str:
 
 def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield each value in words, with its path, such as ``metadata.team``."""
+    from zae_limiter.maintenance import is_plain_limit
+
     for name, inner in (value or {}).items():
         if isinstance(inner, Mapping):
-            if inner.keys() >= _OF_A_LIMIT:
+            if is_plain_limit(inner):
                 yield path + name, _text(inner)
                 yield from ((f"{path}{name}.{each}", _plain(inner[each])) for each in BESIDE_THE_TEXT if each in inner)
             else:

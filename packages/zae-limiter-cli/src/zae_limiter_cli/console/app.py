@@ -10,18 +10,21 @@ from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zae_limiter import ValidationError, ZAELimiterError
 
 from ..errors import CommandError, one_line
 from ..live.rows import ORDERS, Place
 from ..live.running import CHANGES, SECONDS, command_of, run
+from ..skipped import collecting, lines_of, taken
 from ..times import duration
 from .access import COOKIE, HEADERS, Access, same_origin
 from .applies import Applies
@@ -36,6 +39,7 @@ SHAPES: Final = ("tree", "list")
 CHANGES_NOTHING: Final = "This console changes nothing."
 OPEN: Final = "Open the address that the terminal shows."
 USED: Final = f"This address was used, or it is another one. {OPEN}"
+BROKEN: Final = "The console has a fault, which its terminal shows. Other pages may work."
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +174,19 @@ class Console:
                     reason = f"The proxy sent no {self.access.identity_header}."
                 return self._page("denied.html", request, status=403, reason=reason)
             try:
-                found: Response | Awaitable[Response] = await run_in_threadpool(endpoint, request)
-                return found if isinstance(found, Response) else await found
+                with collecting():
+                    found: Response | Awaitable[Response] = await run_in_threadpool(endpoint, request)
+                    return found if isinstance(found, Response) else await found
             except CommandError as error:
                 return self._page("denied.html", request, status=400, reason=str(error))
             except ZAELimiterError as error:
                 return self._page("denied.html", request, status=_status(error), reason=one_line(str(error)))
 
         return answer
+
+    def broken(self, request: Request, _: Exception) -> Response:
+        """Return the page of a fault of the console itself, which its server logs with a traceback."""
+        return self._page("denied.html", request, status=500, reason=BROKEN)
 
     def _refused_change(self, request: Request) -> Response | None:
         """Return the answer to a change that this console does not make, or that a page of another site asks for."""
@@ -212,7 +221,8 @@ class Console:
         shape = "list" if request.query_params.get("shape") == "list" else "tree"
         look = self.pages.rows if shape == "list" else self.pages.tree
         found = {"rows": look(order, only, monotonic()), "progress": self.pages.progress()}
-        return {**found, "order": order, "only": only, "orders": ORDERS, "shape": shape, "shapes": SHAPES}
+        skipped = {"unreadable": lines_of(self.pages.unreadable())}
+        return {**found, **skipped, "order": order, "only": only, "orders": ORDERS, "shape": shape, "shapes": SHAPES}
 
     def _user(self, request: Request, *, idle: bool = False) -> str | None:
         return self.access.user(request.headers, request.cookies, request.path_params.get("session", ""), idle=idle)
@@ -220,6 +230,7 @@ class Console:
     def _page(self, name: str, request: Request, *, status: int = 200, **values: Any) -> Response:
         template = TEMPLATES.get_template(name)
         span = request.query_params.get("span", "24h")
+        values.setdefault("unreadable", lines_of(taken()))
         text = template.render(
             console=self,
             path=request.url.path.rpartition("/")[2] or "./",
@@ -241,7 +252,7 @@ TEMPLATES: Final = Environment(
 )
 
 
-def application(console: Console, hosts: Sequence[str]) -> Starlette:
+def application(console: Console, hosts: Sequence[str]) -> ASGIApp:
     """Return the web application, which answers to these hosts."""
     guarded = console.guarded
     pages = [
@@ -266,21 +277,25 @@ def application(console: Console, hosts: Sequence[str]) -> Starlette:
     app = Starlette(
         routes=routes,
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
-        exception_handlers={404: console.nowhere},
+        exception_handlers={404: console.nowhere, Exception: console.broken},
     )
     return _with_headers(app)
 
 
-def _with_headers(app: Starlette) -> Starlette:
-    from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+def _with_headers(app: ASGIApp) -> ASGIApp:
+    """Return the application with the headers on every answer, also on those of a host or a path that there is none of,
+    and of a fault: so it is around all that Starlette does.
+    """
 
-    async def add(request: Request, following: RequestResponseEndpoint) -> Response:
-        answer = await following(request)
-        answer.headers.update(HEADERS)
-        return answer
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def add(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
 
-    app.add_middleware(BaseHTTPMiddleware, dispatch=add)
-    return app
+        await app(scope, receive, add)
+
+    return answer
 
 
 def _place(values: Any) -> Place:

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any, Final, Literal, get_args
 
 from ..live.running import run
+from ..skipped import add
 from ..spreadsheet import write_rows
 
 By = Literal["root", "entity", "resource"]
@@ -37,11 +38,12 @@ def read_bill(options: Sequence[str], by: By, month: str, width: int) -> Bill:
     chosen = [f"--month={month}"] if month else []
     said = run(["usage", "cost", "--by", by, *chosen, *options, "-o", "json"], width)
     try:
-        told = json.loads(said)
+        told, _ = json.JSONDecoder().raw_decode(said)  # warnings may follow
+        add(told.get("unreadable"))
         rows = [_row(told["month"], each["tenant"], each) for each in told["tenants"]]
         prices = f"{told['prices']['of']}, as of {told['prices']['as_of']}"
         return Bill(rows, _row(told["month"], "total", told["total"]), told["month"], prices)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return Bill(problem=said.removeprefix("Error: "))
 
 

@@ -1,6 +1,6 @@
 """What the pages show, read with the commands' own rooms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,11 +16,13 @@ from ..live.reading import Reader
 from ..live.rows import Order, Place, Reading, Recent, Row, State, rate
 from ..live.tree import Branch, tree_of
 from ..rates import rate as rate_of
+from ..skipped import collecting
 from ..usage.own import with_own
 from .charts import Chart, charts_of
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository, UsageSnapshot, ZAELimiterError
+    from zae_limiter.stores import Unreadable
     from zae_limiter.values.usage import Window
 
 Span = Literal["24h", "30d"]
@@ -68,6 +70,7 @@ class Pages:
         self._read_at = 0.0
         self._reads = False
         self._problem: ZAELimiterError | None = None
+        self._unreadable: Sequence[Unreadable] = ()  # of the last reading
 
     def rows(self, order: Order, only: str, now: float) -> list[Shown]:
         """Return the rows of the last reading. ``now``: of `time.monotonic`."""
@@ -93,7 +96,7 @@ class Pages:
     def _look(self, now: float) -> Recent:
         """Return what was read last, and have it read again meanwhile if it is too old: only the first look waits."""
         if not self._recent:
-            self._recent.add(self._reader.read())
+            self._take(self._read_rows())
             self._read_at = now
         elif self._problem is not None:
             problem, self._problem = self._problem, None
@@ -106,16 +109,30 @@ class Pages:
     def _read(self) -> None:
         from zae_limiter import ZAELimiterError
 
-        reading: Reading | None = None
+        found: tuple[Reading, Sequence[Unreadable]] | None = None
         problem: ZAELimiterError | None = None
         try:
-            reading = self._reader.read()
+            found = self._read_rows()
         except ZAELimiterError as error:  # the next look tells it
             problem = error
         with self._lock:
             self._problem, self._reads = problem, False
-            if reading is not None:
-                self._recent.add(reading)
+            if found is not None:
+                self._take(found)
+
+    def _read_rows(self) -> "tuple[Reading, Sequence[Unreadable]]":
+        with collecting() as skipped:
+            reading = self._reader.read()
+            return reading, skipped.take_errors()
+
+    def _take(self, found: "tuple[Reading, Sequence[Unreadable]]") -> None:
+        reading, self._unreadable = found
+        self._recent.add(reading)
+
+    def unreadable(self) -> "Sequence[Unreadable]":
+        """Return the records that the last reading of the rows had to skip."""
+        with self._lock:
+            return self._unreadable
 
     def health(self) -> str:
         """Return the line of the stack's parts."""

@@ -58,7 +58,8 @@ def switches_on(
     from zae_limiter.values.switches import resolve_switches
 
     places = {resource: places_of(entity_id, resource) for resource in resources}
-    found = repository.get_configs([place for levels in places.values() for place in levels.values()])
+    wanted = [place for levels in places.values() for place in levels.values()]
+    found = repository.get_configs(wanted, skip_unreadable=True)
     return {
         resource: resolve_switches(
             (source, found[place].switches) for source, place in levels.items() if place in found

@@ -49,7 +49,11 @@ def read_forest(repository: "SyncRepository") -> list[Node]:
             children.setdefault(parent, []).append(each)
 
     nodes: dict[str, Node] = {}
-    return [_node(each, lambda above: children.get(above, ()), nodes) for each in children.get(None, ())]
+    roots: list[Node] = []
+    for each in [*children.get(None, ()), *entities]:  # damaged records may be parents of each other: one is the first
+        if each.entity_id not in nodes:
+            roots += [_node(each, lambda above: children.get(above, ()), nodes)]
+    return roots
 
 
 def read_below(repository: "SyncRepository", entity_id: str) -> Node:
@@ -66,7 +70,7 @@ def read_below(repository: "SyncRepository", entity_id: str) -> Node:
     level = [entity_id]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         while level:
-            records = repository.get_entity_records(level)
+            records = repository.get_entity_records(level, skip_unreadable=True)
             above = [each for each in level if each in records and records[each].children]
             children |= zip(above, threads.map(repository.get_children, above), strict=True)
             level = [*dict.fromkeys(each.entity_id for parent in above for each in children[parent])]
@@ -74,11 +78,21 @@ def read_below(repository: "SyncRepository", entity_id: str) -> Node:
     return _node(entity, lambda above: children.get(above, ()), {})
 
 
-def _node(entity: "Entity", children_of: Callable[[str], Iterable["Entity"]], nodes: dict[str, Node]) -> Node:
-    """Return the node of an entity, which is one below all its parents: ``children_of`` is asked once for each."""
+def _node(
+    entity: "Entity",
+    children_of: Callable[[str], Iterable["Entity"]],
+    nodes: dict[str, Node],
+    path: frozenset[str] = frozenset(),
+) -> Node:
+    """Return the node of an entity, which is one below all its parents: ``children_of`` is asked once for each. Nobody
+    is below an entity on the ``path`` to it once more.
+    """
     if (found := nodes.get(entity.entity_id)) is None:
-        below = tuple(_node(each, children_of, nodes) for each in children_of(entity.entity_id))
-        found = nodes[entity.entity_id] = Node(entity, below)
+        path |= {entity.entity_id}
+        children = [each for each in children_of(entity.entity_id) if each.entity_id not in path]
+        found = nodes[entity.entity_id] = Node(
+            entity, tuple(_node(each, children_of, nodes, path) for each in children)
+        )
     return found
 
 

@@ -14,6 +14,7 @@ from zae_limiter_manifest.delegation import alias_of
 
 from ..connection import Connection
 from ..errors import CommandError
+from ..skipped import add, listen
 
 LAMBDA_SECONDS: Final = 900
 POLICIES: Final = {"planner": "InvokePlannerPolicy", "provisioner": "InvokeProvisionerPolicy"}
@@ -47,11 +48,14 @@ class Function:
         """Send a request and return the answer with all its pages. Raises ``CommandError`` without an answer, and
         errors of botocore.
         """
+        listen()
         try:
             pages = [self._invoke(request)]
             while (after := next_page(pages[-1])) is not None:
                 pages.append(self._invoke(evolve(request, next=after)))
-            return Answer.from_dict(unpack(pages))
+            told = unpack(pages)
+            add(told.get("unreadable"))
+            return Answer.from_dict(told)
         except FormatError as error:
             raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
 

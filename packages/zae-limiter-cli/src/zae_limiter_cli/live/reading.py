@@ -112,7 +112,7 @@ class Reader:
     def _read_parents(self, entity_ids: Iterable[str]) -> None:
         """Read the records of those that are not known, then of their parents, level by level."""
         while asked := sorted({*entity_ids} - self._parents.keys()):
-            records = self._repository.get_entity_records(asked)
+            records = self._repository.get_entity_records(asked, skip_unreadable=True)
             none = dict.fromkeys(asked, ())
             self._parents |= none | {entity_id: tuple(each.parent_ids) for entity_id, each in records.items()}
             entity_ids = [parent for entity_id in asked for parent in self._parents[entity_id]]

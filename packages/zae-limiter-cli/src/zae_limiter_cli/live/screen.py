@@ -24,6 +24,7 @@ from zae_limiter_manifest.problems import printable
 
 from ..columns import counted
 from ..errors import one_line
+from ..skipped import collecting, in_brief
 from .fitting import fitted
 from .health import Health
 from .reading import Reader
@@ -201,12 +202,15 @@ class TopScreen(App[None]):
         from zae_limiter import ZAELimiterError
 
         problem = ""
-        try:
-            self.call_from_thread(self._take, self._reader.read())
-            self._reader.read_change()
-        except ZAELimiterError as error:  # an outage: the last rows stay
-            problem = one_line(str(error))
-        self.call_from_thread(self._tell, problem or self._health.line())
+        with collecting() as skipped:
+            try:
+                self.call_from_thread(self._take, self._reader.read())
+                self._reader.read_change()
+            except ZAELimiterError as error:  # an outage: the last rows stay
+                problem = one_line(str(error))
+            self.call_from_thread(
+                self._tell, "; ".join([problem or self._health.line(), *in_brief(skipped.take_errors())])
+            )
 
     def _take(self, reading: Reading) -> None:
         self._recent.add(reading)

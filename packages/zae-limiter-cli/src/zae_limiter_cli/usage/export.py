@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Typ
 
 from ..columns import envelope
 from ..errors import CommandError
+from ..skipped import document
 from ..spreadsheet import write_rows
 from ..times import iso
 from .showing import plain_snapshot
@@ -109,7 +110,8 @@ def _json(namespace: str, snapshots: Iterable[Parted], to: BinaryIO) -> None:
         consumed = {"consumed_below": _differences(snapshot.consumed, own.consumed)}
         to.write(before + json.dumps({"namespace": namespace, **plain_snapshot(snapshot), **consumed}).encode())
         before = b",\n"
-    to.write(head + b"]}\n" if before != b",\n" else b"\n]}\n")
+    end = json.dumps({"": [], **document()}).removeprefix('{"": []').encode() + b"\n"  # known when all was read
+    to.write((head + b"]" if before != b",\n" else b"\n]") + end)
 
 
 def _differences(whole: Mapping[str, int], own: Mapping[str, int]) -> dict[str, int]:

@@ -256,9 +256,9 @@ def test_who_is_whose_parent_is_read_twice_a_minute(file: Path, monkeypatch: pyt
         reader, asked = Reader(repository, None, 50), list[list[str]]()
         read = repository.get_entity_records
 
-        def counted(ids: Sequence[str]) -> Any:
+        def counted(ids: Sequence[str], **options: Any) -> Any:
             asked.append([*ids])
-            return read(ids)
+            return read(ids, **options)
 
         monkeypatch.setattr(repository, "get_entity_records", counted)
         readings = [reader.read() for _ in range(3)]

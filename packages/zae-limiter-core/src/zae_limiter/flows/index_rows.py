@@ -2,22 +2,26 @@
 
 The policies of a namespace bind the table's key alone, not the keys of indexes: whoever may write under its own key can
 place a row in any partition of an index. So no row of an index is trusted. This module says which rows are dropped, and
-logs their number; a reader checks the content of a row.
+logs their number; a reader checks the content of a row. Every list of items reads them through ``IndexRows.read``: it
+skips an item that cannot be read, and the log record has the error of each, with its key, for who shows the list.
 """
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
+from ..operations.errors import Unreadable
 from ..operations.values import Item, Key, Query
 from ..schema import keys
 from ..schema.attributes import PK
-from ..schema.reading import UNREADABLE
+from ..schema.reading import UNREADABLE, unreadable
 from .retry import key_of, with_retries
 from .steps import DroppedRows, Flow
 
 T = TypeVar("T")
+
+MOST_NAMED: Final = 100  # unreadable items of one call, by their keys; the others are only counted
 
 
 @dataclass(slots=True)
@@ -28,6 +32,7 @@ class IndexRows:
     foreign: int = 0
     unreadable: int = 0
     first: Key | None = None
+    errors: dict[Key, Unreadable] = field(default_factory=dict)
 
     def own(self, items: Iterable[Item]) -> list[Item]:
         """Return the items whose table key is of the namespace."""
@@ -43,9 +48,15 @@ class IndexRows:
                 continue
             try:
                 found.append(reader(item))
-            except UNREADABLE:
-                self._drop(item, unreadable=1)
+            except UNREADABLE as error:
+                self._skip(item, error)
         return found
+
+    def _skip(self, item: Item, error: Exception) -> None:
+        """Count an item that cannot be read, and keep its error."""
+        self._drop(item, unreadable=1)
+        if len(self.errors) < MOST_NAMED:
+            self.errors[key_of(item)] = error if isinstance(error, Unreadable) else unreadable(item, error)
 
     def _drop(self, item: Item, *, foreign: int = 0, unreadable: int = 0) -> None:
         self.foreign += foreign
@@ -68,14 +79,15 @@ def report(*counted: IndexRows) -> Flow[None]:
     """Log the rows that a call dropped, if any: one line with the table key of the first row, and no other
     attribute.
     """
-    foreign, unreadable = (sum(getattr(rows, count) for rows in counted) for count in ("foreign", "unreadable"))
+    foreign, damaged = (sum(getattr(rows, count) for rows in counted) for count in ("foreign", "unreadable"))
     first = next(((rows.namespace_id, rows.first) for rows in counted if rows.first is not None), None)
     if first is None:
         return
     namespace_id, key = first
     kind = "foreign" if foreign else "unreadable"  # a filter of logs looks for it: no key can hide it
     told = (
-        f"dropped {kind} rows of an index: foreign_rows={foreign} unreadable_rows={unreadable} "
+        f"dropped {kind} rows of an index: foreign_rows={foreign} unreadable_rows={damaged} "
         f"namespace_id={namespace_id} first_pk={key.pk!r:.300} first_sk={key.sk!r:.300}"
     )
-    yield DroppedRows(__name__, logging.WARNING, told, foreign, unreadable)
+    errors = tuple(error for rows in counted for error in rows.errors.values())
+    yield DroppedRows(__name__, logging.WARNING, told, foreign, damaged, errors)

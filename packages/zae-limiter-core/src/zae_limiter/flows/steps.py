@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from ..operations.errors import StoreError
+from ..operations.errors import StoreError, Unreadable
 from ..operations.values import Operation
 from .bucket_queue import Waiter
 
@@ -64,11 +64,15 @@ class DroppedRows(Log):
 
     foreign: int
     unreadable: int
+    errors: Sequence[Unreadable] = ()
 
     def write(self) -> None:
-        """Write the line, with the counts as fields of a log in JSON."""
+        """Write the line, with the counts as fields of a log in JSON. The errors, which may quote values of the items,
+        are attributes of the log record alone.
+        """
         fields = {"foreign_rows": self.foreign, "unreadable_rows": self.unreadable}
-        logging.getLogger(self.logger).log(self.level, self.message, extra={"fields": fields})
+        extra = {"fields": fields, "unreadable": self.errors}
+        logging.getLogger(self.logger).log(self.level, self.message, extra=extra)
 
 
 @dataclass(frozen=True, slots=True)

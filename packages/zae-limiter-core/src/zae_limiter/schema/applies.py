@@ -66,6 +66,8 @@ def part_items(namespace_id: str, serial: int, content: str) -> list[Item]:
 @reads
 def read_record(item: Item) -> ApplyRecord:
     """Return the apply that an item is the record of."""
+    if item[SK] != keys.sk_apply(number(item, SERIAL)):
+        raise ValueError(f"{SERIAL} is not that of its key")
     return ApplyRecord(
         number(item, SERIAL),
         text(item, AT),

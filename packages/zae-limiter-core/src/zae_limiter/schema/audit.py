@@ -1,7 +1,8 @@
 """The item of an audit event: made of the value, and read back."""
 
+import math
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from ..values.audit import AuditEvent
 from ..values.naming import PLAN_SUBJECT, check_identifier, check_plan, check_resource
@@ -23,12 +24,15 @@ from .attributes import (
     TTL,
 )
 from .entities import read_metadata
+from .limit_fields import is_plain_limit, plain_text
 from .reading import optional, reads, text
 
 Item = dict[str, Any]
 
 _FIELDS = (EVENT_ID, ENTITY_ID, ACTION, AT)
 _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
+_MOST_LEVELS: Final = 32  # as DynamoDB nests
+_TEXTS: Final = frozenset(("weights", "schedule"))  # of a limit
 
 
 def check_subject(field: str, value: str) -> str:
@@ -62,6 +66,41 @@ def read_audit_event(item: Item) -> AuditEvent:
     fields: dict[str, Any] = {name: text(item, name) for name in _FIELDS}
     fields |= {name: optional(text, item, name) for name in (PRINCIPAL, RESOURCE)}
     return AuditEvent(**fields, before=_read_side(item.get(BEFORE)), after=_read_side(item.get(AFTER)))
+
+
+@reads
+def read_listed_event(item: Item) -> AuditEvent:
+    """Return the event of an item if its values can be shown: plain ones, with limits that have a text.
+
+    The archive takes any other event as it is stored; a list would end at it.
+    """
+    event = read_audit_event(item)
+    _check_shown(BEFORE, event.before, _MOST_LEVELS)
+    _check_shown(AFTER, event.after, _MOST_LEVELS)
+    return event
+
+
+def _check_shown(path: str, value: object, levels: int) -> None:
+    """Raise an error of ``UNREADABLE`` for a value that nobody can show."""
+    if not levels:
+        raise ValueError(f"{path} is nested too deep")
+    if is_plain_limit(value):
+        assert isinstance(value, dict)
+        _check_limit(path, value)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in inner:
+        _check_shown(f"{path}.{name}", each, levels - 1)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{path} is no number")
+
+
+def _check_limit(path: str, value: Item) -> None:
+    try:
+        plain_text(value)
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{path} is no limit: {error}") from error
+    for name in value.keys() & _TEXTS:
+        text(value, name)
 
 
 def _read_side(values: Any) -> dict[str, Any] | None:

@@ -90,9 +90,11 @@ def read_child_id(item: Item) -> str:
 @reads
 def read_entity(item: Item) -> Entity:
     """Return the entity of an item."""
-    parent_link = read_parent_link(item)
+    parent_link, entity_id = read_parent_link(item), check_identifier(ENTITY_ID, item[ENTITY_ID])
+    if keys.parse_entity_pk(item[PK])[1] != entity_id:
+        raise ValueError(f"{ENTITY_ID} is not that of its key")
     return Entity(
-        entity_id=check_identifier(ENTITY_ID, item[ENTITY_ID]),
+        entity_id=entity_id,
         name=optional(text, item, NAME),
         parent_id=parent_link.parent_ids[0] if parent_link.parent_ids else None,
         cascade=parent_link.cascade,
@@ -155,10 +157,19 @@ def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
     return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
+def _parse(stored: str) -> Any:
+    """Return what a JSON text has. Raises ``ValueError``, also for ``NaN``, which no document could have."""
+    return json.loads(stored, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"metadata have {name}")
+
+
 def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
     """Return the metadata of an item. Raises ``ValueError`` for a text that is no JSON object."""
     try:
-        found: Mapping[str, Any] = json.loads(stored) if isinstance(stored, str) else stored
+        found: Mapping[str, Any] = _parse(stored) if isinstance(stored, str) else stored
     except RecursionError as error:
         raise ValueError("metadata are nested too deep") from error
     if not isinstance(found, Mapping):

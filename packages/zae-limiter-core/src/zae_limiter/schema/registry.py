@@ -51,6 +51,8 @@ def read_namespace(item: Item) -> Namespace:
     """Return the namespace of either of its records. Raises ``ForeignRecord``."""
     check_not_foreign(item)
     name, namespace_id = check_namespace(NAME, item[NAME]), check_namespace_id(NAMESPACE_ID, item[NAMESPACE_ID])
+    if item[SK] not in (keys.sk_namespace(name), keys.sk_nsid(namespace_id)):
+        raise ValueError("neither its name nor its id is that of its key")
     return Namespace(name, namespace_id, text(item, CREATED_AT), optional(text, item, DELETED))
 
 

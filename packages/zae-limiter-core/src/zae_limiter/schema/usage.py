@@ -44,6 +44,7 @@ from .reading import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
 SECONDS_PER_DAY: Final = 24 * 3600
+MOST_COUNTED: Final = 2**63  # a count beyond it is no count, and no column of a file could have it
 _OF_LIMIT: Final = "l_"
 _COUNTED: Final = "_counted_"
 COUNTED_UNTIL: Final = "_counted_until"  # epoch ms: the record that was counted last
@@ -149,6 +150,9 @@ def is_hourly(sk: str) -> bool:
 def read_usage(item: Item, milli: Mapping[str, int] | None = None) -> UsageSnapshot:
     """Return the snapshot of an item; ``milli`` is its consumption in millitokens by limit, if that is read already."""
     milli = read_milli(item) if milli is None else milli
+    for name, amount in milli.items():
+        if abs(amount) >= MILLI * MOST_COUNTED:
+            raise ValueError(f"{counter_attribute(name)} has more than 64 bits")
     return UsageSnapshot(
         entity_id=text(item, ENTITY_ID),
         resource=text(item, RESOURCE),
@@ -156,12 +160,20 @@ def read_usage(item: Item, milli: Mapping[str, int] | None = None) -> UsageSnaps
         window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: amount // MILLI for name, amount in milli.items()},
         refused_by={
-            parse_refuser(name.removeprefix(_REFUSED_BY)): number(item, name)
+            parse_refuser(name.removeprefix(_REFUSED_BY)): _count(item, name)
             for name in sorted(item)
             if name.startswith(_REFUSED_BY)
         },
-        **{name: number({name: 0, **item}, name) for name in TOTALS.values()},
+        **{name: _count({name: 0, **item}, name) for name in TOTALS.values()},
     )
+
+
+def _count(item: Item, name: str) -> int:
+    """Return a count that files of usage can have. Raises ``TypeError``, ``ValueError``."""
+    found = number(item, name)
+    if abs(found) >= MOST_COUNTED:
+        raise ValueError(f"{name} has more than 64 bits")
+    return found
 
 
 @reads

@@ -50,13 +50,17 @@ class SyncStateMethods(SyncFlowRunner):
         now = iso_time(self._clock)
         return self._run(provisioner.note_applied(self.namespace_state, now, expected_serial=expected_serial))
 
-    def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
+    def get_configs(
+        self, places: Sequence[ConfigPlace], *, skip_unreadable: bool = False
+    ) -> dict[ConfigPlace, StoredConfig]:
         """Return the stored configs by place: ``(entity_id, resource)``, either may be ``None``; empty places are left
         out.
 
-        Reads batches of 100, eight at a time. Raises ``ValidationError``.
+        Reads batches of 100, eight at a time. ``skip_unreadable`` leaves out a config that cannot be read, as lists do,
+        which log and count it. Raises ``ValidationError``.
         """
-        return self._run(managed_configs.get_configs(self.namespace_state, places))
+        found = managed_configs.get_configs(self.namespace_state, places, skip_unreadable=skip_unreadable)
+        return self._run(found)
 
     def put_configs(
         self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
@@ -74,12 +78,16 @@ class SyncStateMethods(SyncFlowRunner):
         """
         return self._run(managed_configs.list_config_places(self.namespace_state))
 
-    def get_entity_records(self, entity_ids: Sequence[str]) -> dict[str, StoredEntity]:
+    def get_entity_records(
+        self, entity_ids: Sequence[str], *, skip_unreadable: bool = False
+    ) -> dict[str, StoredEntity]:
         """Return what is stored of these entities, by id; those without a record are left out.
 
-        Reads batches of 100, eight at a time. Raises ``ValidationError``.
+        Reads batches of 100, eight at a time. ``skip_unreadable`` leaves out a record that cannot be read, as lists do,
+        which log and count it. Raises ``ValidationError``.
         """
-        return self._run(managed_entities.get_records(self.namespace_state, entity_ids))
+        found = managed_entities.get_records(self.namespace_state, entity_ids, skip_unreadable=skip_unreadable)
+        return self._run(found)
 
     def put_entity_records(
         self, records: Mapping[str, StoredEntity | None], *, principal: str | None = None

@@ -49,11 +49,10 @@ def render_state(namespace: str, state: StateReport) -> str:
     return _document("state", namespace=namespace, state=state.to_dict())
 
 
-def render_history(namespace: str, entries: Iterable[ApplyEntry]) -> str:
+def render_history(namespace: str, entries: Iterable[ApplyEntry], **more: Any) -> str:
     """Return `"kind": "history"`: the namespace and its `applies`, the last one first, each with its `outcome`."""
-    return _document(
-        "history", namespace=namespace, applies=[{**each.to_dict(), "outcome": each.outcome} for each in entries]
-    )
+    applies = [{**each.to_dict(), "outcome": each.outcome} for each in entries]
+    return _document("history", namespace=namespace, applies=applies, **more)
 
 
 def render_problems(problems: Iterable[Problem], warnings: Iterable[Warned] = ()) -> str:

@@ -40,10 +40,11 @@ def history(*, connection: "Connection", namespace: str, form: DocumentForm) -> 
 
     from ...columns import say_columns
     from ...limits.provisioner import ask
+    from ...skipped import document
 
     entries = ask(connection, "history", namespace).history or ()
     if form == "json":
-        click.echo(as_json.render_history(namespace, entries), nl=False)
+        click.echo(as_json.render_history(namespace, entries, **document()), nl=False)
     elif entries:
         say_columns([("SERIAL", "AT", "BY", "FROM", "CREATED", "UPDATED", "DELETED", "OUTCOME"), *map(_row, entries)])
     else:

@@ -58,7 +58,7 @@ class Rows:
         if found is None:
             return None
         text, hour, written_ms = found
-        item = read_json(text)
+        item = _parsed(text, key)
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return Row(item, hour)
         self.ahead.add(key)
@@ -72,8 +72,8 @@ class Rows:
                 self.ahead.remove(key)
                 self.replace(key, row, row.item, row.hour, self._now_ms())
 
-    def _item(self, text: str, written_ms: int | None) -> Item:
-        item = read_json(text)
+    def _item(self, text: str, written_ms: int | None, pk: str, sk: str) -> Item:
+        item = _parsed(text, Key(pk, sk))
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return item
         self.ahead.add(Key(item[PK], item[SK]))
@@ -116,19 +116,34 @@ class Rows:
         sql, values = _of_index(query) if query.index else _of_table(query)
         sql += " LIMIT ?"
         values.append(page_size(query.limit))
-        return [self._item(*found) for found in self._execute(sql, values)]
+        found = self._execute(sql, values)
+        if not query.index:
+            return [self._item(*row) for row in found]
+        names = INDEXES[query.index][:2]  # as the index has them, whatever the text of a damaged item has
+        return [self._item(*row[:4]) | dict(zip(names, row[4:], strict=True)) for row in found]
 
     def scan(self, scan: Scan) -> list[Item]:
         """Return the items of a page, by key."""
         start = (scan.start[PK], scan.start[SK]) if scan.start else ("", "")
-        sql = "SELECT item, written FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
+        sql = "SELECT item, written, pk, sk FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
         return [self._item(*found) for found in self._execute(sql, (*start, page_size(scan.limit)))]
 
     def expired(self, now_seconds: int, *, at_most: int) -> Iterator[tuple[Key, Row]]:
         """Return items whose ``ttl`` has passed, with their keys."""
         sql = "SELECT pk, sk, item, hour FROM items WHERE expires < ? ORDER BY expires LIMIT ?"
         for pk, sk, text, hour in self._execute(sql, (now_seconds, at_most)).fetchall():
-            yield Key(pk, sk), Row(read_json(text), hour)
+            yield Key(pk, sk), Row(_parsed(text, Key(pk, sk)), hour)
+
+
+def _parsed(text: str, key: Key) -> Item:
+    """Return the item in a text. One that is damaged has its key at least: who reads it says so, and lists skip it."""
+    try:
+        item = read_json(text)
+    except (ValueError, TypeError, RecursionError):
+        item = {}
+    if type(item) is dict and item.get(PK) == key.pk and item.get(SK) == key.sk:
+        return item
+    return {**(item if type(item) is dict else {}), PK: key.pk, SK: key.sk}
 
 
 def page_size(limit: int | None) -> int:
@@ -149,7 +164,7 @@ def _of_table(query: Query) -> tuple[str, list[Any]]:
         narrowed += f" AND sk {'<' if query.descending else '>'} ?"
         values.append(query.start[SK])
     order = "sk DESC" if query.descending else "sk"
-    return f"SELECT item, written FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
+    return f"SELECT item, written, pk, sk FROM items WHERE pk = ?{narrowed} ORDER BY {order}", [query.pk, *values]
 
 
 def _of_index(query: Query) -> tuple[str, list[Any]]:
@@ -160,7 +175,8 @@ def _of_index(query: Query) -> tuple[str, list[Any]]:
     way = " DESC" if query.descending else ""
     joined = "entries e CROSS JOIN items i ON i.pk = item_pk AND i.sk = item_sk"  # CROSS: the entries first
     order = f"e.sk{way}, item_pk{way}, item_sk{way}"
-    sql = f"SELECT item, written FROM {joined} WHERE e.name = ? AND e.pk = ?{narrowed} ORDER BY {order}"
+    columns = "item, written, i.pk, i.sk, e.pk, e.sk"
+    sql = f"SELECT {columns} FROM {joined} WHERE e.name = ? AND e.pk = ?{narrowed} ORDER BY {order}"
     return sql, [query.index, query.pk, *values]
 
 

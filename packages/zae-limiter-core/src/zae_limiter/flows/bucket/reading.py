@@ -6,7 +6,7 @@ ended. The configs of these buckets alone are read. So a bucket of which nobody 
 a resource's limits that told no bucket shows when a process has obeyed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,13 +18,16 @@ from ...rules.windows import window_at
 from ...schema import keys
 from ...schema.attributes import CONFIG_READ_AT, PK, REFUSED, SHADOWED, TTL, bucket_attributes
 from ...schema.items import BucketId, BucketState, read_bucket
+from ...schema.reading import reads
+from ...schema.trace import END_OF_TIME_MS
 from ...values.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...values.limits import MILLI, Limit
 from ...values.naming import check_identifier, check_resource
 from ...values.resolution import Config
 from ..index_rows import IndexRows, report
+from ..process.config_cache import check_record
 from ..process.namespace_state import NamespaceState, bucket_key
-from ..retry import read_all, with_retries
+from ..retry import key_of, read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_bucket, validate_places
 from .shifting import all_shifted
@@ -52,8 +55,9 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
         query, states = yield from _states_of_page(namespace_state, query, rows)
         for state in states:
             shards.setdefault(state.id.resource, []).append(state)
+    found = yield from in_force(namespace_state, [shards[name] for name in sorted(shards)], rows)
     yield from report(rows)
-    return (yield from in_force(namespace_state, [shards[name] for name in sorted(shards)]))
+    return found
 
 
 def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, str]]) -> Flow[list[Bucket]]:
@@ -62,7 +66,10 @@ def get_buckets_at(namespace_state: NamespaceState, places: Sequence[tuple[str, 
     buckets = [BucketId(ns, *validate_bucket(*place)) for place in validate_places(places)]
     if len(buckets) > MOST_PLACES:
         raise ValidationError("places", len(buckets), f"must be {MOST_PLACES} places at most: ask several times")
-    return (yield from in_force(namespace_state, (yield from read_whole(buckets))))
+    rows = IndexRows(ns)
+    found = yield from in_force(namespace_state, (yield from _read_sound(namespace_state, buckets, rows)), rows)
+    yield from report(rows)
+    return found
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
@@ -91,13 +98,51 @@ def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
     return [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
 
 
-def in_force(namespace_state: NamespaceState, found: Sequence[Sequence[BucketState]]) -> Flow[list[Bucket]]:
-    """Return the buckets that were found, as their next write would have them: see the top of this module."""
+def _read_sound(
+    namespace_state: NamespaceState, buckets: Sequence[BucketId], rows: IndexRows
+) -> Flow[list[list[BucketState]]]:
+    """Return the shards of each bucket that can be read, as ``read_whole`` does; ``rows`` tells the others."""
+    now_ms = namespace_state.now()
+
+    def shards(wanted: Sequence[BucketId]) -> Flow[dict[BucketId, BucketState]]:
+        found = yield from read_all([bucket_key(each) for each in wanted])
+        return {state.id: state for state in rows.read(found.values(), lambda item: checked_state(item, now_ms))}
+
+    homes = yield from shards(buckets)
+    others = {each: [each.other(shard) for shard in range(1, homes[each].shard_count)] for each in homes}
+    states = {**homes, **(yield from shards([other for each in others.values() for other in each]))}
+    return [[states[each] for each in (home, *others.get(home, ())) if each in states] for home in buckets]
+
+
+def in_force(
+    namespace_state: NamespaceState, found: Sequence[Sequence[BucketState]], rows: IndexRows | None = None
+) -> Flow[list[Bucket]]:
+    """Return the buckets that were found, as their next write would have them: see the top of this module.
+
+    With the ``rows`` of a list, a config that cannot be read is told there, and its buckets are shown as their last
+    write left them. Raises ``Unreadable`` else.
+    """
     there = [states for states in found if states]
     told = {states[0].id: _told_ms(states) for states in there if _may_differ(states)}
-    configs = (yield from _configs(namespace_state, told)) if told else {}
+    configs = (yield from _configs(namespace_state, told, rows)) if told else {}
     now_ms = namespace_state.now()
-    return [_shown(states, configs.get(states[0].id), now_ms) for states in there]
+    by_home = {key_of(states[0].item): states for states in there}
+
+    @reads
+    def shown(item: Item) -> Bucket:
+        states = by_home[key_of(item)]
+        return _with_dates(_shown(states, configs.get(states[0].id), now_ms))
+
+    homes = [states[0].item for states in there]
+    return [shown(item) for item in homes] if rows is None else rows.read(homes, shown)
+
+
+def _with_dates(bucket: Bucket) -> Bucket:
+    """Return a bucket whose instants are dates. Raises ``ValueError`` for any other, which nobody can show."""
+    for ms in (bucket.anchor_ms, bucket.expires_at_ms, *(each.window_ends_ms for each in bucket.limits)):
+        if ms is not None and not 0 <= ms < END_OF_TIME_MS:
+            raise ValueError(f"{ms} is no instant in epoch milliseconds")
+    return bucket
 
 
 def _may_differ(states: Sequence[BucketState]) -> bool:
@@ -150,19 +195,39 @@ def _part(state: BucketState, limit: Limit, now_ms: int) -> Part:
     return Part(*move_anchor(*part, now_ms, limit))
 
 
-def _configs(namespace_state: NamespaceState, told: Mapping[BucketId, int]) -> Flow[dict[BucketId, Config]]:
+def _configs(
+    namespace_state: NamespaceState, told: Mapping[BucketId, int], rows: IndexRows | None
+) -> Flow[dict[BucketId, Config]]:
     """Return the configs of buckets, by the records that this process knows and one read of the others; a second one
     follows where an entity turns out to have a plan. What it knows since before a bucket was ``told`` is read again.
     """
     cache, begun = namespace_state.configs, namespace_state.now()
     generation, places = cache.generation, {(each.entity_id, each.resource): at for each, at in told.items()}
     wanted = dict.fromkeys(key for place, at in places.items() for key in cache.stale_keys(*place, begun, since_ms=at))
-    read = cache.learn(wanted, (yield from read_all([*wanted])), begun, generation)
+    read = cache.learn(*(yield from _read_records(wanted, rows, begun)), begun, generation)
     plans = dict.fromkeys(key for place in places for key in cache.unknown_of_plan(*place, read, begun))
-    read = {**read, **cache.learn(plans, (yield from read_all([*plans])), begun, generation)}
+    read = {**read, **cache.learn(*(yield from _read_records(plans, rows, begun)), begun, generation)}
     now_ms = namespace_state.now()
     found = [cache.resolve(*place, read, now_ms=now_ms, generation=generation) for place in places]
     return {bucket: each.config for bucket, each in zip(told, found, strict=True) if each is not None}
+
+
+def _read_records(
+    wanted: Collection[Key], rows: IndexRows | None, now_ms: int
+) -> Flow[tuple[Collection[Key], Mapping[Key, Item]]]:
+    """Return the records, and the keys that were read. Without the unreadable ones of a list: the cache must not take
+    them for missing.
+    """
+    found = yield from read_all([*wanted])
+    if rows is None:
+        return wanted, found
+
+    def checked(item: Item) -> Item:
+        check_record(key_of(item), item, now_ms)
+        return item
+
+    sound = {key_of(item): item for item in rows.read(found.values(), checked)}
+    return [key for key in wanted if key in sound or key not in found], sound
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:

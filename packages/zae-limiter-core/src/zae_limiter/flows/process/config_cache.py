@@ -154,7 +154,7 @@ class ConfigCache:
         """
         records = {key: Record(found.get(key), read_at_ms) for key in wanted}
         for key, record in records.items():
-            _check(key, record.item, read_at_ms)
+            check_record(key, record.item, read_at_ms)
             self.has_on_refused |= record.item is not None and ON_REFUSED in record.item
             if key.sk == keys.sk_meta():
                 self._learn_plan(key, record.item)
@@ -228,7 +228,7 @@ class ConfigCache:
         return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
 
 
-def _check(key: Key, item: Item | None, now_ms: int) -> None:
+def check_record(key: Key, item: Item | None, now_ms: int) -> None:
     """Raise ``Unreadable`` for an item that is like no config, or like no entity's record."""
     if key.sk == keys.sk_meta():
         read_parent_link(item)

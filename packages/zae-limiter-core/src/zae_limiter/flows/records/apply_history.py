@@ -65,7 +65,10 @@ def list_applies(namespace_state: NamespaceState) -> Flow[list[ApplyRecord]]:
     records = sorted((part for part in found if not part.place), reverse=True)
     wanted = [_key(namespace_state, part) for part in records]
     items = yield from read_all(wanted)
-    return [read_record(items[key]) for key in wanted if key in items]
+    rows = IndexRows(namespace_state.namespace_id)
+    applies = rows.read((items[key] for key in wanted if key in items), read_record)
+    yield from report(rows)
+    return applies
 
 
 def read_apply(namespace_state: NamespaceState, serial: int) -> Flow[tuple[ApplyRecord, str] | None]:

@@ -6,7 +6,7 @@ from typing import Any
 from ...operations.values import Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import PK, SK
-from ...schema.audit import audit_item, check_subject, read_audit_event
+from ...schema.audit import audit_item, check_subject, read_listed_event
 from ...values.audit import AuditAction, AuditEvent, AuditPage, Cause
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
@@ -57,7 +57,7 @@ def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, s
     while len(events) < limit:
         query = Query(pk, begins_with=keys.AUDIT_PREFIX, limit=limit - len(events), descending=True, start=behind)
         page: Page = yield from with_retries(query)
-        events += rows.read(page.items, read_audit_event)
+        events += rows.read(page.items, read_listed_event)
         behind = page.next
         if behind is None:
             break

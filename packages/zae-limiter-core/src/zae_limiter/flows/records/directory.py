@@ -87,8 +87,8 @@ def list_buckets(
         query = None if page.next is None else replace(query, start=page.next)
     shown = dict(islice(places.items(), limit))
     states = yield from _read_states(namespace_state, rows, [each for shards in shown.values() for each in shards])
+    buckets = yield from buckets_in_force(namespace_state, [states[place] for place in shown if place in states], rows)
     yield from report(rows)
-    buckets = yield from buckets_in_force(namespace_state, [states[place] for place in shown if place in states])
     return BucketPage(tuple(buckets), _next_bucket(*list(shown)[-1]) if len(places) > limit else None)
 
 

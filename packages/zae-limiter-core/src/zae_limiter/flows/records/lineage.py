@@ -32,17 +32,21 @@ def meta_key(namespace_state: NamespaceState, entity_id: str) -> Key:
 class Records:
     """Records of entities as they were read, by id; ``None`` for one that does not exist.
 
-    ``moved``: the parents that an entity is about to get.
+    ``moved``: the parents that an entity is about to get. ``rows``: of a list, which counts a record that cannot be
+    read as none.
     """
 
     namespace_state: NamespaceState
     by_id: dict[str, Item | None] = field(default_factory=dict)
     moved: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: IndexRows | None = None
 
     def read(self, entity_ids: Iterable[str]) -> Flow[None]:
         """Read the records that are not known yet, in one request."""
         wanted = {each: meta_key(self.namespace_state, each) for each in entity_ids if each not in self.by_id}
         found = yield from read_all([*wanted.values()])
+        if self.rows is not None:
+            found = {key_of(item): item for item in self.rows.read(found.values(), _linked)}
         self.by_id |= {each: found.get(key) for each, key in wanted.items()}
 
     def parents_of(self, entity_id: str) -> tuple[str, ...]:
@@ -70,6 +74,12 @@ class Records:
             more = dict.fromkeys(each for entity_id in level for each in self.parents_of(entity_id))
             above += [each for each in more if each not in above]
         return above
+
+
+def _linked(item: Item) -> Item:
+    """Return a record whose parents can be read. Raises ``Unreadable``."""
+    read_parent_link(item)
+    return item
 
 
 def check_above(entity_id: str, parents: Parents, above: Sequence[str], records: Records) -> None:

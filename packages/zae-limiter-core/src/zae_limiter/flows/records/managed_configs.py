@@ -1,7 +1,7 @@
 """Read and write the configs of all levels at once, for the provisioner."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from ...exceptions import ValidationError
 from ...operations.values import BatchGet, Found, Item, Key
@@ -16,7 +16,7 @@ from ...values.switches import NO_SWITCHES
 from ..bucket.telling import tell_many
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
-from ..retry import KEYS_PER_READ, read_all
+from ..retry import KEYS_PER_READ, key_of, read_all
 from ..steps import Flow, call_all
 from ..validation import validate_keys, validate_own_place
 from .bulk_configs import change_many
@@ -25,6 +25,9 @@ from .listing import entity_config_rows, resource_rows
 from .plans import plan_place, plan_rows
 
 READS_AT_ONCE: Final = 8
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 
 def _validate_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
@@ -57,14 +60,16 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
 
 
 def get_configs(
-    namespace_state: NamespaceState, places: Sequence[ConfigPlace]
+    namespace_state: NamespaceState, places: Sequence[ConfigPlace], *, skip_unreadable: bool
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
     """Return the stored configs by place, without empty places; read in batches, several at a time."""
     wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
     found = yield from read_many(list(wanted))
     now_ms = namespace_state.now()
-    configs = ((wanted[key], read_config(item, now_ms)) for key, item in found.items())
-    return {place: config for place, config in configs if config is not None}
+    configs = yield from read_each(
+        namespace_state, wanted, found, lambda item: read_config(item, now_ms), skip_unreadable=skip_unreadable
+    )
+    return {place: config for place, config in configs.items() if config is not None}
 
 
 def put_configs(
@@ -108,6 +113,25 @@ def read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
                 left += batch
         items |= yield from read_all(left)
     return items
+
+
+def read_each(
+    namespace_state: NamespaceState,
+    wanted: Mapping[Key, P],
+    found: Mapping[Key, Item],
+    reader: Callable[[Item], T],
+    *,
+    skip_unreadable: bool,
+) -> Flow[dict[P, T]]:
+    """Return what the reader makes of the items, by what each was ``wanted`` for. Raises ``Unreadable``, unless a list
+    skips such items and tells them.
+    """
+    if not skip_unreadable:
+        return {wanted[key]: reader(item) for key, item in found.items()}
+    rows = IndexRows(namespace_state.namespace_id)
+    sound = rows.read(found.values(), lambda item: (wanted[key_of(item)], reader(item)))
+    yield from report(rows)
+    return dict(sound)
 
 
 def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredConfig | None) -> Change:

@@ -41,7 +41,7 @@ from . import audit
 from .directory import entity_of_row
 from .entities import check_not_itself, plain, relinked
 from .lineage import Records, check_above, count_children, further_of, meta_key
-from .managed_configs import read_many
+from .managed_configs import read_each, read_many
 
 CHANGES_PER_TRANSACTION = 25
 WRITES_PER_TRANSACTION: Final = 100  # DynamoDB takes no more
@@ -49,14 +49,16 @@ WRITES_PER_TRANSACTION: Final = 100  # DynamoDB takes no more
 Failures = dict[str, ZAELimiterError]
 
 
-def get_records(namespace_state: NamespaceState, entity_ids: Sequence[str]) -> Flow[dict[str, StoredEntity]]:
+def get_records(
+    namespace_state: NamespaceState, entity_ids: Sequence[str], *, skip_unreadable: bool
+) -> Flow[dict[str, StoredEntity]]:
     """Return what is stored of these entities, by id, without those that have no record."""
     if isinstance(entity_ids, str) or not isinstance(entity_ids, Sequence):
         raise ValidationError("entity_ids", entity_ids, "must be a list of entities")
     ids = dict.fromkeys(check_identifier("entity_id", each) for each in entity_ids)
     wanted = {meta_key(namespace_state, each): each for each in ids}
     found = yield from read_many(list(wanted))
-    return {wanted[key]: _stored(item) for key, item in found.items()}
+    return (yield from read_each(namespace_state, wanted, found, _stored, skip_unreadable=skip_unreadable))
 
 
 def list_ids(namespace_state: NamespaceState) -> Flow[list[str]]:

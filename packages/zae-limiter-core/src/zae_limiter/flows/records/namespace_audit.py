@@ -18,7 +18,7 @@ from ...exceptions import ValidationError
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import GSI4PK, GSI4SK, PK, SK
-from ...schema.audit import read_audit_event
+from ...schema.audit import read_listed_event
 from ...values.audit import AUDIT_KINDS, AuditEvent, AuditKind, AuditPage, iso_instant, kind_of
 from ...values.naming import check_principal
 from ..index_rows import IndexRows, report
@@ -152,7 +152,7 @@ def _row(item: Item, sort_key: Callable[[str, str], str]) -> _Row:
 
 def _event(ns: str, item: Item) -> AuditEvent:
     """Return the event of an item. Raises ``ValueError`` if its key is that of another one."""
-    event = read_audit_event(item)
+    event = read_listed_event(item)
     if key_of(item) != Key(keys.pk_audit(ns, event.entity_id), keys.sk_audit(event.event_id)):
         raise ValueError("not as the event of its key")
     return event

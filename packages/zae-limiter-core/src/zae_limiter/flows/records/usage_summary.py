@@ -43,7 +43,8 @@ def _limit_usage(name: str, milli: Sequence[int]) -> LimitUsage:
 
 def every_own_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
     """Call ``add`` with the own part of each requested snapshot; one window of them at a time is in memory."""
-    rows, records, parts = IndexRows(namespace_state.namespace_id), Records(namespace_state), OwnParts()
+    rows, parts = IndexRows(namespace_state.namespace_id), OwnParts()
+    records = Records(namespace_state, rows=rows)
     window: list[Snapshot] = []
 
     def end_window() -> Flow[None]:
