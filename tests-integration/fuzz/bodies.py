@@ -60,14 +60,19 @@ class Body:
 
 
 def draw(random: Random) -> Body:
-    """Return a body of one of the APIs: every second one damaged."""
+    """Return a small body of one of the APIs: every second one damaged."""
     while True:
         body = Drawing(random).body()
         for _ in range(random.choice([0, 0, 0, 1, 2, 5])):
-            body.damaged = True
-            _damage(random, body)
-        if len(json.dumps(body.sent)) <= LARGEST:  # seldom larger: damage repeats parts of parts
+            if _is_small(body):  # damage repeats parts of parts
+                body.damaged = True
+                _damage(random, body)
+        if _is_small(body):
             return body
+
+
+def _is_small(body: Body) -> bool:
+    return len(json.dumps(body.sent)) <= LARGEST
 
 
 def _texts(value: Any) -> Iterator[str]:

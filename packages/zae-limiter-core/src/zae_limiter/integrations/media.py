@@ -8,6 +8,7 @@ else is text. Arguments of tools and schemas have no such part, because a model 
 
 from binascii import a2b_base64
 from collections.abc import Iterator, Mapping
+from mimetypes import types_map
 from typing import Any, Final
 
 _MESSAGES: Final = ("messages", "input", "contents")
@@ -56,9 +57,9 @@ def _places(part: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
         case "input_audio":
             yield _inside(part, "input_audio", "data"), None
         case "file":
-            yield _url(_inside(part, "file", "file_data")), None
+            yield from _file(part.get("file"))
         case "input_file":
-            yield _url(part.get("file_data")), None
+            yield from _file(part)
         case "image" | "audio" | "video":  # Anthropic; LangChain
             yield _inside(part, "source", "data"), _declared(part.get("source"))
             yield from ((part.get(name), _declared(part)) for name in ("base64", "data"))
@@ -76,9 +77,13 @@ def _inside(holder: Any, name: str, inner: str) -> Any:
     return part.get(inner) if isinstance(part, Mapping) else None
 
 
-def _url(data: Any) -> Any:
-    """Return data of a file if they declare their type: without it a provider goes by the file's name."""
-    return data if isinstance(data, str) and data.startswith(_DATA) else None
+def _file(part: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the data of a file that declares its type. A provider may also go by the name, so that counts, too."""
+    data = part.get("file_data") if isinstance(part, Mapping) else None
+    if isinstance(data, str) and data.startswith(_DATA):
+        name = part.get("filename")
+        extension = "".join(str(name).lower().rpartition(".")[1:])
+        yield data, None if name is None else types_map.get(extension, "")
 
 
 def _declared(holder: Any) -> Any:

@@ -74,6 +74,10 @@ def test_each_kind_of_file_is_known_by_how_it_begins(start: bytes) -> None:
         {"messages": [{"content": [{"type": "document", "source": places(DATA)[2]["source"]}]}]},
         {"messages": [{"content": [{"type": "image_url", "image_url": {"url": f"data:image/svg+xml,<svg>{TEXT}"}}]}]},
         {"messages": [{"content": [{"type": "file", "file": {"file_data": DATA, "filename": "prompt.txt"}}]}]},
+        *(
+            {"input": [{"type": "input_file", "file_data": f"data:image/png;base64,{DATA}", "filename": name}]}
+            for name in ("prompt.txt", "a.pdf", "png", "", 5)
+        ),
         {"messages": [{"content": [{"type": "text", "text": DATA}]}]},
         {"messages": [{"content": [{"type": "text", "text": "", "image_url": {"url": DATA}}]}]},
         {"messages": [{"content": [{"type": "tool_use", "input": places(DATA)[2]}]}]},
