@@ -6,8 +6,10 @@ command and page that shows many records reads them all. A kind or a reader that
 
 import json
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +20,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from support.cli.damaged import Damaged, damaged_copies, fill, items_of, kind_of, leaves, replace, write, wrong
+from support.cli.damaged import ENTITY, MANIFEST, Damaged, damaged_copies, fill, items_of, kind_of, replace, write
+from support.core.damage import leaves, wrong
 from zae_limiter import SyncRepository
 from zae_limiter.flows import index_rows, skipped
 from zae_limiter.schema import keys
@@ -326,3 +329,35 @@ def test_a_record_of_which_there_is_one_is_shown_or_named(tmp_path: Path, kind: 
                 assert all(line.isprintable() for line in done.stderr.splitlines()), (place, how, command)
                 assert "\x1b" not in done.output, (place, how, command)
     replace(path, key, item)
+
+
+def test_what_others_act_on_is_refused_with_the_key(
+    damaged: tuple[SyncRepository, Path, list[Damaged]], tmp_path: Path
+) -> None:
+    """A plan concerns what it declares: beside that it has overrides of others, which are a list."""
+    (manifest := tmp_path / "limits.yaml").write_text(MANIFEST)
+    words = {
+        "limits init": f"--out {tmp_path}/out.yaml",
+        "limits diff": f"-f {manifest}",
+        "limits plan": f"-f {manifest}",
+    }
+    for command in REFUSED:
+        done = run(damaged[1], f"{command} {words.get(command, '')}")
+        *skipped_lines, last = done.stderr.splitlines()
+        assert done.exit_code == (0 if command == "limits plan" else 1), done.output
+        assert "cannot be read: " in last or done.exit_code == 0
+        assert all(line.startswith("Warning: ") for line in skipped_lines)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", "null", '{"PK": 1}', "1" * 5000, 5000 * "[", '{"a": NaN}'])
+def test_a_row_of_a_file_that_is_no_item_is_named_by_its_key(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "limits.db"
+    with fill(path) as repository:
+        items = items_of(repository)
+    for kind, command in (("audit", "audit list --since 1h"), ("meta", "entity list"), ("state", "bucket list")):
+        item = next(each for each in items if kind_of(each) == kind and ENTITY in each["PK"])
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("UPDATE items SET item = ? WHERE pk = ? AND sk = ?", (text, item["PK"], item["SK"]))
+        found = document(path, command)
+        assert (item["PK"], item["SK"]) in {(each["pk"], each["sk"]) for each in found["unreadable"]}
+        assert any(each.startswith("sound") for each in texts(found))

@@ -5,12 +5,13 @@ Lives here: the records, their kinds, and how values are damaged. Never: a reade
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from support.core.damage import GONE, leaves, wrong
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository, VersionRecord
 from zae_limiter.operations.values import Item, Key, Put, Scan
 from zae_limiter.schema import keys
@@ -23,8 +24,6 @@ from zae_limiter.values.versions import MigrationProgress
 from zae_limiter_manifest import Request, load
 from zae_limiter_provisioner.in_process import perform
 
-FORGED: Final = "\x1b[31mred\nError: forged"
-GONE: Final = object()
 ENTITY, RESOURCE, PLAN, NAMESPACE = "entity-v", "resource-v", "plan-v", "namespace-v"
 MANIFEST: Final = """
 namespace: default
@@ -122,33 +121,6 @@ def _fill_one(limiter: SyncRateLimiter, name: str, resource: str) -> None:
 def items_of(repository: SyncRepository) -> list[Item]:
     """All items of the file."""
     return repository._store.perform(Scan(10_000)).items
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Each value of a record with its path; of maps and lists also what is in them."""
-    if path:
-        yield path, value
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, each in inner:
-        yield from leaves(each, (*path, name))
-
-
-def wrong(value: Any, other: Any) -> Mapping[str, Any]:
-    """The ways to damage a value; ``other`` is that of another record."""
-    ways = {
-        "missing": GONE,
-        "a text": FORGED,
-        "a number": 7,
-        "negative": -(10**37),
-        "huge": 10**37 if not isinstance(value, str) else 3000 * "x",
-        "a flag": True,
-        "nothing": None,
-        "a map": {"a": FORGED},
-        "a list": [FORGED, 1],
-        "deep": json.loads(200 * "[" + 200 * "]"),
-        "another's": other,
-    }
-    return {how: damaged for how, damaged in ways.items() if damaged != value or type(damaged) is not type(value)}
 
 
 def damaged_copies(items: Sequence[Item], ways: Sequence[str] = ()) -> list[Damaged]:

@@ -24,8 +24,8 @@ from .attributes import (
     TTL,
 )
 from .entities import read_metadata
-from .limit_fields import is_plain_limit, plain_text
-from .reading import optional, reads, text
+from .limit_fields import OF_EVERY_LIMIT, is_plain_limit, plain_text
+from .reading import number, optional, reads, text
 
 Item = dict[str, Any]
 
@@ -96,6 +96,8 @@ def _check_shown(path: str, value: object, levels: int) -> None:
 
 def _check_limit(path: str, value: Item) -> None:
     try:
+        for name in OF_EVERY_LIMIT:
+            number(value, name)
         plain_text(value)
     except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{path} is no limit: {error}") from error

@@ -16,7 +16,7 @@ Item = dict[str, Any]
 Attributes = BucketAttributes | LimitAttributes
 
 _FIELDS: Final = frozenset(each.name for each in fields(Limit))
-_OF_EVERY_LIMIT: Final = frozenset(("capacity", "burst", "refill_amount", "refill_period"))
+OF_EVERY_LIMIT: Final = frozenset(("capacity", "burst", "refill_amount", "refill_period"))
 _DEFAULTS: Final = {each.name: each.default for each in fields(Limit) if each.default is not MISSING}
 
 _SECONDS: Final = {each.name: f"{each.name}_ms" for each in fields(Limit) if type(each.default) is float}
@@ -71,7 +71,7 @@ def plain_fields(limit: Limit) -> Item:
 
 def is_plain_limit(value: object) -> bool:
     """Return whether a value of an audit event is a limit, by its fields."""
-    return isinstance(value, Mapping) and value.keys() >= _OF_EVERY_LIMIT
+    return isinstance(value, Mapping) and value.keys() >= OF_EVERY_LIMIT
 
 
 def plain_text(plain: Mapping[str, Any]) -> str:
