@@ -45,6 +45,7 @@ from .engines.dynamodb.aws.proxy_password import without_passwords
 from .engines.dynamodb.images import check_bucket, read_bucket_image
 from .engines.dynamodb.marshal import read_item
 from .engines.dynamodb.options import ClientOptions
+from .engines.dynamodb.stored import read_row
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
 from .engines.sqlite.connection import check_tables
@@ -203,6 +204,7 @@ __all__ = [
     "read_apply",
     "read_bucket_image",
     "read_item",
+    "read_row",
     "read_trace",
     "reanchor",
     "remember_told",

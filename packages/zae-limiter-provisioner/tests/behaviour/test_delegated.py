@@ -8,6 +8,8 @@ import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, Store, World, limits, manifest
 from support.provisioner.stack_sender import Stack
+from zae_limiter.operations.values import Key, Update
+from zae_limiter.schema import keys
 from zae_limiter_manifest import pack
 from zae_limiter_manifest.delegation import alias_of
 from zae_limiter_provisioner import cloudformation, handler
@@ -179,3 +181,15 @@ def test_a_program_that_calls_without_a_context_is_served() -> None:
     for act in (on_event, on_plan_event):
         assert act({"action": "plan", **request}, None)["status"] == "planned"
     assert on_event({"action": "apply", **request}, None)["status"] == "applied"
+
+
+@pytest.mark.usefixtures("store")
+def test_the_history_names_a_record_that_it_skips(world: World) -> None:
+    on_event({"action": "apply", "manifest": EVERY_LEVEL.to_dict(), "principal": "alice"}, OURS)
+    on_event({"action": "apply", "manifest": manifest(NAMESPACE).to_dict(), "principal": "bob"}, OURS)
+    first = on_plan_event({"action": "history", "namespace": NAMESPACE}, OURS)["history"][-1]["serial"]
+    key = Key(keys.pk_applies(world.repository().namespace_id), keys.sk_apply(first))
+    world.memory.execute(Update(key, set={"at": 7}))
+    told = on_plan_event({"action": "history", "namespace": NAMESPACE}, OURS)
+    assert len(told["history"]) == 1
+    assert told["unreadable"] == [{"pk": key.pk, "sk": key.sk, "problem": "at is no text"}]

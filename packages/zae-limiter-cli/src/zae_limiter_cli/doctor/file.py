@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -113,7 +113,13 @@ def _clock(path: Path) -> Finding:
         return Finding("clock", "unknown", f"SQLite could not look: {error}")
     if not found:
         return Finding("clock", "ok", "no bucket was written by a clock that was ahead")
-    names = [f"{bucket.entity_id}/{bucket.resource}" for bucket in (BucketId.parse(pk) for pk, _ in found)]
+
+    def name(pk: str) -> str:
+        with suppress(ValueError):  # a row that is no bucket is named by its key
+            return str(BucketId.parse(pk))
+        return pk
+
+    names = [name(str(pk)) for pk, _ in found]
     ahead = (max(written for _, written in found) - limit_ms + AHEAD_MS) // 1000
     shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
     told = f"{len(names)} buckets were written by a clock that was up to {ahead:,} s ahead: {shown}"

@@ -180,11 +180,11 @@ def _subscribed(connection: Connection, topic: str) -> bool:
 
 def _sizes(connection: Connection) -> Finding:
     """Return the largest items of a sample beside the limits on them."""
-    from zae_limiter.maintenance import read_item
+    from zae_limiter.maintenance import read_row
     from zae_limiter.stores import item_size
 
     page = client(connection, "dynamodb").scan(TableName=connection.name, Limit=SAMPLE)
-    sizes = [(item_size(item), item) for item in map(read_item, page["Items"])]
+    sizes = [(item_size(item), item) for item in map(read_row, page["Items"])]
     if not sizes:
         return Finding("sizes", "ok", "the table has no items")
     largest, item = max(sizes, key=lambda each: each[0])
