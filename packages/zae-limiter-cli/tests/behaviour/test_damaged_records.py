@@ -112,6 +112,7 @@ PAGES: Final = (
     *("/", "/?shape=list", "/rows", "/rows?shape=list", "/usage", "/changes"),
     "/bucket?entity=sound&resource=gpt-4",
 )
+SOME_WAYS: Final = ("missing", "a text", "a number", "another's")
 OTHER_ROUTES: Final = {"/cost", "/cost.csv", "/rollback", "/change", "/static"}
 
 
@@ -122,11 +123,17 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SyncReposi
         yield repository, path
 
 
-@pytest.fixture(scope="module")
-def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SyncRepository, Path, list[Damaged]]]:
+@pytest.fixture(
+    scope="module",
+    params=[SOME_WAYS, pytest.param((), marks=pytest.mark.slow)],
+    ids=lambda ways: "some ways" if ways else "all ways",
+)
+def damaged(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[SyncRepository, Path, list[Damaged]]]:
     path = tmp_path_factory.mktemp("damaged") / "limits.db"
     with fill(path) as repository:
-        copies = damaged_copies(items_of(repository))
+        copies = damaged_copies(items_of(repository), request.param)
         write(repository, copies)
         yield repository, path, copies
 
