@@ -176,7 +176,7 @@ async def test_a_slot_ends_with_max_hold_and_its_holder_takes_nothing_from_the_n
     lease = limiter.acquire("e", "r", ONE, max_hold=0.5)
     await lease.__aenter__()
     await refused(other, parallel=1)
-    assert lease.lost_slots == ()
+    assert not lease.lost_slots
     async with other.acquire("e", "r", {"parallel": 1}, max_wait=20) as next_one:
         assert lease.lost_slots == ("parallel",)
         with pytest.raises(RateLimitExceeded):
