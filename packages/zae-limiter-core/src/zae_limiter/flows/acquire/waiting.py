@@ -9,7 +9,7 @@ caller may get its tokens up to ``MOMENT_MS`` late; less if the bucket would fil
 mints nothing. Each process has its moments at others of each, at random, or the tokens that come between two processes
 would always be those of the same one; a caller that waits alone adds a jitter.
 
-What other processes take is not foreseen. A caller that comes too late by it waits again, in its place, each time
+What other processes take is not foreseen. A caller that comes too late by it waits again, in its place; alone each time
 longer, up to ``MOMENT_MS`` and to the end of its time: an attempt has its price. It may be refused after it has waited.
 docs/design/admission.md ("Waiting lines"), docs/limiter.md ("Waiting"). This module has the pauses of a caller;
 ``acquire`` asks and writes, ``waiting_line`` keeps the order, ``taking_in_turn`` takes.
@@ -87,7 +87,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow
             if math.isinf(error.retry_after_seconds):
                 raise
             refusal, refusals = error, refusals + 1
-            again_ms = max(1, int(min(1 << min(refusals, 7), MOMENT_MS, caller.left_ms())))
+            again_ms = max(1, int(min(1 << min(refusals, 7), caller.backs_off_ms, caller.left_ms())))
             refused_ms = max(math.ceil(_ms(error.retry_after_seconds)), again_ms)
             if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
                 refused_ms = 0 if caller.slept_ms > slept_ms else again_ms  # it may see no blocker in a forgotten line
@@ -161,6 +161,13 @@ class _Caller:
     def look_ms(self) -> int:
         """The longest sleep without a look at the lines."""
         return max((cached.line.look_ms for cached in self._lines), default=LOOKS_AGAIN_MS)
+
+    @property
+    def backs_off_ms(self) -> int:
+        """The longest pause behind refusals: none for a crowd, which asks once in a moment anyhow, and would lose to
+        other processes the more, the more it has lost.
+        """
+        return 1 if self._short is not None and len(self._short.cached.line) > 1 else MOMENT_MS
 
     def left_ms(self) -> float:
         """Return the rest of the time that it may wait."""

@@ -286,7 +286,9 @@ class WaitingLine:
             in_order: list[_Place] = []
             for done, number, waiting in self._fair.of(self._waiting.copy().values()):
                 in_order.append(_behind(in_order[-1] if in_order else None, (done, number), waiting))
-            self._ranks = {place.turn: place.rank for place in in_order}
+            self._ranks.update({place.turn: place.rank for place in in_order})
+            for turn in [turn for turn in list(self._ranks) if turn not in self._waiting]:  # by another thread
+                self._ranks.pop(turn, None)
             self._in_order, self._is_sorted, self._sorted_ms = in_order, True, now_ms
         return self._in_order
 
