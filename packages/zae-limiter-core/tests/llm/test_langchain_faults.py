@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("langchain_core", reason="langchain-core is not installed: `just test-llm newest` has it")
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*is in beta"),
 ]
 PLACE: Any = {"entity_id": "ann", "resource": "model"}
-PROMPT = "x" * 40
+PROMPT, TEXT = "x" * 40, "x" * 4000
 ESTIMATE = estimate({"max_tokens": 100, "messages": [{"role": "human", "content": PROMPT}]})
 MOST = 10_000_000  # what one answer is settled for, whatever it claims
 LIES: list[Any] = [-5, 0, None, "30", "x", True, math.nan, [1], {}, -(10**40), math.inf]
@@ -156,3 +156,13 @@ def test_fallbacks_take_the_tokens_of_their_own_callback(limiter: SyncRateLimite
     with pytest.raises(ConnectionError):
         limited("model").with_fallbacks([limited("other")]).invoke(PROMPT)
     assert [limiter.available("ann", name)["rpm"] for name in ("model", "other")] == [4, 4]
+
+
+def test_calls_of_tools_and_their_answers_are_texts_of_a_message(limiter: SyncRateLimiter) -> None:
+    asked: list[Mapping[str, Any]] = []
+    limits = TokenLimits(limiter, **PLACE, estimate=lambda request: asked.append(request) or 1)
+    called = {"name": "look", "args": {"x": TEXT}, "id": "1"}
+    raw = {"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": f'{{"x": "{TEXT}"}}'}}]}
+    told = [AIMessage("", tool_calls=[called], additional_kwargs=raw), ToolMessage(TEXT, tool_call_id="1")]
+    limits.on_chat_model_start({}, [told], run_id=uuid4(), invocation_params={"max_tokens": 0})
+    assert 2 * len(TEXT) // 4 <= estimate(asked[0]) <= 2 * len(TEXT) // 4 + 100

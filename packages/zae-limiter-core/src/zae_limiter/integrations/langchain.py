@@ -290,7 +290,7 @@ def _chat(messages: list[list[Any]], kwargs: Mapping[str, Any]) -> dict[str, Any
 def _message(message: Any) -> dict[str, Any]:
     """Return what a provider gets of a message: calls of tools are texts, too."""
     texts = {name: text for name in _OF_MESSAGE if (text := getattr(message, name, None))}
-    return {"role": message.type, "content": message.content, **texts, **message.additional_kwargs}
+    return {**message.additional_kwargs, "role": message.type, "content": message.content, **texts}
 
 
 def _completion(prompts: list[str], kwargs: Mapping[str, Any]) -> dict[str, Any]:
