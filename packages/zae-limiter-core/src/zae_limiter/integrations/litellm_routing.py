@@ -109,7 +109,9 @@ def _elsewhere(body: Mapping[str, Any]) -> set[str]:
             raise RoutingError(f"the request has more than {MOST_PARTS} parts")
         if isinstance(value, Mapping):
             found |= {name for name in _IDS & value.keys() if value[name]}
-            kind = value.get("type")
+            audio, kind = value.get("audio"), value.get("type")
+            if isinstance(audio, Mapping) and audio.get("id"):
+                found.add("audio")  # of an earlier answer
             if kind == _REFERENCE:
                 found.add(_REFERENCE)
             own = {"input"} if isinstance(kind, str) and kind.endswith("tool_use") else frozenset[str]()

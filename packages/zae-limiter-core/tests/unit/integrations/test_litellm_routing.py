@@ -67,6 +67,7 @@ ELSEWHERE: Any = [
     ("file_id", {"messages": [{"content": [{"type": "tool_result", "content": [{"source": {"file_id": "f"}}]}]}]}),
     ("vector_store_ids", {"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]}),
     ("file_ids", {"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["f"]}}]}),
+    ("audio", {"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]}),
     ("item_reference", {"input": [{"type": "item_reference", "id": "msg_1"}]}),
 ]
 
@@ -85,7 +86,7 @@ ITS_OWN: Any = [
     {"tools": [{"function": {"parameters": {"properties": {"file_id": {"type": "string"}}}}}]},
     {"tools": [{"input_schema": {"properties": {"x": {"enum": [{"file_id": "x"}]}}}}]},
     {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "input": {"file_id": "of a tool"}}]}]},
-    {"input": [[1, 2], [3]]},
+    {"input": [[1, 2], [3]], "audio": {"voice": {"id": "voice_1"}, "format": "wav"}},
 ]
 
 
