@@ -49,15 +49,15 @@ def _told_at_the_end() -> "Iterator[None]":
         try:
             yield
         finally:
-            for line in [*skipped.take_lines(), *lines_of(skipped.take_errors())]:
+            for line in [*skipped.take_lines(), *lines_of(skipped.take_errors(), skipped.take_unnamed())]:
                 click.echo(f"Warning: {one_line(line)}", err=True)
 
 
-def lines_of(errors: "Iterable[Unreadable]") -> list[str]:
-    """Return a line for each record, and for those of many that are too many."""
+def lines_of(errors: "Iterable[Unreadable]", unnamed: int = 0) -> list[str]:
+    """Return a line for each record, and one for those that are too many, with the ``unnamed`` ones."""
     lines = [one_line(str(each)) for each in errors]
-    more = len(lines) - MOST
-    return lines if more <= 0 else [*lines[:MOST], f"{more:,} more records cannot be read"]
+    more = max(0, len(lines) - MOST) + unnamed
+    return [*lines[:MOST], *([f"{more:,} more records cannot be read"] if more else [])]
 
 
 def in_brief(errors: "Sequence[Unreadable]") -> list[str]:
@@ -76,7 +76,9 @@ def taken() -> "list[Unreadable]":
 def document() -> dict[str, Any]:
     """Return what a JSON document says of skipped records: nothing, if there are none."""
     found = [dict(zip(("pk", "sk", "problem"), map(str, each.args), strict=True)) for each in taken()]
-    return {"unreadable": found} if found else {}
+    skipped = _current.get()
+    more = 0 if skipped is None else skipped.take_unnamed()
+    return {**({"unreadable": found} if found else {}), **({"unreadable_more": more} if more else {})}
 
 
 def add(told: object) -> None:

@@ -45,7 +45,7 @@ LISTS: Final[Mapping[str, Sequence[str]]] = {  # each with the kinds of records 
     "usage top -r gpt-4 --by rpm --rows 1000": (),
     "usage top --by total_refused --rows 1000": (),
     "usage export -o json --window hourly": USAGE,
-    "usage near --percent 1 --seconds 0 --rows 1000": (),
+    "usage near --percent 1 --seconds 0.1 --rows 1000": (),
     "audit list --since 1h --rows 9000": ("audit",),
     "audit list --entity sound": (),
     "audit list --resource sound-r": (),
@@ -368,3 +368,24 @@ def test_a_row_of_a_file_that_is_no_item_is_named_by_its_key(tmp_path: Path, tex
         found = document(path, command)
         assert (item["PK"], item["SK"]) in {(each["pk"], each["sk"]) for each in found["unreadable"]}
         assert any(each.startswith("sound") for each in texts(found))
+
+
+def test_a_damaged_config_hides_no_bucket(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    with fill(path) as repository:
+        items = items_of(repository)
+    item = next(each for each in items if each["SK"] == "#CONFIG#gpt-4" and each["PK"].endswith(f"#{ENTITY}"))
+    replace(path, (item["PK"], item["SK"]), {**item, "l_rpm_cp": "many"})
+    for command in (f"bucket show {ENTITY}", "bucket list", "top --once --every 1"):
+        done = run(path, command)
+        assert (done.exit_code, "rpm" in done.stdout) == (0, True), command
+        assert command.startswith("top") or item["SK"] in done.stderr, command
+
+
+def test_those_that_are_too_many_are_counted(damaged: tuple[SyncRepository, Path, list[Damaged]]) -> None:
+    _, path, _ = damaged
+    found = document(path, "audit list --since 1h --rows 9000")
+    *named, last = run(path, "audit list --since 1h --rows 9000").stderr.splitlines()
+    assert len(named) == cli_skipped.MOST
+    more = len(found["unreadable"]) - len(named) + found.get("unreadable_more", 0)
+    assert last == f"Warning: {more:,} more records cannot be read"

@@ -14,7 +14,15 @@ def as_declared(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     A bucket has the usable burst, and no marks. A limit that it does not follow yet has the shadow mark and the
     weights only. One with a schedule has the values that the bucket was last used with, and the schedule.
     """
-    limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
+    from zae_limiter import StoreRefusedError
+    from zae_limiter.stores import Unreadable
+
+    try:
+        limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
+    except StoreRefusedError as error:
+        if not isinstance(error.__cause__, Unreadable):
+            raise
+        return bucket  # its switches are read from the same records, and tell which one cannot be read
     declared = {limit.name: limit for limit in limits}
     return replace(bucket, limits=tuple(replace(each, limit=_declared(each.limit, declared)) for each in bucket.limits))
 

@@ -33,6 +33,7 @@ class IndexRows:
     unreadable: int = 0
     first: Key | None = None
     errors: dict[Key, Unreadable] = field(default_factory=dict)
+    unnamed: int = 0
 
     def own(self, items: Iterable[Item]) -> list[Item]:
         """Return the items whose table key is of the namespace."""
@@ -53,10 +54,16 @@ class IndexRows:
         return found
 
     def _skip(self, item: Item, error: Exception) -> None:
-        """Count an item that cannot be read, and keep its error."""
+        """Count an item that cannot be read, and keep its error: a new one, whose traceback does not keep the item."""
         self._drop(item, unreadable=1)
-        if len(self.errors) < MOST_NAMED:
-            self.errors[key_of(item)] = error if isinstance(error, Unreadable) else unreadable(item, error)
+        key = key_of(item)
+        if key in self.errors:
+            return
+        if len(self.errors) >= MOST_NAMED:
+            self.unnamed += 1
+            return
+        told = error if isinstance(error, Unreadable) else unreadable(item, error)
+        self.errors[key] = Unreadable(*told.args)
 
     def _drop(self, item: Item, *, foreign: int = 0, unreadable: int = 0) -> None:
         self.foreign += foreign
@@ -90,4 +97,5 @@ def report(*counted: IndexRows) -> Flow[None]:
         f"namespace_id={namespace_id} first_pk={key.pk!r:.300} first_sk={key.sk!r:.300}"
     )
     errors = tuple(error for rows in counted for error in rows.errors.values())
-    yield DroppedRows(__name__, logging.WARNING, told, foreign, damaged, errors)
+    unnamed = sum(rows.unnamed for rows in counted)
+    yield DroppedRows(__name__, logging.WARNING, told, foreign, damaged, errors, unnamed)

@@ -22,6 +22,7 @@ class Skipped(logging.Handler):
         super().__init__(logging.WARNING)
         self._errors: dict[tuple[object, ...], Unreadable] = {}
         self._lines: dict[str, None] = {}
+        self._unnamed = 0
 
     def __enter__(self) -> Self:
         """Begin to collect."""
@@ -36,20 +37,29 @@ class Skipped(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the errors of a log record."""
-        self.add(getattr(record, "unreadable", ()))
+        self.add(getattr(record, "_unreadable", ()))
+        self._unnamed += getattr(record, "_unnamed", 0)
         if getattr(record, "fields", {}).get("foreign_rows") and len(self._lines) < MOST_KEPT:
             self._lines[record.getMessage()] = None
 
     def add(self, errors: Iterable[Unreadable]) -> None:
         """Take errors, one for each record, such as those that another process has met."""
         for error in errors:
-            if len(self._errors) < MOST_KEPT:
-                self._errors[error.args[:2]] = error
+            key = error.args[:2]
+            if len(self._errors) < MOST_KEPT or key in self._errors:
+                self._errors[key] = error
+            else:
+                self._unnamed += 1
 
     def take_errors(self) -> Sequence[Unreadable]:
         """Return the errors since the last call, by key."""
         taken, self._errors = self._errors, {}
         return tuple(taken.values())
+
+    def take_unnamed(self) -> int:
+        """Return how many more records could not be read since the last call; one that was met twice counts twice."""
+        taken, self._unnamed = self._unnamed, 0
+        return taken
 
     def take_lines(self) -> Sequence[str]:
         """Return the lines about rows of another namespace since the last call."""

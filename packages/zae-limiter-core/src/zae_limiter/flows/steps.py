@@ -65,13 +65,14 @@ class DroppedRows(Log):
     foreign: int
     unreadable: int
     errors: Sequence[Unreadable] = ()
+    unnamed: int = 0
 
     def write(self) -> None:
         """Write the line, with the counts as fields of a log in JSON. The errors, which may quote values of the items,
-        are attributes of the log record alone.
+        are in the log record alone: formatters leave out a name that begins so.
         """
         fields = {"foreign_rows": self.foreign, "unreadable_rows": self.unreadable}
-        extra = {"fields": fields, "unreadable": self.errors}
+        extra = {"fields": fields, "_unreadable": self.errors, "_unnamed": self.unnamed}
         logging.getLogger(self.logger).log(self.level, self.message, extra=extra)
 
 

@@ -78,8 +78,8 @@ def near(
 def _look(repository: "SyncRepository", each: "Near") -> "Look | None":
     from ...usage.near import Look
 
-    bucket = repository.get_bucket(each.entity_id, each.resource)
-    return None if bucket is None else Look(bucket, time.monotonic())
+    found = repository.get_buckets_at([(each.entity_id, each.resource)])  # a list: it skips what cannot be read
+    return Look(found[0], time.monotonic()) if found else None
 
 
 def _cells(each: "Near") -> tuple[str, ...]:
