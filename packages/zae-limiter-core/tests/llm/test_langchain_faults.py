@@ -17,7 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResul
 
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository
 from zae_limiter.integrations.langchain import TokenLimits
-from zae_limiter.integrations.tokens import estimate
+from zae_limiter.integrations.tokens import estimate, floor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of old releases of LangChain
@@ -166,3 +166,24 @@ def test_calls_of_tools_and_their_answers_are_texts_of_a_message(limiter: SyncRa
     told = [AIMessage("", tool_calls=[called], additional_kwargs=raw), ToolMessage(TEXT, tool_call_id="1")]
     limits.on_chat_model_start({}, [told], run_id=uuid4(), invocation_params={"max_tokens": 0})
     assert 2 * len(TEXT) // 4 <= estimate(asked[0]) <= 2 * len(TEXT) // 4 + 100
+
+
+LONG = {
+    "text": AIMessageChunk(TEXT),
+    "thinking": AIMessageChunk([{"type": "thinking", "thinking": TEXT, "index": 0}]),
+    "tool": AIMessageChunk("", tool_call_chunks=[{"name": "look", "args": TEXT, "id": "1", "index": 0}]),
+}
+
+
+@pytest.mark.parametrize("way", ["stream", "astream", "left", "left on a loop"])
+@pytest.mark.parametrize("part", LONG)
+def test_a_stream_that_is_left_has_used_its_request_and_what_came(
+    monkeypatch: pytest.MonkeyPatch, part: str, way: str
+) -> None:
+    monkeypatch.setitem(PARTS, "long", LONG[part])
+    limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=[Limit.per_day("tpm", 9000)])
+    limits = TokenLimits(limiter, **PLACE, requests=None, estimate=lambda request: 1, refund="before_answer")
+    with suppress(ConnectionError):
+        WAYS[way](Breaking(part="long", callbacks=[limits]))
+    least = floor({"messages": [{"role": "human", "content": PROMPT}]}) + len(TEXT) // 4
+    assert least <= 9000 - limiter.available("ann", "model")["tpm"] <= least + 100

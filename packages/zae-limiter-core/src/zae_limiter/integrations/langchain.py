@@ -34,6 +34,7 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
+from ..runtime.lru import LRU
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread
 from ..sync.lease import SyncLease
@@ -44,9 +45,10 @@ from ..values.refusal import RateLimitExceeded
 from .answers import NotServed
 from .arguments import calls_cost, check_either, check_most, check_refund
 from .estimates import assumed_answer
-from .leases import Leases, OpenCalls, Refund, SyncLeases
-from .settlement import settle, settle_sync
-from .tokens import estimate
+from .leases import MAX_OPEN, Leases, OpenCalls, Refund, SyncLeases
+from .litellm_stream import Stream
+from .settlement import settle, settle_at_least, settle_at_least_sync, settle_sync
+from .tokens import estimate, floor
 from .usage import TokenUsage, UsageReader
 
 MAX_WAIT: Final = 60.0
@@ -179,30 +181,38 @@ class TokenLimits(BaseCallbackHandler):
         self._tokens, self._estimate = tokens, estimate
         self._refund, self._options, self._most = refund, options, most_settled
         self._open: OpenCalls[int, Leases | SyncLeases] = OpenCalls()
+        self._streams: LRU[int, Stream] = LRU(MAX_OPEN)
 
     def _chat_starts(self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any) -> None:
         """Take the tokens. Raises the errors of ``acquire``."""
-        self._remember(run_id, self._taken(_chat(messages, kwargs)))
+        request = _chat(messages, kwargs)
+        self._remember(run_id, request, self._taken(request))
 
     async def _chat_starts_on_loop(
         self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
     ) -> None:
-        self._remember(run_id, await self._taken_on_loop(_chat(messages, kwargs)))
+        request = _chat(messages, kwargs)
+        self._remember(run_id, request, await self._taken_on_loop(request))
 
     def _llm_starts(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
         """Take the tokens for a model that is no chat model. Raises the errors of ``acquire``."""
-        self._remember(run_id, self._taken(_completion(prompts, kwargs)))
+        request = _completion(prompts, kwargs)
+        self._remember(run_id, request, self._taken(request))
 
     async def _llm_starts_on_loop(self, serialized: Any, prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
-        self._remember(run_id, await self._taken_on_loop(_completion(prompts, kwargs)))
+        request = _completion(prompts, kwargs)
+        self._remember(run_id, request, await self._taken_on_loop(request))
 
     def _part_comes(self, *part: Any, run_id: UUID, **kwargs: Any) -> None:
         """Keep the tokens: a part of the answer is there, of text, thinking or a tool's call."""
         if leases := self._open.get(run_id.int):
             leases.keep()
+        if stream := self._streams.get(run_id.int):
+            for delta in _deltas(*part, **kwargs):
+                stream.add({"delta": delta})
 
     async def _part_comes_on_loop(self, *part: Any, run_id: UUID, **kwargs: Any) -> None:
-        self._part_comes(run_id=run_id)
+        self._part_comes(*part, run_id=run_id, **kwargs)
 
     def _llm_ends(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Settle what was used. Keep the estimate if the model does not say. Log what cannot be written."""
@@ -212,7 +222,9 @@ class TokenLimits(BaseCallbackHandler):
         await self._end_on_loop(run_id, _usage_of(response), None)
 
     def _llm_fails(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Give back what ``refund`` allows, unless a part of the answer had come: then keep the estimate."""
+        """Give back what ``refund`` allows, unless a part of the answer had come: then keep the estimate, or what came
+        with the request if that is more.
+        """
         self._end(run_id, None, error)
 
     async def _llm_fails_on_loop(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -253,30 +265,47 @@ class TokenLimits(BaseCallbackHandler):
                 error.add_note(why)
             raise
 
-    def _remember(self, run_id: UUID, leases: Leases | SyncLeases) -> None:
+    def _remember(self, run_id: UUID, request: Mapping[str, Any], leases: Leases | SyncLeases) -> None:
         if self._slots:  # a cancelled `ainvoke` reports no end, but its managers, which have its id, are collected
             leases.end_with(run_id)
         self._open.put(run_id.int, leases)
+        self._streams.put(run_id.int, Stream({}, least=floor(request)))  # of many calls nobody reports the end
+
+    def _at_least(self, run_id: UUID, leases: Leases | SyncLeases | None) -> TokenUsage | None:
+        """Return what a call without usage has used, if parts of its answer came, and that is beyond its estimate."""
+        stream = self._streams.pop(run_id.int)
+        if stream is None or not stream.begun or leases is None or leases.last is None or self._tokens is None:
+            return None
+        return usage if (usage := stream.usage).total > leases.last.consumed.get(self._tokens, 0) else None
 
     def _end(self, run_id: UUID, usage: TokenUsage | None, error: BaseException | None) -> None:
-        if (leases := self._open.pop(run_id.int)) is None:
+        leases = self._open.pop(run_id.int)
+        least = self._at_least(run_id, leases)
+        if leases is None:
             return
         if not isinstance(leases, SyncLeases):
             raise TypeError(_BLOCKING)
-        self._finish(leases, usage, error)
+        self._finish(leases, usage, least, error)
 
     async def _end_on_loop(self, run_id: UUID, usage: TokenUsage | None, error: BaseException | None) -> None:
         leases = self._open.pop(run_id.int)
+        least = self._at_least(run_id, leases)
         if isinstance(leases, SyncLeases):
-            await _on_own_thread(partial(self._finish, leases, usage, error))
+            await _on_own_thread(partial(self._finish, leases, usage, least, error))
         elif leases is not None:
             if usage and (lease := leases.last):
                 await settle(lease, self._tokens, usage, self._most)
+            elif least and (lease := leases.last):
+                await settle_at_least(lease, self._tokens, least, self._most)
             await leases.end(error)
 
-    def _finish(self, leases: SyncLeases, usage: TokenUsage | None, error: BaseException | None) -> None:
+    def _finish(
+        self, leases: SyncLeases, usage: TokenUsage | None, least: TokenUsage | None, error: BaseException | None
+    ) -> None:
         if usage and (lease := leases.last):
             settle_sync(lease, self._tokens, usage, self._most)
+        elif least and (lease := leases.last):
+            settle_at_least_sync(lease, self._tokens, least, self._most)
         leases.end(error)
 
 
@@ -291,6 +320,15 @@ def _message(message: Any) -> dict[str, Any]:
     """Return what a provider gets of a message: calls of tools are texts, too."""
     texts = {name: text for name in _OF_MESSAGE if (text := getattr(message, name, None))}
     return {**message.additional_kwargs, "role": message.type, "content": message.content, **texts}
+
+
+def _deltas(*part: Any, **kwargs: Any) -> list[Any]:
+    """Return the texts of a part of an answer: what LangChain says of it, its thinking, and its calls of tools."""
+    message = getattr(kwargs.get("chunk"), "message", None)
+    content = getattr(message, "content", None)
+    blocks = [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
+    calls = [call.get("args") or "" for call in getattr(message, "tool_call_chunks", ())]
+    return [*(blocks or part or [kwargs.get("token")]), *calls]
 
 
 def _completion(prompts: list[str], kwargs: Mapping[str, Any]) -> dict[str, Any]:

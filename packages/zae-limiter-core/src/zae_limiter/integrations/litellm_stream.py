@@ -18,8 +18,9 @@ class Stream:
     stream that is not whole has used at least the floor of its request and what came.
     """
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self._request = request
+    def __init__(self, request: Mapping[str, Any], *, least: int | None = None) -> None:
+        """``least``: the floor of the request, for one that is not kept."""
+        self._request, self._least = request, least
         self._reader = UsageReader()
         self._bytes = 0
         self._ended = False
@@ -52,7 +53,8 @@ class Stream:
         if self.whole and (usage := self._reader.usage):
             return usage
         told = self._reader.so_far or TokenUsage()
-        unread = floor(self._request) - (told.input + told.cached + told.cache_write)
+        least = floor(self._request) if self._least is None else self._least
+        unread = least - (told.input + told.cached + told.cache_write)
         unheard = -(-self._bytes // BYTES_PER_TOKEN) - (told.output + told.reasoning)
         return replace(told, input=told.input + max(0, unread), output=told.output + max(0, unheard))
 

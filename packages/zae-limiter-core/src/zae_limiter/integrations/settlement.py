@@ -25,6 +25,16 @@ async def settle(lease: Lease, tokens: str | None, usage: TokenUsage, most: int 
             await each.settle(usage, most, **amounts)
 
 
+def settle_at_least_sync(lease: SyncLease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
+    """Settle what a call has used until now, as ``settle_at_least`` does."""
+    settled = (lease, *(draw for draw in lease.draws if draw.as_called))
+    estimated = [each.consumed for each in settled]
+    settle_sync(lease, tokens, usage, most)
+    for each, amounts in zip(settled, estimated, strict=True):
+        used = each.consumed
+        each.settle(**{name: amount for name, amount in amounts.items() if used[name] < amount})
+
+
 async def settle_at_least(lease: Lease, tokens: str | None, usage: TokenUsage, most: int | None = None) -> None:
     """Settle what a call has used until now: its estimate stays where it is larger, because more may have been used."""
     estimated = [each.consumed for each in _settled(lease)]
