@@ -56,10 +56,17 @@ def test_the_audit_asks_of_both_locks_and_of_the_lowest_and_newest_releases(monk
     assert asked[-1][:2] == ("npm", "audit")
     assert {command[-1] for command in asked[1:-1]} == {"lowest-direct", "highest"}
     assert any("'starlette>=1.3.1'" in script for script in scripts)
+    assert len(scripts) == 2 * len([*audit.requirements()]) - len(audit.NEWEST_ALONE)
     for script in scripts:  # as PEP 723 reads it
         lines = script.splitlines()
         assert (lines[0], lines[-1]) == ("# /// script", "# ///")
         assert "dependencies" in tomllib.loads("\n".join(line.removeprefix("# ") for line in lines[1:-1]))
+
+
+def test_an_extra_whose_oldest_releases_have_holes_is_told_in_the_guide() -> None:
+    page = (ROOT / "docs" / "guides" / "llm.md").read_text("utf-8")
+    assert set(audit.NEWEST_ALONE) <= {name for name, _ in audit.requirements()}
+    assert "LiteLLM before 1.88 and LangChain core before 1.3.3 have known holes" in page
 
 
 def test_what_an_extra_requires_has_one_lower_bound_everywhere() -> None:
