@@ -34,7 +34,8 @@ GONE_MS: Final = 10_000  # behind its time, a caller is gone: its event loop or 
 OVERDUE_MS: Final = 100
 EIGHTH: Final = 8  # a caller that acquires for so long already is looked at again after so small a part of that time
 SEEDS: Final = 1 << 32
-SPREAD: Final = 0x9E3779B97F4A7C15, 1 << 64, 32  # Knuth's multiplicative hash: times this, modulo that, its upper half
+MIX: Final = (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)  # of SplitMix64: Steele, Lea and Flood, OOPSLA 2014
+WORD: Final = (1 << 64) - 1
 A_SORT: Final = 50_000  # what a line sorts in a millisecond, of the square of its length
 
 
@@ -204,9 +205,7 @@ class WaitingLine:
 
         Where it lies within that length changes each time: no process is always the first behind another one.
         """
-        times, modulo, bits = SPREAD
-        phase_ms = (self.seed ^ due_ms // length_ms) * times % modulo >> bits
-        return due_ms + (phase_ms - due_ms) % length_ms
+        return due_ms + (_mixed(self.seed << 32 ^ due_ms // length_ms) - due_ms) % length_ms
 
     @property
     def look_ms(self) -> int:
@@ -301,3 +300,10 @@ def _behind(last: _Place | None, rank: Rank, waiting: Waiting) -> _Place:
 
 def _rank_of(place: _Place) -> Rank:
     return place.rank
+
+
+def _mixed(number: int) -> int:
+    """Return a number in which each bit depends on all of this one's."""
+    for bits, times in MIX:
+        number = ((number ^ number >> bits) * times) & WORD
+    return number ^ number >> 31
