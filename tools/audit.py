@@ -11,6 +11,7 @@ from typing import Final
 from shell import heading, run, scratch
 
 ROOT: Final = Path(__file__).parents[1]
+UV_AUDIT: Final = ("uv", "audit", "--preview-features", "audit-command")
 CDK: Final = "examples/cdk"
 RESOLUTIONS: Final = ("lowest-direct", "highest")
 OURS: Final = "zae-limiter-"
@@ -21,7 +22,7 @@ NEWEST_ALONE: Final = {"zae-limiter-core[langchain]", "zae-limiter-core[litellm]
 def main() -> None:
     """Raise ``SystemExit`` for a dependency with a known hole."""
     heading("uv.lock")
-    run("uv", "audit", "--locked")
+    run(*UV_AUDIT, "--locked")
     with scratch() as folder:
         for name, wanted in requirements():
             script = folder / "wanted.py"
@@ -29,7 +30,7 @@ def main() -> None:
             for resolution in RESOLUTIONS[1:] if name in NEWEST_ALONE else RESOLUTIONS:
                 heading(f"{name}, {resolution}")
                 # in another folder: the workspace excludes what some extras need
-                run("uv", "audit", "--script", str(script), "--resolution", resolution, cwd=folder)
+                run(*UV_AUDIT, "--script", str(script), "--resolution", resolution, cwd=folder)
     heading(CDK)
     run("npm", "audit", "--package-lock-only", "--prefix", CDK)
 

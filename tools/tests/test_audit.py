@@ -52,7 +52,7 @@ def test_the_audit_asks_of_both_locks_and_of_the_lowest_and_newest_releases(monk
 
     monkeypatch.setattr(audit, "run", run)
     audit.main()
-    assert asked[0] == ("uv", "audit", "--locked")
+    assert asked[0] == (*audit.UV_AUDIT, "--locked")
     assert asked[-1][:2] == ("npm", "audit")
     assert {command[-1] for command in asked[1:-1]} == {"lowest-direct", "highest"}
     assert any("'starlette>=1.3.1'" in script for script in scripts)
