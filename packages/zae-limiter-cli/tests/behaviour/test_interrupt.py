@@ -26,15 +26,21 @@ NO_STACK = (
     "<ErrorResponse><Error><Code>ValidationError</Code><Message>my-app does not exist</Message></Error></ErrorResponse>"
 )
 
+NO_TABLE = '{"__type": "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", "message": "none"}'
+
 
 class NeverDone(BaseHTTPRequestHandler):
-    """A CloudFormation that takes a stack, and goes on for ever."""
+    """A CloudFormation that takes a stack, and goes on for ever; a DynamoDB without the table."""
 
     created = False
     watched = threading.Event()
 
     def do_POST(self) -> None:
-        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if "X-Amz-Target" in self.headers:
+            self.answer(400, NO_TABLE)
+            return
+        asked = parse_qs(body)
         (action,) = asked["Action"]
         if action == "DescribeStacks" and not NeverDone.created:
             self.answer(400, NO_STACK)

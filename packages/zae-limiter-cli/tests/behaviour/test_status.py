@@ -18,6 +18,7 @@ from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.live.health import Health
 from zae_limiter_cli.main import main
+from zae_limiter_cli.pages import RUNBOOKS
 from zae_limiter_cli.stack import status as status_of_stacks
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import plain
@@ -102,7 +103,7 @@ def test_alarms_that_ring_are_told_and_those_of_another_stack_are_not(aws: str) 
         )
         cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="test")
     code, parts = status()
-    ringing = "ringing: my-app-TableThrottlesAlarm-ABC: see docs/operate/runbooks"
+    ringing = f"ringing: my-app-TableThrottlesAlarm-ABC: see {RUNBOOKS}"
     assert (code, bad(parts)) == (1, {"alarms": ringing})
 
 
