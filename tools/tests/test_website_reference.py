@@ -31,6 +31,7 @@ INTERNAL = {  # modules of the integrations that only the others import
             "leases",
             "litellm_routing",
             "litellm_later",
+            "media",
             "litellm_stream",
             "settlement",
         )
