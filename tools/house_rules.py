@@ -17,7 +17,7 @@ LONGER: Final[Mapping[str, int]] = {  # files that may be longer, and how long; 
     "zae_limiter/engines/dynamodb/aio/http.py": 390,
     "zae_limiter/engines/sqlite/file.py": 390,
     "zae_limiter/exceptions.py": 370,
-    "zae_limiter/flows/acquire/waiting.py": 370,
+    "zae_limiter/flows/acquire/waiting.py": 380,
     "zae_limiter/flows/acquire/acquire.py": 370,
     "zae_limiter/flows/bucket/commit_run.py": 400,
     "zae_limiter/flows/bucket/write_plans.py": 410,

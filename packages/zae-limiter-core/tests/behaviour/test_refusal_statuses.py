@@ -24,6 +24,7 @@ from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.http import headers, problem
 from zae_limiter.operations.values import Item, Put
+from zae_limiter.rules.registry import price
 from zae_limiter.schema.attributes import bucket_attributes
 
 OWN, PARENT = "key", "project"
@@ -156,9 +157,17 @@ class Stage:
         return self.desk.answer(acquire_in_time(state, request))
 
     def in_line(self, entity: str) -> Mapping[str, int]:
-        """What those in the line of a bucket ask for, in millitokens."""
+        """What those in the line of a bucket ask for whose turn is before that of the call, in millitokens."""
         now, line = self.world.clock.now_ms(), cached_bucket(self.desk.namespace_state, entity, "r").line
-        return line.up_to(Turn(10**9, now), now)
+        enforced = {limit.name: limit for limit in self.scene.limits(entity) if not limit.shadow}
+        amounts = {name: 1000 * n for name, n in self.scene.amounts.items() if name in enforced}
+        if not line or not amounts:
+            return {}
+        turn, prices = Turn(10**9, now), {name: price(enforced[name]) for name in amounts}
+        line.join(turn, amounts, ("",) if entity == OWN else (OWN, ""), prices)
+        up_to = line.up_to(turn, now)
+        line.leave(turn)
+        return {name: milli - amounts.get(name, 0) for name, milli in up_to.items()}
 
 
 class Model:

@@ -21,7 +21,6 @@ from dataclasses import replace
 from itertools import count
 
 from ...operations.errors import BudgetSpent
-from ...operations.values import NOTHING
 from ...rules.registry import due_ms, minting_ms, rule_of
 from ...rules.rule import FOREVER_MS
 from ...rules.slots import ASK_AGAIN_MS
@@ -319,9 +318,14 @@ class _Caller:
 
     def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
         """Return the amounts of all callers before this one in the line of a bucket, by limit that it needs."""
-        up_to = claim.cached.line.up_to(self.turn, now_ms)
-        own = claim.checked if claim.cached in self._lines else NOTHING
-        return {name: max(0, up_to.get(name, 0) - own.get(name, 0)) for name in claim.checked}
+        line = claim.cached.line
+        if not line or not claim.checked:
+            return {}
+        take_place(claim, self.turn, self._request)  # as it would have, unless it has one
+        up_to = line.up_to(self.turn, now_ms)
+        if claim.cached not in self._lines:
+            line.leave(self.turn)
+        return {name: max(0, up_to.get(name, 0) - amount) for name, amount in claim.checked.items()}
 
     def _ripe_of(self, claim: Claim, name: str, states: Sequence[BucketState], now_ms: int) -> int:
         return sum(ripe_of(claim, state, name, now_ms, self.turn.parts) for state in states)
