@@ -100,7 +100,7 @@ async def _again_and_again(limiter: RateLimiter, child: str) -> None:
             pass
 
 
-async def _end(tasks: list["asyncio.Future[None]"]) -> None:
+async def _end(tasks: list["asyncio.Task[None]"]) -> None:
     for task in tasks:
         task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):

@@ -94,7 +94,9 @@ def _damage(random: Random, body: Body) -> None:
     holder = random.choice(list(_holders(body.sent)))
     drawing = Drawing(random)
     drawing.misplaced = body.misplaced
-    new = random.choice([drawing.text, drawing.long, drawing.schema, drawing.number, lambda: random.choice(NAMES)])()
+    ways: list[Callable[[], Any]] = [drawing.text, drawing.long, drawing.schema, drawing.number]
+    ways.append(lambda: random.choice(NAMES))
+    new = random.choice(ways)()
     if isinstance(holder, list):
         where = random.randint(0, len(holder))
         holder[where : where + random.randint(0, 1)] = [new] * random.choice([1, 1, 1, 4])
@@ -190,7 +192,8 @@ class Drawing:
 
     def message(self) -> Any:
         """Return a message."""
-        content = self.random.choice([self.text, self.long, lambda: self.some(self.part)])()
+        ways: list[Callable[[], Any]] = [self.text, self.long, lambda: self.some(self.part)]
+        content = self.random.choice(ways)()
         message = {"role": self.random.choice(["user", "assistant", "system", "tool"]), "content": content}
         if self.random.random() < 0.2:
             arguments = json.dumps({self.text(): self.text()})
@@ -221,7 +224,13 @@ class Drawing:
 
     def chat(self) -> dict[str, Any]:
         wanted = {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": self.schema()}}}
-        more = [{}, {}, wanted, {"stop": self.text()}, {"prediction": {"type": "content", "content": self.text()}}]
+        more: list[dict[str, Any]] = [
+            {},
+            {},
+            wanted,
+            {"stop": self.text()},
+            {"prediction": {"type": "content", "content": self.text()}},
+        ]
         return {"messages": self.some(self.message, 12), "tools": self.some(self.tool), **self.random.choice(more)}
 
     def old_chat(self) -> dict[str, Any]:
@@ -245,7 +254,8 @@ class Drawing:
         return [self.random.choice([self.message, self.part])(), image, output]
 
     def embeddings(self) -> dict[str, Any]:
-        return {"input": self.random.choice([self.text, self.tokens, lambda: self.some(self.long)])(), "dimensions": 9}
+        ways: list[Callable[[], Any]] = [self.text, self.tokens, lambda: self.some(self.long)]
+        return {"input": self.random.choice(ways)(), "dimensions": 9}
 
     def messages(self) -> dict[str, Any]:
         system = [{"type": "text", "text": self.text(), "cache_control": {"type": "ephemeral"}}]

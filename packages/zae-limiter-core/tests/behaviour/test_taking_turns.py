@@ -55,9 +55,7 @@ async def tree(world: World, *paths: str, org: Limit | None = None, **limits: Li
         for entity_id in path.split("/"):
             if entity_id not in known:
                 known.add(entity_id)
-                await limiter.create_entity(
-                    entity_id, **({} if above is None else {"parent_id": above, "cascade": True})
-                )
+                await limiter.create_entity(entity_id, parent_id=above, cascade=above is not None)
             above = entity_id
     limit = org or Limit.per_second("t", 20)
     await limiter.set_resource_defaults("r", [Limit.per_second("t", 10_000)])

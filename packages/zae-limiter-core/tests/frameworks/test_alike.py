@@ -41,11 +41,12 @@ class Site:
 
     async def spend_budget(self) -> None:
         """Make a family whose parent has a budget, and no more of it than for one call."""
-        for each in (
+        calls: list[Callable[[], Any]] = [
             lambda: self.limiter.create_entity("acme"),
             lambda: self.limiter.create_entity("key-1", parent_id="acme", cascade=True),
             lambda: self.limiter.set_limits("acme", [Limit.per_day("usd", 15_000)]),
-        ):
+        ]
+        for each in calls:
             if not isinstance(self.limiter, SyncRateLimiter):
                 await each()
             else:
@@ -121,7 +122,7 @@ class Site:
         for name, value in fields:  # as servers of WSGI join lines
             key = f"HTTP_{name.upper().replace('-', '_')}"
             environ[key] = f"{environ[key]},{value}" if key in environ else value
-        return RequestFactory().get("/", **environ)  # type: ignore[arg-type]
+        return RequestFactory().get("/", **environ)
 
     async def _django(self, asked: dict[str, Any], fields: list[tuple[str, str]], peer: str) -> Got:
         request = self._request(fields, peer)
@@ -188,7 +189,7 @@ async def test_a_client_may_read_more_under_names_of_the_owner(site: Site) -> No
 async def test_an_invalid_id_of_a_client_is_a_400(site: Site, what: str, bad: str) -> None:
     if what == "resource" and bad.startswith("$"):
         bad = "_default_"
-    chosen = {"identity": site.identity("ann"), what: site.identity(bad)}
+    chosen: dict[str, Any] = {"identity": site.identity("ann"), what: site.identity(bad)}
     got = await site.ask(**chosen)
     assert (got.status, got.fields["content-type"]) == (400, "application/problem+json")
     document = json.loads(got.body)

@@ -160,7 +160,12 @@ def test_fallbacks_take_the_tokens_of_their_own_callback(limiter: SyncRateLimite
 
 def test_calls_of_tools_and_their_answers_are_texts_of_a_message(limiter: SyncRateLimiter) -> None:
     asked: list[Mapping[str, Any]] = []
-    limits = TokenLimits(limiter, **PLACE, estimate=lambda request: asked.append(request) or 1)
+
+    def estimate(request: Mapping[str, Any]) -> int:
+        asked.append(request)
+        return 1
+
+    limits = TokenLimits(limiter, **PLACE, estimate=estimate)
     called = {"name": "look", "args": {"x": TEXT}, "id": "1"}
     raw = {"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": f'{{"x": "{TEXT}"}}'}}]}
     told = [AIMessage("", tool_calls=[called], additional_kwargs=raw), ToolMessage(TEXT, tool_call_id="1")]

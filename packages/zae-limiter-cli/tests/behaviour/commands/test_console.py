@@ -215,7 +215,7 @@ def test_the_button_alone_spends_the_token(repository: SyncRepository, tmp_path:
     looking = browser(console, enter=False)
     for headers in ({}, {"sec-purpose": "prefetch;prerender"}, {"sec-fetch-mode": "navigate"}, {"origin": HOST}):
         answer = looking.request(method, f"/enter?token={console.access.token}", headers=headers)
-        assert (COOKIE in answer.headers.get("set-cookie", ""), looking.cookies) == (False, {})
+        assert (COOKIE in answer.headers.get("set-cookie", ""), dict(looking.cookies)) == (False, {})
     assert press_enter(looking, console.access.token, origin="http://127.0.0.1:9999").status_code == 403
     assert looking.post("/enter", params={"token": console.access.token}).status_code == 403
     assert browser(console).get("/").status_code == 200

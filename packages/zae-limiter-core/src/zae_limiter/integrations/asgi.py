@@ -213,7 +213,7 @@ class Exchange:
                 raise
             self._ended = SlotEnded(f"its client {what} for {seconds:g} s, in which a slot expires")
             raise self._ended from None
-        self._leases.unstall()
+        self._leases.resume()
         return moved
 
     def _log_end(self, ended: SlotEnded) -> None:

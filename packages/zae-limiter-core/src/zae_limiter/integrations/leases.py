@@ -88,12 +88,12 @@ class _Entered(Generic[L]):
         """Let slots last again: the client has read. Raises ``SlotEnded`` if it was too late."""
         if lost := self.lost_slots:
             raise SlotEnded(f"slots of {', '.join(lost)} are free for others: the answer ends")
-        self.unstall()
+        self.resume()
 
-    def unstall(self) -> None:
+    def resume(self) -> None:
         """Let slots last again that have not ended."""
         for lease, _ in self._entered:
-            lease._unstall()
+            lease._resume()
 
     def end_with(self, sign: object) -> None:
         """Forget them once nobody has the ``sign`` any more, without an end: nobody will report one.

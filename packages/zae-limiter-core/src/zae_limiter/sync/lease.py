@@ -25,7 +25,7 @@ from ..flows.acquire.lease import (
 )
 from ..flows.acquire.refused import acquire_in_time, may_wait
 from ..flows.acquire.requests import AcquireRequest, DrawRequest
-from ..flows.acquire.slots import free, lost_slots, stall, unstall
+from ..flows.acquire.slots import free, lost_slots, resume, stall
 from ..flows.acquire.statuses import shadowed
 from ..flows.bucket_queue import in_tokens
 from ..flows.process.namespace_state import NamespaceState
@@ -249,9 +249,9 @@ class SyncLease(SyncLeaseCalls):
         grant = self._grant
         return stall(grant, self._namespace_state.now()) if grant.holds_slots else None
 
-    def _unstall(self) -> None:
+    def _resume(self) -> None:
         """Let slots last again: the client has read."""
-        unstall(self._grant)
+        resume(self._grant)
 
     @property
     def degraded(self) -> bool:

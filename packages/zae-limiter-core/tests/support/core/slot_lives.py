@@ -12,7 +12,7 @@ from zae_limiter.flows.acquire import lease
 from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.claims import Grant
 from zae_limiter.flows.acquire.requests import validate_request
-from zae_limiter.flows.acquire.slots import free, holds_of, lost_slots, stall, unstall
+from zae_limiter.flows.acquire.slots import free, holds_of, lost_slots, resume, stall
 from zae_limiter.flows.bucket_queue import Waiter
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.steps import Enqueue, Parallel, Remind, play
@@ -86,7 +86,7 @@ class Life:
         if self.world.chance.random() < 0.5:
             stall(grant, self.world.now_ms)
         elif not lost_slots(grant, self.world.now_ms):
-            unstall(grant)
+            resume(grant)
 
     def renew(self) -> None:
         """Send the renewals that are due."""

@@ -48,7 +48,7 @@ def lost_slots(grant: Grant, now_ms: int) -> tuple[str, ...]:
 
 
 def stall(grant: Grant, now_ms: int) -> float | None:
-    """Let the slots of a lease, and of its draws, end once they have expired from now on, unless ``unstall`` comes
+    """Let the slots of a lease, and of its draws, end once they have expired from now on, unless ``resume`` comes
     before. Return the seconds until the first of them ends; ``None`` if it holds none.
     """
     holds = [hold for claim in grant.all_claims for hold in holds_of(claim) if hold.milli]
@@ -57,7 +57,7 @@ def stall(grant: Grant, now_ms: int) -> float | None:
     return min((hold.expires_ms / 1000 for hold in holds), default=None)
 
 
-def unstall(grant: Grant) -> None:
+def resume(grant: Grant) -> None:
     """Let the slots of a lease last again."""
     for claim in grant.all_claims if grant.holds_slots else ():
         for hold in holds_of(claim):

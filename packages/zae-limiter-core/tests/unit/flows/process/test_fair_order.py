@@ -86,8 +86,9 @@ def test_a_caller_is_told_its_place_when_it_comes_as_the_order_has_it_later() ->
     it = Served()
     for names in [("p", "a")] * 5 + [("q", "c")] * 3:
         it.enter(*names)
-    for names in [("p", "b")] * 2 + [("d",)]:
-        told = it.enter(*names)
+    later: list[tuple[str, ...]] = [("p", "b"), ("p", "b"), ("d",)]
+    for each in later:
+        told = it.enter(*each)
         assert told in [done for done, number, _ in it.order.of(it.waiting) if number == len(it.waiting)]
 
 
