@@ -156,7 +156,7 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize("context", UNREADABLE, ids=str)
+@pytest.mark.parametrize("context", UNREADABLE)
 def test_a_context_that_cannot_be_read_serves_no_namespace(store: Store, context: Any) -> None:
     request = {"manifest": manifest(resources={"gpt-4": limits(1)}).to_dict()}
     for act, action in ((on_event, "plan"), (on_plan_event, "plan"), (on_event, "apply")):
@@ -165,7 +165,7 @@ def test_a_context_that_cannot_be_read_serves_no_namespace(store: Store, context
     assert store.seen == []
 
 
-@pytest.mark.parametrize("context", UNREADABLE, ids=str)
+@pytest.mark.parametrize("context", UNREADABLE)
 def test_a_stack_event_with_such_a_context_fails(stack: Stack, world: World, context: Any) -> None:
     stack.do("Create", EVERY_LEVEL)
     for kind, wanted in (("Update", manifest(resources={"gpt-4": limits(9)})), ("Delete", EVERY_LEVEL)):
