@@ -183,9 +183,11 @@ class LimitsManifest:
 
 
 def _overflows(levels: Mapping[str, ResourceDecl]) -> dict[str, dict[str, object]]:
-    """Return the overflow of each level that says what follows a refusal, as plain values."""
+    """Return each level with its overflow, as plain values; a level without one may be the overflow of another."""
     policies = {resource: decl.on_refused for resource, decl in levels.items()}
-    return {resource: {"on_refused": {"overflow": each.overflow}} for resource, each in policies.items() if each}
+    return {
+        resource: {"on_refused": {"overflow": each.overflow}} if each else {} for resource, each in policies.items()
+    }
 
 
 MANIFEST: Final = record_of(LimitsManifest)

@@ -162,3 +162,9 @@ def test_a_property_of_cloudformation_overflows_to_another_resource_and_is_told_
 
 def test_the_schema_describes_it() -> None:
     assert '"on_refused"' in str(json_schema()).replace("'", '"')
+
+
+def test_an_overflow_may_be_named_almost_like_its_level() -> None:
+    levels = "  gpt-4: {limits: {rpm: 1/min}, on_refused: {overflow: gpt-5}}\n  gpt-5: {limits: {rpm: 9/min}}\n"
+    manifest = load(f"namespace: n\nresources:\n{levels}")
+    assert str(manifest.resources["gpt-4"].on_refused) == "overflow=gpt-5"

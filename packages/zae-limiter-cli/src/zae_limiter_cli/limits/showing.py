@@ -8,6 +8,7 @@ import click
 
 from zae_limiter_manifest import Answer, Plan, plans_hash
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
+from zae_limiter_manifest.render.sections import code
 from zae_limiter_manifest.render.views import EVERYTHING, View
 from zae_limiter_manifest.warnings import Warned
 
@@ -58,7 +59,7 @@ def say_warnings(warnings: Sequence[Warned]) -> None:
 
 
 def _as_list(warnings: Sequence[Warned]) -> str:
-    lines = "".join(f"- {line}\n" for line in _lines(warnings))
+    lines = "".join(f"- {code(line)}\n" for line in _lines(warnings))
     return f"\n**Warnings**\n\n{lines}" if lines else ""
 
 

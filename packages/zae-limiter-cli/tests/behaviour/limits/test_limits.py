@@ -150,7 +150,10 @@ def test_validate_and_plan_warn_of_the_calls_that_lose_a_limit(stack: Stack) -> 
         assert (done.exit_code, " ".join(done.stderr.split())) == (0, f"Warning: {line}")
         [warning] = json.loads(stack.ok(command, "-f", file, "-o", "json"))["warnings"]
         assert (warning["path"], warning["names"], warning["message"]) == ("resources.r", {"tpm": ["system"]}, line)
-    assert f"**Warnings**\n\n- {line}\n" in stack.ok("plan", "-f", file, "-o", "markdown")
+    assert f"**Warnings**\n\n- `{line}`\n" in stack.ok("plan", "-f", file, "-o", "markdown")
+    drawn = stack.write('namespace: n\nentities: {"<b>@org/team": {}, "<B>@org/team": {}}\n')
+    [warning] = stack.ok("plan", "-f", drawn, "-o", "markdown").partition("**Warnings**")[2].splitlines()[2:3]
+    assert (warning[:3], warning[-1]) == ("- `", "`")
     names = "".join(f"  r-{each}: {{limits: {{rpm: 1/min}}}}\n" for each in range(30))
     many = stack.write(f"namespace: n\nsystem: {{limits: {{rpm: 1/min, tpm: 1/min}}}}\nresources:\n{names}")
     assert "Warning: and 10 more warnings" in stack.run("validate", "-f", many).stderr

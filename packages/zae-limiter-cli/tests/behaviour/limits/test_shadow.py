@@ -20,7 +20,7 @@ def test_a_plan_shows_the_mark_in_words_in_every_form(stack: Stack) -> None:
     stack.ok("apply", "-y", "-f", stack.write(SHADOW))
     file = stack.write(ENFORCED)
     assert "      ~ rpm: shadow -> enforced\n" in stack.ok("plan", "-f", file)
-    assert "| `rpm` | shadow -> enforced |" in stack.ok("plan", "-f", file, "-o", "markdown")
+    assert "| `rpm` | `shadow -> enforced` |" in stack.ok("plan", "-f", file, "-o", "markdown")
     assert "      rpm: mode is shadow, declared enforced\n" in stack.ok("diff", "-f", file)
     (change,) = json.loads(stack.ok("plan", "-f", file, "-o", "json"))["namespaces"][0]["changes"]
     assert change["fields"] == [{"limit": "rpm", "field": "mode", "before": "shadow", "after": "enforced"}]

@@ -76,8 +76,7 @@ def _risk(change: Change, view: View) -> str:
 def _rows(change: Change, note: str = "") -> Iterator[str]:
     item = f"{_item(change.address)}{words.notes(change)}{note}"
     for part in words.parts(change):
-        text = code_in_table(part.text) if change.address.is_record else part.text
-        yield f"| `{part.mark}` | {item} | `{part.name}` | {text} |"
+        yield f"| `{part.mark}` | {item} | `{part.name}` | {code_in_table(part.text)} |"
         item = ""
     if item:
         yield f"| `{words.MARKS[change.action]}` | {item} | | {' '.join(words.unchanged(change))} |"
@@ -86,7 +85,7 @@ def _rows(change: Change, note: str = "") -> Iterator[str]:
 def _override_rows(override: LiveOverride) -> Iterator[str]:
     item = f"{_item(override.address)}{words.override_note(override)}"
     for part in words.override_limits(override):
-        yield f"| `{part.mark}` | {item} | `{part.name}` | {part.text} |"
+        yield f"| `{part.mark}` | {item} | `{part.name}` | {code_in_table(part.text)} |"
         item = ""
 
 
@@ -103,15 +102,14 @@ def _drift_section(plan: Plan, view: View, *, list_unmanaged: bool) -> Section:
 
 
 def _drift_override(override: LiveOverride) -> str:
-    limits = "<br>".join(f"{part.name}: {part.text}" for part in words.override_limits(override))
+    limits = "<br>".join(code_in_table(f"{part.name}: {part.text}") for part in words.override_limits(override))
     return f"| {_item(override.address)}{words.override_note(override)} | {limits} |"
 
 
 def _drift_row(change: Change) -> str:
     notes = words.notes(change, beside_drift=True)
-    lines = words.live_and_declared(change)
-    shown = map(code_in_table, lines) if change.address.is_record else lines
-    return f"| {_item(change.address)}{notes} | {'<br>'.join(shown)} |"
+    lines = map(code_in_table, words.live_and_declared(change))
+    return f"| {_item(change.address)}{notes} | {'<br>'.join(lines)} |"
 
 
 def _applied_section(answer: Answer) -> Section:

@@ -25,9 +25,9 @@ def test_a_plan_is_a_table_under_its_summary() -> None:
         "| | item | limit | change |\n"
         "|---|---|---|---|\n"
         "| `~` | resource `gpt-4` (adopted) | | limits stay as they are |\n"
-        "| `-` | resource `old` (changed out of band) | `rpm` | 10/min |\n"
-        "| `~` | entity `user-123/gpt-4` | `rpm` | capacity 500 -> 600 |\n"
-        "| `+` |  | `tpm` | 1/min burst 2 |\n"
+        "| `-` | resource `old` (changed out of band) | `rpm` | `10/min` |\n"
+        "| `~` | entity `user-123/gpt-4` | `rpm` | `capacity 500 -> 600` |\n"
+        "| `+` |  | `tpm` | `1/min burst 2` |\n"
     )
 
 
@@ -178,7 +178,7 @@ def test_drift_is_a_table_of_live_and_declared() -> None:
         "| item | live and declared |\n"
         "|---|---|\n"
         "| resource `gpt-4` (deleted out of band) "
-        "| rpm: capacity is absent, declared 5<br>tpm: capacity is absent, declared 6 |\n"
+        "| `rpm: capacity is absent, declared 5`<br>`tpm: capacity is absent, declared 6` |\n"
     )
 
 
@@ -191,7 +191,7 @@ def test_what_is_pending_is_a_row_of_the_same_table() -> None:
         "\n"
         "| item | live and declared |\n"
         "|---|---|\n"
-        "| resource `gpt-4` (pending) | rpm: capacity is 4, declared 5 |\n"
+        "| resource `gpt-4` (pending) | `rpm: capacity is 4, declared 5` |\n"
     )
 
 

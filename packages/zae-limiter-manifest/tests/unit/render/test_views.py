@@ -109,7 +109,7 @@ def test_markdown_has_the_kinds_of_a_large_plan_and_folds_its_items() -> None:
     text = as_markdown.render_plan(LARGE)
     head, folded = text.split("<details><summary>Each item</summary>\n\n")
     assert "| entity | 0 | 5,000 | 0 | 0 |\n" in head
-    assert "| `~` | entity `user-0000/gpt-4`, and 4,999 more like this | `rpm` | capacity 10 -> 20 |\n" in head
+    assert "| `~` | entity `user-0000/gpt-4`, and 4,999 more like this | `rpm` | `capacity 10 -> 20` |\n" in head
     assert folded.endswith(" more.\n\n</details>\n")
     (left,) = re.findall(r"… and ([\d,]+) more\.", folded)
     assert folded.count("| `~` |") + int(left.replace(",", "")) == 5001

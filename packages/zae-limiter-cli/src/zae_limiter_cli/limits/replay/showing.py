@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from zae_limiter_manifest.render.sections import code_in_table
+from zae_limiter_manifest.render.sections import code, code_in_table
 
 from ...columns import counted, say_columns, say_wrapped
 from ...times import shown
@@ -64,7 +64,7 @@ def _section(replayed: Replayed, *, full: bool) -> str:
     if left:
         lines.append(f"\n… and {counted(left, 'more row')}.")
     remarks = _remarks(replayed)
-    lines += ["", *(f"- {_capital(note)}" for note in remarks)] if remarks else []
+    lines += ["", *(f"- {code(_capital(note))}" for note in remarks)] if remarks else []
     return "\n".join(lines) + "\n"
 
 
