@@ -45,6 +45,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_cli/local/functions.py": {"_PATH": "whole"},
     "zae_limiter_cli/local/lambdas/runtime_api.py": {"_ANSWER": "whole"},
     "zae_limiter_cli/local/router.py": {"STACK_CHANGES": "anywhere"},
+    "zae_limiter_cli/spreadsheet.py": {"_FORMULA": "anywhere"},
     "zae_limiter_cli/stack/options.py": {"_NAME": "whole", "rule['like']": "whole"},
     "zae_limiter_cli/stack/template/resolve.py": {"'\\\\$\\\\{([^{}!]+)\\\\}'": "anywhere"},
     "zae_limiter_cli/times.py": {"_AGO": "whole"},

@@ -2,15 +2,18 @@
 
 A spreadsheet computes a cell whose text begins like a formula, also one that a client of an application chose as its
 id: ``=HYPERLINK(...)`` sends other cells elsewhere. Such a text gets an apostrophe before it, which spreadsheets do not
-show (https://owasp.org/www-community/attacks/CSV_Injection). Numbers stay numbers.
+show (https://owasp.org/www-community/attacks/CSV_Injection). In many countries a spreadsheet separates cells by ``;``,
+and some programs by a tab or ``|``: behind these a cell may begin, too. Numbers stay numbers.
 """
 
 import csv
+import re
 from collections.abc import Iterable
 from typing import Final, TextIO
 
 # Tab, CR and LF are dropped by some programs before they look; the wide forms are those of East Asian keyboards.
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# Where another separator comes first, a quote of the text, which is written twice, may be read as an empty quotation.
+_FORMULA: Final = re.compile('(\\A|[;|\t\r\n]"*)(?=[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])')
 
 
 def write_rows(to: TextIO, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -22,4 +25,4 @@ def write_rows(to: TextIO, columns: Iterable[str], rows: Iterable[Iterable[objec
 
 def as_cell(value: object) -> object:
     """Return a value as a cell that no spreadsheet computes."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
