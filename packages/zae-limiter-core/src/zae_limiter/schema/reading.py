@@ -10,6 +10,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from .attributes import PK, SK
 from .store_errors import Unreadable
+from .table import KEY_ATTRIBUTES
 
 Item = dict[str, Any]
 I = TypeVar("I", bound=Item | None)  # noqa: E741  an item, or none where a record may be missing
@@ -27,6 +28,7 @@ UNREADABLE: Final = (
     RecursionError,
 )
 
+_PLACES: Final = frozenset(KEY_ATTRIBUTES)
 _NAMES: Final[dict[type, str]] = {str: "text", int: "whole number", bool: "boolean", dict: "map", list: "list"}
 
 
@@ -43,6 +45,22 @@ def reads(reader: Callable[Concatenate[I, P], T]) -> Callable[Concatenate[I, P],
             raise unreadable(item, error) from error
 
     return read
+
+
+@reads
+def check_item(item: Item) -> Item:
+    """Return an item of any record that a table can take. Raises ``Unreadable``.
+
+    A store reads an item with a value that no record has as its keys alone.
+    """
+    if item.keys() <= _PLACES:
+        raise ValueError("it has a value that no record has, or nothing but its keys")
+    for name in _PLACES & item.keys():
+        if not text(item, name):
+            raise ValueError(f"{name} is empty")
+    for name in [name for name, value in item.items() if type(value) is int]:
+        number(item, name)
+    return item
 
 
 def unreadable(item: Item | None, error: BaseException) -> Unreadable:

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from ...clock.system import Clock
 from ...operations.values import Item, Key, Query, Scan
@@ -23,7 +23,7 @@ _LATEST: Final = 2**62
 _PLACES: Final = [name for index in INDEXES.values() for name in index[:2]]
 
 write_json: Final[Callable[[Any], str]] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-read_json: Final[Callable[[str], Item]] = json.JSONDecoder().decode
+MOST_LEVELS: Final = 32  # of lists and maps in each other, as DynamoDB has them
 
 _SELECT: Final = "SELECT item, hour, written FROM items WHERE pk = ? AND sk = ?"
 _UPDATE: Final = "UPDATE items SET item = ?, written = ? WHERE pk = ? AND sk = ?"
@@ -32,15 +32,20 @@ _INSERT: Final = "INSERT INTO items (item, written, expires, hour, pk, sk) VALUE
 _DELETE: Final = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _ENTER: Final = "INSERT INTO entries (name, pk, sk, item_pk, item_sk) VALUES (?, ?, ?, ?, ?)"
 _LEAVE: Final = "DELETE FROM entries WHERE name = ? AND pk = ? AND sk = ? AND item_pk = ? AND item_sk = ?"
+DAMAGED: Final = (ValueError, TypeError, RecursionError)
 BEGINS_WITH: Final = "{0} >= ? AND {0} < ? || CAST(x'ff' AS TEXT)"  # no UTF-8 has the byte ff
 
 
 class Row(NamedTuple):
-    """An item, and the hour of its uncounted use. ``ahead``: it is stored as a clock that was ahead has left it."""
+    """An item, and the hour of its uncounted use. ``ahead``: it is stored as a clock that was ahead has left it.
+
+    ``problem``: why the text cannot be read, whose item has its keys alone then.
+    """
 
     item: Item
     hour: int | None
     ahead: bool = False
+    problem: str | None = None
 
 
 class Rows:
@@ -58,7 +63,10 @@ class Rows:
         if found is None:
             return None
         text, hour, written_ms = found
-        item = _parsed(text, key)
+        try:
+            item = _read(text, key)
+        except DAMAGED as error:
+            return Row(_keys_of(text, key), hour, problem=f"it has a value that no record has: {error}")
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return Row(item, hour)
         self.ahead.add(key)
@@ -73,7 +81,7 @@ class Rows:
                 self.replace(key, row, row.item, row.hour, self._now_ms())
 
     def _item(self, text: str, written_ms: int | None, pk: str, sk: str) -> Item:
-        item = _parsed(text, Key(pk, sk))
+        item = parsed(text, Key(pk, sk))
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return item
         self.ahead.add(Key(item[PK], item[SK]))
@@ -106,9 +114,9 @@ class Rows:
             old, new = ((item.get(index.pk), item.get(index.sk)) for item in (before, after))
             if old == new:
                 continue
-            if None not in old:
+            if {*map(type, old)} == {str}:  # a damaged item is in no index by a number
                 self._execute(_LEAVE, (name, *old, *key))
-            if None not in new:
+            if {*map(type, new)} == {str}:
                 self._execute(_ENTER, (name, *new, *key))
 
     def query(self, query: Query) -> list[Item]:
@@ -132,18 +140,58 @@ class Rows:
         """Return items whose ``ttl`` has passed, with their keys."""
         sql = "SELECT pk, sk, item, hour FROM items WHERE expires < ? ORDER BY expires LIMIT ?"
         for pk, sk, text, hour in self._execute(sql, (now_seconds, at_most)).fetchall():
-            yield Key(pk, sk), Row(_parsed(text, Key(pk, sk)), hour)
+            yield Key(pk, sk), Row(parsed(text, Key(pk, sk)), hour)
 
 
-def _parsed(text: str, key: Key) -> Item:
-    """Return the item in a text. One that is damaged has its key at least: who reads it says so, and lists skip it."""
+def parsed(text: str, key: Key) -> Item:
+    """Return the item in a text; the keys alone of one that is damaged: who reads it says so, and lists skip it."""
     try:
-        item = read_json(text)
-    except (ValueError, TypeError, RecursionError):
-        item = {}
-    if type(item) is dict and item.get(PK) == key.pk and item.get(SK) == key.sk:
+        return _read(text, key)
+    except DAMAGED:
+        return _keys_of(text, key)
+
+
+def _read(text: str, key: Key) -> Item:
+    """Return the item in a text. Raises an error of ``DAMAGED`` for what JSON has and an item has not."""
+    item, end = _JSON.raw_decode(text)
+    if end != len(text):  # with spaces around it, or damaged
+        item = _JSON.decode(text)
+    if type(item) is not dict:
+        raise TypeError("the text is no map")
+    if "\\" in text or "[" in text or "{" in text[1:]:  # else all is flat, and of whole characters
+        _check(item, MOST_LEVELS + 1)
+    if item.get(PK) == key.pk and item.get(SK) == key.sk:
         return item
-    return {**(item if type(item) is dict else {}), PK: key.pk, SK: key.sk}
+    return {**item, PK: key.pk, SK: key.sk}
+
+
+def _refuse(_: str) -> NoReturn:
+    raise ValueError("a number that is not whole")
+
+
+# No call for a whole number: every acquire reads an item of mostly those.
+_JSON: Final = json.JSONDecoder(parse_float=_refuse, parse_constant=_refuse)
+
+
+def _check(value: Any, levels: int) -> None:
+    if type(value) is str:
+        value.encode()  # half of a surrogate pair has no bytes
+    if type(value) not in {dict, list}:
+        return
+    if not levels:
+        raise ValueError(f"a value has more than {MOST_LEVELS} levels")
+    for part in (*value, *value.values()) if type(value) is dict else value:
+        _check(part, levels - 1)
+
+
+def _keys_of(text: str, key: Key) -> Item:
+    """Return the keys of a damaged item, and those by which it is in indexes, to leave them with it."""
+    try:
+        item = json.loads(text)
+        places = {name: item[name] for name in _PLACES if type(item.get(name)) is str and item[name].encode()}
+    except (*DAMAGED, AttributeError):
+        places = {}
+    return {**places, PK: key.pk, SK: key.sk}
 
 
 def page_size(limit: int | None) -> int:

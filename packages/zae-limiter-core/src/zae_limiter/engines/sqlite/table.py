@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from ...clock.system import Clock
-from ...operations.errors import ConditionFailed, NotApplied, TableExists
+from ...operations.errors import ConditionFailed, NotApplied, TableExists, Unreadable
 from ...operations.sizes import projected
 from ...operations.values import (
     BatchGet,
@@ -145,7 +145,7 @@ class SQLiteTable:
 
     def _update(self, update: Update) -> Item:
         key = checked_key(update.key)
-        before = self._rows.get(key)
+        before = _readable(key, self._rows.get(key))
         item = after(update, key, None if before is None else before.item)
         assert item is not None  # an update leaves an item
         self._replace(key, before, item, adds=not update.remove)
@@ -157,7 +157,9 @@ class SQLiteTable:
         self._replace(key, before, after(write, key, None if before is None else before.item))
 
     def _get(self, get: Get) -> Item | None:
-        return self._look_up(checked_key(get.key))
+        key = checked_key(get.key)
+        row = _readable(key, self._rows.get(key))
+        return None if row is None else row.item
 
     def _batch_get(self, batch: BatchGet) -> Found:
         keys = distinct([checked_key(key) for key in batch.keys], at_most=100)
@@ -175,6 +177,9 @@ class SQLiteTable:
         if self._is_repeated(transact):
             return
         rows = [self._rows.get(key) for key in keys]
+        for write, key, row in zip(transact.writes, keys, rows, strict=True):
+            if not isinstance(write, Put | Delete):
+                _readable(key, row)
         items = outcomes(transact.writes, keys, [None if row is None else row.item for row in rows])
         for write, key, row, item in zip(transact.writes, keys, rows, items, strict=True):
             if type(write) is not Check:
@@ -202,6 +207,13 @@ class SQLiteTable:
     def _scan(self, scan: Scan) -> Page:
         items = self._rows.scan(scan)
         return Page(items, _next(items, TABLE_KEYS, scan.limit))
+
+
+def _readable(key: Key, row: Row | None) -> Row | None:
+    """Return the row. Raises ``Unreadable``: what keeps a part of an item needs the whole of it."""
+    if row is not None and row.problem is not None:
+        raise Unreadable(*key, row.problem)
+    return row
 
 
 def _next(items: list[Item], names: tuple[str, ...], limit: int | None) -> dict[str, str] | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from ...operations.errors import StoreError
 from ...operations.values import Item, Key, Operation, Query, Scan, Update
 from ...schema import keys
 from ...schema.attributes import GSI2PK, PURGING
@@ -21,7 +22,7 @@ from ...schema.items import BucketId
 from ...schema.reading import UNREADABLE
 from ...values.usage import KEPT_DAYS, Window
 from ..effects import usage_updates
-from .rows import BEGINS_WITH, Row, Rows, read_json, write_json
+from .rows import BEGINS_WITH, Row, Rows, parsed, write_json
 
 AT_ONCE: Final = 500  # buckets that are counted in one transaction
 _EVERYTHING: Final = ("1", ())
@@ -75,7 +76,7 @@ class Usage:
         sql = f"SELECT u.pk, item FROM {joined} WHERE {where} LIMIT ?"
         found = self._execute(sql, (keys.sk_state(), *values, AT_ONCE)).fetchall()
         for pk, text in found:
-            self._count_row(pk, read_json(text))
+            self._count_row(pk, parsed(text, Key(pk, keys.sk_state())))
             self._execute("UPDATE items SET hour = NULL WHERE pk = ? AND sk = ?", (pk, keys.sk_state()))
         return len(found) == AT_ONCE
 
@@ -83,7 +84,7 @@ class Usage:
         """Count what a bucket has used since its row of ``uncounted``, and remove the row."""
         found = self._execute("SELECT counted, hour FROM uncounted WHERE pk = ?", (pk,)).fetchone()
         if found is not None:
-            self._count(pk, read_json(found[0]), now, found[1])
+            self._count(pk, parsed(found[0], Key(pk, keys.sk_state())), now, found[1])
             self._execute("DELETE FROM uncounted WHERE pk = ?", (pk,))
 
     def _count(self, pk: str, before: Item, after: Item, hour: int) -> None:
@@ -96,7 +97,10 @@ class Usage:
             log.warning("the use of a bucket is not counted, because its item is damaged: %r, %s", pk, error)
             return
         for update in updates:
-            self._update(update)
+            try:
+                self._update(update)
+            except StoreError as error:  # of a damaged snapshot: it must not refuse the acquire, half of which is done
+                log.warning("the use of a bucket is not counted: %r, %s", pk, error)
 
     def _is_purged(self, namespace_id: str) -> bool:
         record = self._rows.get(Key(keys.pk_system(keys.REGISTRY), keys.sk_nsid(namespace_id)))

@@ -22,6 +22,7 @@ from ...operations.sizes import index_units, write_units
 from ...operations.values import Item, Page, Put, Scan
 from ...schema.attributes import COPIED, COPYING, DELETED, PURGING
 from ...schema.moving import moved, namespace_in
+from ...schema.reading import check_item
 from ...schema.registry import copied_items, copying_items, purged_item
 from ...values.namespaces import Namespace
 from ...values.versions import SCHEMA_VERSION, core_version
@@ -86,6 +87,7 @@ def survey(names: Collection[str]) -> Flow[list[CopyForecast]]:
 
 
 def _count(forecast: CopyForecast, item: Item) -> None:
+    check_item(item)
     forecast.items += 1
     forecast.write_units += write_units(None, item)
     forecast.index_units += index_units(None, item)
@@ -150,7 +152,7 @@ def write(items: Sequence[Item], ids: Ids) -> Flow[int]:
 
     Raises ``InDoubt`` if an answer was lost: the ids may not be opened.
     """
-    puts = [Put(moved(item, of, ids[of])) for item in items if (of := namespace_in(item)) in ids]
+    puts = [Put(moved(check_item(item), of, ids[of])) for item in items if (of := namespace_in(item)) in ids]
     try:
         yield from write_all(puts)
     except OutcomeUnknown as error:

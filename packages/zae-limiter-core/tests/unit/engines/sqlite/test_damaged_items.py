@@ -1,0 +1,113 @@
+"""What JSON has and an item has not, written into a file by somebody else."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zae_limiter import Limit, StoreRefusedError, SyncRateLimiter, SyncRepository
+from zae_limiter.engines.sqlite.sync import SyncSQLiteStore
+from zae_limiter.maintenance import copy, forecast_copy, open_table
+from zae_limiter.operations.errors import Unreadable
+from zae_limiter.operations.values import BatchGet, Delete, Get, Key, Page, Put, Query, Scan, Transact, Update
+from zae_limiter.settings import Options
+
+KEY = Key("ns/A", "#META")
+OTHERS = Key("ns/B", "#META")
+NOTES = {
+    "fraction": "1.5",
+    "exponent": "1e3",
+    "not a number": "NaN",
+    "infinity": "-Infinity",
+    "of too many digits": "9" * 5000,
+    "fraction in a list": '{"a": [1, 2.5]}',
+    "half of a pair": '"\\ud83d"',
+    "half of a pair in a name": '{"\\ud83d": 1}',
+    "too deep": "[" * 500 + "]" * 500,
+    "deeper than Python": "[" * 100_000 + "]" * 100_000,
+}
+damage = pytest.mark.parametrize("note", NOTES.values(), ids=NOTES)
+
+
+def spoil(path: Path, key: Key, note: str) -> None:
+    """Give an item one more attribute."""
+    with closing(sqlite3.connect(path)) as other, other:
+        (text,) = other.execute("SELECT item FROM items WHERE pk = ? AND sk = ?", key).fetchone()
+        spoilt = text.removesuffix("}") + f', "note": {note}}}'
+        other.execute("UPDATE items SET item = ? WHERE pk = ? AND sk = ?", (spoilt, *key))
+
+
+def written(path: Path, key: Key) -> str:
+    with closing(sqlite3.connect(path)) as other:
+        return str(other.execute("SELECT item FROM items WHERE pk = ? AND sk = ?", key).fetchone()[0])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "limits.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SyncSQLiteStore]:
+    with closing(SyncSQLiteStore(path)) as store:
+        yield store
+
+
+@damage
+def test_it_is_refused_with_its_key_and_kept_as_it_is(store: SyncSQLiteStore, path: Path, note: str) -> None:
+    store.perform(Put({"PK": KEY.pk, "SK": KEY.sk, "n": 1, "GSI1PK": "index", "GSI1SK": "a"}))
+    store.perform(Put({"PK": OTHERS.pk, "SK": OTHERS.sk, "n": 1, "map": {"a": [1, "\U0001f600", True, None]}}))
+    spoil(path, KEY, note)
+    before = written(path, KEY)
+    add = Update(KEY, add={"n": 1})
+    for operation in (Get(KEY), add, Update(KEY, set={"map": {}}), Transact((add, Update(OTHERS, add={"n": 1})))):
+        with pytest.raises(Unreadable, match=r"'ns/A', '#META' cannot be read: it has a value that no record has"):
+            store.perform(operation)
+    assert store.perform(Update(OTHERS, add={"n": 1}))["n"] == 2
+    assert written(path, KEY) == before
+    found = store.perform(BatchGet((KEY, OTHERS))).items
+    assert "n" not in found[KEY]
+    assert found[OTHERS]["map"] == {"a": [1, "\U0001f600", True, None]}
+    for page in (store.perform(Scan(10)), store.perform(Query("index", index="GSI1"))):
+        assert isinstance(page, Page)
+        assert [each for each in page.items if each["PK"] == KEY.pk and "n" in each] == []
+    store.perform(Delete(KEY))
+    assert store.perform(Query("index", index="GSI1")).items == []
+    assert store.perform(Update(KEY, add={"n": 1}))["n"] == 1
+
+
+@damage
+def test_a_limiter_over_a_damaged_bucket_refuses_its_callers_alone(path: Path, note: str) -> None:
+    with SyncRepository.sqlite(path) as repository:
+        limiter = SyncRateLimiter(repository, default_limits=[Limit.per_day("rpd", 10)])
+        for entity in ("ann", "bob"):
+            with limiter.acquire(entity, "answers", {"rpd": 1}):
+                pass
+        spoil(path, Key(f"{repository.namespace_id}/BUCKET#ann#answers#0", "#STATE"), note)
+        for _ in range(2):
+            with limiter.acquire("bob", "answers", {"rpd": 1}):
+                pass
+            with pytest.raises(StoreRefusedError, match="BUCKET#ann#answers#0"):
+                limiter.acquire("ann", "answers", {"rpd": 1}).__enter__()
+        assert repository.get_usage_summary(entity_id="bob").total_events == 3
+
+
+PLACES: dict[str, Any] = {"a number": 5, "empty": "", "too many digits": 10**40}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_a_copy_names_the_item_that_no_table_can_take(path: Path, place: object) -> None:
+    with SyncRepository.sqlite(path) as repository:
+        repository.create_entity("ann")
+        spoil(path, (key := Key(f"{repository.namespace_id}/ENTITY#ann", "#META")), json.dumps(1))
+    name = "GSI2PK" if place != 10**40 else "other"
+    with closing(sqlite3.connect(path)) as other, other:
+        item = json.loads(written(path, key)) | {name: place}
+        other.execute("UPDATE items SET item = ? WHERE pk = ? AND sk = ?", (json.dumps(item), *key))
+    source, target = (open_table(Options(store=f"sqlite:///{each}")) for each in (path, path.with_name("new.db")))
+    with source, target, pytest.raises(StoreRefusedError, match=rf"{key.pk}.*{name}"):
+        copy(source, target, forecast_copy(source, target, []), report=lambda _: None)
