@@ -66,7 +66,7 @@ def answer_history(repository: SyncRepository) -> Answer:
 
 
 def answer_show(repository: SyncRepository, serial: int) -> Answer:
-    """Return an apply and its manifest. Raises ``Refused`` if it is not kept."""
+    """Return an apply and its manifest. Raises ``Refused`` if it is not kept, or cannot have been of this apply."""
     found = run(repository, read_apply(repository.namespace_state, serial))
     if found is None:
         message = f"there is no apply {serial} in the history of {repository.name}: `limits history` lists all"
@@ -77,7 +77,17 @@ def answer_show(repository: SyncRepository, serial: int) -> Answer:
     except (FormatError, ManifestError) as error:
         message = f"this release cannot read the manifest of the apply {serial}: {error}"
         raise Refused("unreadable_apply", message) from error
+    # A tenant may write the items of its own namespace, and the hash in the record: the name is what protects others.
+    if manifest.namespace != repository.name:
+        raise _changed(serial, f"is of the namespace {manifest.namespace}")
+    if manifest.canonical_hash() != record.manifest_hash:
+        raise _changed(serial, "has another hash than the one that was kept")
     return Answer("planned", answer_header(repository), manifest=manifest, history=(_entry(record),))
+
+
+def _changed(serial: int, what: str) -> Refused:
+    message = f"the manifest of the apply {serial} {what}: its items were changed; choose another serial"
+    return Refused("unreadable_apply", message)
 
 
 def _entry(record: ApplyRecord) -> ApplyEntry:

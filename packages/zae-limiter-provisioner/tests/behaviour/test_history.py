@@ -5,11 +5,12 @@ import zlib
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from support.provisioner.provisions import EVERY_LEVEL, Killed, World, entities, limits, manifest
 from zae_limiter.flows.records import apply_history
 from zae_limiter.operations.errors import NotApplied
-from zae_limiter.operations.values import Put
+from zae_limiter.operations.values import Put, Query
 from zae_limiter.schema import applies as schema
 from zae_limiter_manifest import ApplyEntry, LimitsManifest, compress
 
@@ -174,6 +175,26 @@ def test_a_manifest_that_cannot_be_read_is_refused(content: str) -> None:
     (failure,) = world.ask("show", serial=2).errors
     assert failure.code == "unreadable_apply"
     assert failure.message.startswith("this release cannot read the manifest of the apply 2: ")
+
+
+@pytest.mark.parametrize(
+    ("other", "problem"),
+    [
+        (evolve(EVERY_LEVEL, namespace="victim"), "is of the namespace victim"),
+        (AFTER, "has another hash than the one that was kept"),
+    ],
+)
+def test_a_manifest_that_was_put_in_the_place_of_the_kept_one_is_refused(other: LimitsManifest, problem: str) -> None:
+    world = World()
+    world.apply(EVERY_LEVEL)
+    items = world.memory.execute(Query(f"{world.repository().namespace_id}/APPLIES#")).items
+    kept = {item["SK"].split("#")[1]: item for item in items}
+    world.memory.execute(Put({**kept["MANIFEST"], "content": compress(other)}))
+    if other.namespace == "victim":  # whoever can write one of the two can write both
+        world.memory.execute(Put({**kept["APPLY"], "manifest_hash": other.canonical_hash()}))
+    (failure,) = world.ask("show", serial=2).errors
+    told = f"the manifest of the apply 2 {problem}: its items were changed; choose another serial"
+    assert (failure.code, failure.message) == ("unreadable_apply", told)
 
 
 def test_an_apply_of_targets_says_which() -> None:

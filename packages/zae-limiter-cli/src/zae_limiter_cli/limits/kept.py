@@ -9,9 +9,12 @@ if TYPE_CHECKING:
 
 
 def kept_of(namespace: str, answer: "Answer") -> "tuple[ApplyEntry, LimitsManifest]":
-    """Return the apply of an answer to `show`. Raises ``CommandError`` if it has none."""
+    """Return the apply of an answer to `show`. Raises ``CommandError`` if it has none, or one of another namespace."""
     if not answer.history or answer.manifest is None:
         raise CommandError(f"{namespace}: the answer contains no apply")
+    if (other := answer.manifest.namespace) != namespace:  # a planner of an earlier release takes what is stored
+        kept = f"the manifest of the apply {answer.history[0].serial} is of the namespace {other}"
+        raise CommandError(f"{namespace}: {kept}: its items were changed; choose another serial")
     return answer.history[0], answer.manifest
 
 

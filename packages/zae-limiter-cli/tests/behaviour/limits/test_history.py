@@ -4,10 +4,13 @@ import json
 import re
 
 import pytest
+from attrs import evolve
 
 from support.cli.limits_stack import PLANNER, PROVISIONER, Stack
 from support.provisioner.provisions import rpm
-from zae_limiter_manifest import load
+from zae_limiter.operations.values import Put, Query
+from zae_limiter_manifest import compress, load
+from zae_limiter_provisioner import actions
 
 FIRST = "namespace: tenant-alpha\nresources:\n  gpt-4:\n    limits:\n      rpm: {capacity: 500}\n"
 SECOND = FIRST.replace("500", "600")
@@ -120,6 +123,34 @@ def test_a_serial_that_is_not_kept_is_refused(applied: Stack, command: str) -> N
     told = applied.error(command, "-N", "tenant-alpha", "3")
     assert told == "tenant-alpha: there is no apply 3 in the history of tenant-alpha: `limits history` lists all\n"
     assert "0 is not in the range" in applied.error(command, "-N", "tenant-alpha", "0")
+
+
+@pytest.mark.parametrize("command", [["show"], ["rollback", "--yes"]])
+def test_a_manifest_of_another_namespace_in_the_history_of_one_changes_neither(
+    applied: Stack, command: list[str]
+) -> None:
+    victim = FIRST.replace("tenant-alpha", "victim")
+    applied.ok("apply", "--yes", "-f", applied.write(victim))
+    forged = load(victim.replace("500", "1000000"))
+    kept = Query(f"{applied.world.repository('tenant-alpha').namespace_id}/APPLIES#")
+    for item in applied.world.memory.execute(kept).items:
+        if item["SK"].startswith("#MANIFEST#000000000002#"):
+            applied.world.memory.execute(Put({**item, "content": compress(forged)}))
+        if item["SK"].startswith("#APPLY#000000000002"):
+            applied.world.memory.execute(Put({**item, "manifest_hash": forged.canonical_hash()}))
+    told = "tenant-alpha: the manifest of the apply 2 is of the namespace victim: its items were changed"
+    assert applied.error(*command, "-N", "tenant-alpha", "2") == f"{told}; choose another serial\n"
+    assert applied.world.ask("export", "victim").manifest == load(victim)
+
+
+def test_a_planner_of_an_earlier_release_that_returns_another_namespace_is_not_believed(
+    applied: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = applied.world.ask("show", "tenant-alpha", serial=2)
+    forged = load(FIRST.replace("tenant-alpha", "victim"))
+    monkeypatch.setattr(actions, "answer_show", lambda *_: evolve(answer, manifest=forged))
+    told = "tenant-alpha: the manifest of the apply 2 is of the namespace victim: its items were changed"
+    assert told in applied.error("rollback", "-N", "tenant-alpha", "2", "--yes")
 
 
 def test_targets_are_planned_saved_and_applied_alone(stack: Stack) -> None:
