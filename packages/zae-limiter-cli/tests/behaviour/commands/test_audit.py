@@ -53,13 +53,31 @@ def test_a_stored_event_forges_no_line_and_no_colour(table: Table) -> None:
     table.repository.set_limits("e", [Limit.per_minute("rpm", 60)], "gpt-4", principal="mallory")
     (item,) = table.store.perform(Query(pk_audit(table.repository.namespace_id, "e"))).items
     forged = "\n2026-01-01T00:00:00.000Z  alice  limits_deleted\x1b[8m"
-    table.store.perform(
-        Put({**item, "principal": f"mallory{forged}", "at": f"{item['at']}{forged}", "before": {forged: 1}})
-    )
+    table.store.perform(Put({**item, "principal": f"mallory{forged}", "before": {forged: 1}}))
     done = run("--entity", "e")
     assert (done.exit_code, len(done.stdout.splitlines())) == (0, 2)
     assert "\x1b" not in done.stdout
     assert r"mallory\x0a2026-01-01" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("at", "problem"),
+    [
+        ("", "the audit event has no time"),
+        ("2020-01-01T00:00:00.000Z", "the id of the audit event is not its time and a serial"),
+    ],
+)
+@pytest.mark.parametrize("subject", [["--entity", "e"], []])
+def test_no_event_hides_those_before_it(table: Table, subject: list[str], at: str, problem: str) -> None:
+    table.repository.set_limits("e", [Limit.per_minute("rpm", 60)], "gpt-4", principal="ann")
+    (item,) = table.store.perform(Query(pk_audit(table.repository.namespace_id, "e"))).items
+    last = "2999-01-01T00:00:00.000Z-00000001-0000000000000000-00000"
+    moved = {"event_id": last, "SK": f"#AUDIT#{last}", "GSI4SK": f"AUDIT#{last}"}
+    table.store.perform(Put({**item, **moved, "at": at}))
+    done = run(*subject, "--since", "1d")
+    (told,) = done.stderr.splitlines()
+    assert (done.exit_code, "  ann  " in done.stdout) == (0, True)
+    assert told.endswith(f"'#AUDIT#{last}' cannot be read: {problem}; correct it, or delete it")
 
 
 def test_json_has_everything(table: Table) -> None:

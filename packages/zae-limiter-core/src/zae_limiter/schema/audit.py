@@ -1,7 +1,9 @@
 """The item of an audit event: made of the value, and read back."""
 
 import math
+import re
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final
 
 from ..values.audit import AuditEvent
@@ -33,6 +35,8 @@ _FIELDS = (EVENT_ID, ENTITY_ID, ACTION, AT)
 _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 _MOST_LEVELS: Final = 32  # as DynamoDB nests
 _TEXTS: Final = frozenset(("weights", "schedule"))  # of a limit
+_AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_SERIAL: Final = re.compile(r"-[0-9A-Za-z+-]{1,80}")
 
 
 def check_subject(field: str, value: str) -> str:
@@ -70,14 +74,36 @@ def read_audit_event(item: Item) -> AuditEvent:
 
 @reads
 def read_listed_event(item: Item) -> AuditEvent:
-    """Return the event of an item if its values can be shown: plain ones, with limits that have a text.
+    """Return the event of an item if its key is of it, and its values can be shown: plain ones, with limits that have
+    a text.
 
-    The archive takes any other event as it is stored; a list would end at it.
+    The archive takes any other value as it is stored; a list would end at it.
     """
     event = read_audit_event(item)
+    check_key(event, keys.parse_audit_pk(item[PK]).entity_id, item[SK])
     _check_shown(BEFORE, event.before, _MOST_LEVELS)
     _check_shown(AFTER, event.after, _MOST_LEVELS)
     return event
+
+
+def check_key(event: AuditEvent, subject: str, sk: str) -> None:
+    """Raise ``ValueError``, with no value of the event in its text, unless core could write it under this key.
+
+    So whoever reads events in the order of their keys reads them in the order of their times, and may end at one.
+    """
+    if event.entity_id != subject or sk != keys.sk_audit(event.event_id):
+        raise ValueError("the audit event has another entity or id than its key")
+    if not _is_time(event.at):
+        raise ValueError("the audit event has no time")
+    if not (event.event_id.startswith(event.at) and _SERIAL.fullmatch(event.event_id.removeprefix(event.at))):
+        raise ValueError("the id of the audit event is not its time and a serial")
+
+
+def _is_time(at: str) -> bool:
+    try:
+        return bool(_AT.fullmatch(at) and datetime.fromisoformat(at))
+    except ValueError:  # there is no such day
+        return False
 
 
 def _check_shown(path: str, value: object, levels: int) -> None:

@@ -1,23 +1,18 @@
 """Recognize the records of the table's stream by their keys."""
 
-import re
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from ..exceptions import ValidationError
 from ..values.audit import AuditEvent
 from ..values.naming import check_namespace_id
 from .attributes import PK, SK
-from .audit import check_subject, read_audit_event
+from .audit import check_key, check_subject, read_audit_event
 from .items import BucketId
-from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_audit, sk_state
+from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_state
 from .store_errors import Unreadable
 
 Key = Mapping[str, Any]
-
-_AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
-_SERIAL: Final = re.compile(r"-[0-9A-Za-z+-]{1,80}")
 
 
 def bucket_of(key: Key) -> BucketId | None:
@@ -57,12 +52,7 @@ def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, Audit
         event = read_audit_event(image)
     except Unreadable as error:
         raise ValueError(f"the audit event cannot be read: {error.problem}") from None
-    if event.entity_id != address.entity_id or key[SK] != sk_audit(event.event_id):
-        raise ValueError("the audit event has another entity or id than its key")
-    if not _is_time(event.at):
-        raise ValueError("the audit event has no time")
-    if not _SERIAL.fullmatch(event.event_id.removeprefix(event.at)):
-        raise ValueError("the id of the audit event is not its time and a serial")
+    check_key(event, address.entity_id, key[SK])
     return address, event
 
 
@@ -76,10 +66,3 @@ def _address(pk: str) -> AuditAddress:
     except ValueError:
         raise ValueError("the key is not one of audit events") from None
     return address
-
-
-def _is_time(at: str) -> bool:
-    try:
-        return bool(_AT.fullmatch(at) and datetime.fromisoformat(at))
-    except ValueError:  # there is no such day
-        return False

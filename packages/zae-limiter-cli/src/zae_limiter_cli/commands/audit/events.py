@@ -157,7 +157,7 @@ def _of_subject(
     for event in every_row(
         lambda size, start: repository.get_audit_events(subject, limit=size, start=start), size, behind
     ):
-        if event.at < earliest:
+        if event.event_id < earliest:  # it begins with the instant, and the list is in its order
             return
         if principal in (None, event.principal) and kind in (None, kind_of(event.action)):
             yield event

@@ -99,7 +99,7 @@ def get_namespace_events(
                 break
             found = yield from read_all([row.key for row in keys_of_a_read])
             present = [found[row.key] for row in keys_of_a_read if row.key in found]
-            events += filter(asked.matches, rows.read(present, lambda item: _event(ns, item)))
+            events += filter(asked.matches, rows.read(present, read_listed_event))
     yield from report(rows)
     if len(events) > limit:
         return AuditPage(tuple(events[:limit]), events[limit - 1].event_id)
@@ -148,14 +148,6 @@ def _row(item: Item, sort_key: Callable[[str, str], str]) -> _Row:
     if not key.sk.startswith(keys.AUDIT_PREFIX) or item[GSI4SK] != sort_key(event_id, key.pk):
         raise ValueError("not as an audit event")
     return _Row(event_id, key)
-
-
-def _event(ns: str, item: Item) -> AuditEvent:
-    """Return the event of an item. Raises ``ValueError`` if its key is that of another one."""
-    event = read_listed_event(item)
-    if key_of(item) != Key(keys.pk_audit(ns, event.entity_id), keys.sk_audit(event.event_id)):
-        raise ValueError("not as the event of its key")
-    return event
 
 
 def _parts(rows: list[_Row]) -> Iterator[list[_Row]]:
