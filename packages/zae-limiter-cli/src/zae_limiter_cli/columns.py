@@ -108,12 +108,17 @@ def hanging(text: str, begin: int) -> str:
 
 
 def say_command(command: str, *, indent: str = "", err: bool = False) -> None:
-    """Print a command to paste. On a terminal that is too narrow, it goes on in further lines, which a shell joins."""
+    """Print a command to paste. On a terminal that is too narrow, it goes on in further lines, which a shell joins.
+
+    What nobody would see in it is an escape, which bash, ksh and zsh read.
+    """
     room = room_of_stdout()
-    if room is None or len(indent) + len(command) <= room:
-        click.echo(indent + command, err=err)
+    parts = [] if command.isascii() else _parts_of(command)
+    shown = " ".join(parts) if any("$'" in part for part in parts) else command
+    if room is None or len(indent) + len(shown) <= room:
+        click.echo(indent + shown, err=err)
         return
-    first, *rest = _parts_of(command)
+    first, *rest = parts or _parts_of(command)
     lines = [indent + first]
     for part in rest:
         if len(lines[-1]) + 1 + len(part) + len(GOES_ON) <= room:
@@ -128,10 +133,29 @@ def _parts_of(command: str) -> list[str]:
     parts: list[str] = []
     for word in shlex.split(command):
         if parts and parts[-1].startswith("-") and " " not in parts[-1] and parts[-1] != "--" and word[:1] != "-":
-            parts[-1] += f" {shlex.quote(word)}"
+            parts[-1] += f" {_quoted(word)}"
         else:
-            parts.append(shlex.quote(word))
+            parts.append(_quoted(word))
     return parts
+
+
+def _quoted(word: str) -> str:
+    """Return a word for a shell; what nobody would see is an escape in `$'...'`."""
+    from zae_limiter_manifest.problems import INVISIBLE
+
+    if word.isprintable() and not INVISIBLE.search(word):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(character: str) -> str:
+    from zae_limiter_manifest.problems import INVISIBLE
+
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable() and not INVISIBLE.search(character):
+        return character
+    return f"\\U{ord(character):08x}"
 
 
 def room_of_stdout() -> int | None:

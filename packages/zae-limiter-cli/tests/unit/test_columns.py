@@ -1,11 +1,13 @@
 """Rows for people: what is stored begins no line of its own, and tells the terminal nothing."""
 
 import shlex
+import subprocess
 
 import pytest
 
 from zae_limiter_cli import columns
 from zae_limiter_cli.columns import say_columns, say_command, say_sentence, say_wrapped
+from zae_limiter_manifest.problems import INVISIBLE
 
 
 @pytest.mark.parametrize("foreign", ["\n", "\r\n", "\x1b[2J", "\u202e", "\u3164", "\u2028", "\x9b31m"], ids=ascii)
@@ -74,6 +76,19 @@ def test_a_command_is_one_line_where_there_is_room(
     monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
     say_command(LIFT)
     assert capsys.readouterr().out == f"{LIFT}\n"
+
+
+@pytest.mark.parametrize("room", [None, 20])
+def test_a_command_shows_what_is_invisible_and_a_shell_reads_it_back(
+    room: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(columns, "room_of_stdout", lambda: room)
+    words = ["printf", "%s,", "--entity", "gpt-4\ufe0f'\\\u202e\U0001d159", "a b", "$x", "é"]
+    say_command(shlex.join(words))
+    shown = capsys.readouterr().out
+    assert all(line.isprintable() and not INVISIBLE.search(line) for line in shown.splitlines())
+    done = subprocess.run(["bash", "-c", shown], capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True)
+    assert done.stdout.decode() == "".join(f"{word}," for word in words[2:])
 
 
 @pytest.mark.parametrize("room", [None, 20])

@@ -15,9 +15,11 @@ An `Occurrence` follows a repeated key."""
 MOST_PROBLEMS: Final = 1000
 """The most mistakes that an error carries: of all others it has the number."""
 
-# Printable for Python, and nothing to see: Unicode's Default_Ignorable_Code_Point, and the blank pattern of Braille.
+# Printable for Python, and nothing to see: Unicode's Default_Ignorable_Code_Point, and what is blank by itself:
+# the blank pattern of Braille, joiners of Tifinagh and Brahmi, the filler of Khitan, a head of no note.
 INVISIBLE: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001107f\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60

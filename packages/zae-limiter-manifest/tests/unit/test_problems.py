@@ -89,7 +89,7 @@ def test_what_a_terminal_would_obey_is_spelled_out(text: str, shown: str) -> Non
     assert str(Problem(text, 1, 1, "p", text)) == f"{shown}:1:1: p: {shown}"
 
 
-@pytest.mark.parametrize("character", ["\ufe0f", "\u3164", "\u115f", "\u2800", "\U000e0100"])
+@pytest.mark.parametrize("character", ["\ufe0f", "\u3164", "\u115f", "\u2800", "\u2d7f", "\U0001d159", "\U000e0100"])
 def test_an_invisible_character_is_shown_wherever_a_person_compares_names(character: str) -> None:
     escaped = f"gpt-4{character.encode('unicode_escape').decode()}"
     assert show(f"gpt-4{character}") == f'"{escaped}"'

@@ -22,7 +22,10 @@ def test_controls_line_ends_and_marks_of_direction_are_escaped() -> None:
     assert printable("a\r\n\x1b[2J\u202e\u2028é") == "a\\r\\n\\x1b[2J\\u202e\\u2028é"
 
 
-@pytest.mark.parametrize("character", ["\ufe0f", "\u3164", "\u115f", "\u2800", "\U000e0100"])
+@pytest.mark.parametrize(
+    "character",
+    ["\ufe0f", "\u3164", "\u115f", "\u2800", "\u2d7f", "\U00016fe4", "\U0001d159", "\U0001107f", "\U000e0100"],
+)
 def test_an_invisible_character_is_escaped_so_that_ids_that_differ_look_different(character: str) -> None:
     assert printable(f"gpt-4{character}é") == f"gpt-4{character.encode('unicode_escape').decode()}é"
 
