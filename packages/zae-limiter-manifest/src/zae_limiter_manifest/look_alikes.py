@@ -1,9 +1,9 @@
 """Ids of a manifest that look like another of its ids: written by mistake, or to be mistaken.
 
 Each has a bucket of its own, so limits that are meant for one may hold for the other. Two ids are alike if they are
-equal in NFKC, without case, and with Cyrillic and Greek letters as the Latin ones that they look like. A single id is
-never reported, so ids of one script, or of several, raise no alarm by themselves. Digits are no letters: `user-1` and
-`user-l` are often both meant.
+equal in NFKC, without case, and with the letters and signs of the tables below as those of ASCII that they look like. A
+single id is never reported, so ids of one script, or of several, raise no alarm by themselves. In ASCII nothing but
+case is compared: `user-1` and `user-l`, `modern` and `modem` are often both meant.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,18 @@ from unicodedata import name, normalize
 
 from attrs import frozen
 
+from .declarations import ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
 from .problems import INVISIBLE, Path, format_path
 
 _SHOWN = 3  # characters, in a message
 # Also where only the capital letters are alike: case is folded before.
-_CYRILLIC: Final = str.maketrans("авекмнорстухіјѕһԁԛԝѵӏү", "abekmhopctyxijshdqwvly")
-_GREEK: Final = str.maketrans("αβεζηικμνορτυχϲϳ", "abezhikmvoptyxcj")
-_LETTERS: Final = _CYRILLIC | _GREEK
+_CYRILLIC: Final = str.maketrans("авекмнорстухіјѕһԁԛԝѵӏүԍзь", "abekmhopctyxijshdqwvlyg3b")
+_GREEK: Final = str.maketrans("αβεζηικμνορτυχϳ", "abezhikmvoptyxj")
+_OTHERS: Final = str.maketrans("\u0131\u0251\u0261\u0585\u0570\u0578", "iagohn")
+_SIGNS: Final = str.maketrans("\u2010\u2012\u2013\u2212\u2044\u2215\u2236\u02d0\ua789", "----//:::")
+_LUNATE: Final = str.maketrans("\u03f2\u03f9", "cc")  # before NFKC, in which it is a sigma
+_LETTERS: Final = _CYRILLIC | _GREEK | _OTHERS | _SIGNS
 
 
 @frozen
@@ -30,9 +34,10 @@ class LookAlike:
     path: str
     other: str
     difference: str
+    two: str = "buckets"
 
     def __str__(self) -> str:
-        return f"{self.namespace}: {self.path} looks like {self.other}, but differs{self.difference}: two buckets"
+        return f"{self.namespace}: {self.path} looks like {self.other}, but differs{self.difference}: two {self.two}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the message."""
@@ -40,27 +45,42 @@ class LookAlike:
 
 
 def find_look_alikes(manifest: LimitsManifest) -> Iterator[LookAlike]:
-    """Yield each id of an entity or a resource that looks like one before it."""
+    """Yield each id of an entity, a resource or a plan that looks like one before it."""
     places: dict[tuple[str, str], Path] = {("resources", each): ("resources", each) for each in manifest.resources}
-    for plan, decl in manifest.plans.items():
-        for each in decl.resources:
-            places.setdefault(("resources", each), ("plans", plan, "resources", each))
+    places |= {("plans", each): ("plans", each) for each in manifest.plans}
     places |= {("entities", each): ("entities", each) for each in manifest.entities}
-    for entity, own in manifest.entities.items():
-        for each in own.resources:
-            places.setdefault(("resources", each), ("entities", entity, "resources", each))
+    levels = [*_levels(manifest)]
+    for path, resource, _ in levels:
+        if resource is not None:
+            places.setdefault(("resources", resource), path)
+    for path, _, level in levels:
+        if level.on_refused is not None and level.on_refused.overflow is not None:
+            places.setdefault(("resources", level.on_refused.overflow), (*path, "on_refused", "overflow"))
     first: dict[tuple[str, str], str] = {}
     for (kind, written), path in places.items():
         known = first.setdefault((kind, _looks(written)), written)
         if known != written:
             other = format_path(places[kind, known])
-            yield LookAlike(manifest.namespace, format_path(path), other, _difference(written, known))
+            two = "plans" if kind == "plans" else "buckets"
+            yield LookAlike(manifest.namespace, format_path(path), other, _difference(written, known), two)
+
+
+def _levels(manifest: LimitsManifest) -> Iterator[tuple[Path, str | None, SystemDecl | ResourceDecl]]:
+    """Yield the path of each level, its resource, and the level."""
+    if manifest.system is not None:
+        yield ("system",), None, manifest.system
+    for resource, level in manifest.resources.items():
+        yield ("resources", resource), resource, level
+    for section, named in (("plans", manifest.plans), ("entities", manifest.entities)):
+        for each, decl in named.items():
+            for resource, level in decl.resources.items():
+                yield (section, each, "resources", resource), resource, level
 
 
 def _looks(written: str) -> str:
     if written.isascii():
         return written.lower()
-    folded = normalize("NFKC", normalize("NFKC", written).casefold()).translate(_LETTERS)
+    folded = normalize("NFKC", normalize("NFKC", written.translate(_LUNATE)).casefold()).translate(_LETTERS)
     return INVISIBLE.sub("", folded)
 
 

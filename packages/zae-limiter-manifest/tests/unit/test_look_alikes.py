@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,55 @@ def test_ids_that_look_alike_are_told_once(section: str, other: str, difference:
     (found,) = told("acme", other, "bob", section=section)
     assert f"looks like {section}" in found
     assert f"differs{difference}: two buckets" in found
+
+
+@pytest.mark.parametrize(
+    ("id_", "other"),
+    [
+        *(
+            ("c", "\u03f2"),
+            ("C", "\u03f9"),
+            ("g", "\u050c"),
+            ("3", "\u0417"),
+            ("b", "\u044c"),
+            ("i", "\u0131"),
+            ("a", "\u0251"),
+            ("g", "\u0261"),
+        ),
+        *(
+            ("o", "\u0585"),
+            ("h", "\u0570"),
+            ("n", "\u0578"),
+            ("-", "\u2010"),
+            ("-", "\u2011"),
+            ("-", "\u2212"),
+            ("/", "\u2215"),
+        ),
+        *((":", "\u2236"), (":", "\u02d0"), ("", "\U0001d159"), ("", "\u2d7f")),
+    ],
+)
+def test_letters_and_signs_of_other_scripts_are_alike(id_: str, other: str) -> None:
+    (found,) = told(f"x{id_}z", f"x{other}z")
+    assert f"U+{ord(other):04X}" in found
+
+
+def test_plans_are_compared_too() -> None:
+    plan = "{resources: {r: {limits: {rpm: 1/min}}}}"
+    (found,) = find_warnings(load(f"{{namespace: n, plans: {{gold: {plan}, Gold: {plan}}}}}"))
+    assert str(found) == "n: plans.gold looks like plans.Gold, but differs in case: two plans"
+
+
+@pytest.mark.parametrize(
+    "place", ["system", "resources.other", "plans.gold.resources.other", "entities.ann.resources.other"]
+)
+def test_a_resource_that_only_an_overflow_names_is_compared_too(place: str) -> None:
+    manifest: dict[str, Any] = {"namespace": "n", "resources": {"gpt-4": {"limits": {"rpm": "1/min"}}}}
+    level = manifest
+    for each in place.split("."):
+        level = level.setdefault(each, {})
+    level |= {"limits": {"rpm": "1/min"}, "on_refused": {"overflow": "GPT-4"}}
+    (found,) = find_warnings(load(json.dumps(manifest)))
+    assert f"n: {place}.on_refused.overflow looks like resources.gpt-4, but differs in case" in str(found)
 
 
 @pytest.mark.parametrize(
