@@ -39,7 +39,7 @@ SCHEDULE_TEXT: Mapping[str, Place] = dict.fromkeys(
 )
 # All that there are, and where a text has to fit. A new one is added here, and its time is tested from then on.
 LISTED: Mapping[str, Mapping[str, Place]] = {
-    "zae_limiter_cli/connection.py": {"'https?://[^\\\\s/]+(/\\\\S*)?'": "whole"},
+    "zae_limiter_cli/connection.py": {"'https?://[^\\\\s/]+(/\\\\S*)?'": "whole", "'[A-Za-z0-9_.-]*'": "whole"},
     "zae_limiter_cli/data/parsing.py": {"_AMOUNT": "whole", "_SECONDS": "whole", "_LIMIT": "whole"},
     "zae_limiter_cli/local/engines.py": {"'\"(\\\\d+)'": "anywhere"},
     "zae_limiter_cli/local/functions.py": {"_PATH": "whole"},

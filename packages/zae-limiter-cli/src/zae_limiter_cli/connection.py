@@ -53,6 +53,10 @@ class Connection:
     def __post_init__(self) -> None:
         if self.endpoint_url is not None and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.endpoint_url):
             raise CommandError(f"endpoint URL {self.endpoint_url!r}: must be an address like http://localhost:4566")
+        if self.file is None and not re.fullmatch(r"[A-Za-z0-9_.-]*", self.name):  # it is in commands to paste
+            raise CommandError(
+                f"stack name {self.name!r}: may have letters, digits, hyphens, dots and underscores only"
+            )
 
     def client(self, service: str, *, read_seconds: float | None = None, attempts: int = ATTEMPTS) -> Any:
         """Return a client of an AWS service; by default its answers have ``timeout`` seconds. Raises errors of botocore

@@ -1,5 +1,6 @@
 """`--now`: tell live buckets of changed limits, so that running processes obey at once; count and cost come first."""
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -124,7 +125,7 @@ def check_all_told(
 def _going_on(
     connection: "Connection", repository: "SyncRepository", resource: str | None, *, for_switches: bool
 ) -> str:
-    which = "--system" if resource is None else f"--resource {resource}"
+    which = "--system" if resource is None else f"--resource {shlex.quote(resource)}"
     which = f"{which} --switches" if for_switches else which
     return f"`zae-limiter bucket tell {which} {connection.option} --namespace {repository.name}` goes on"
 

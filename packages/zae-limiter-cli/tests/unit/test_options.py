@@ -68,6 +68,12 @@ def test_an_endpoint_that_is_no_address_is_refused_with_an_example(url: str) -> 
     )
 
 
+@pytest.mark.parametrize("name", ["a;id", "$(id)", "a b", "`id`"])
+def test_a_name_that_a_shell_would_run_is_in_no_command_to_paste(name: str) -> None:
+    told = f"Error: stack name {name!r}: may have letters, digits, hyphens, dots and underscores only"
+    assert run("show", "-n", name) == run("show", ZAEL_STACK=name) == told
+
+
 URL = "sqlite:///folder/limits.db"
 PLACE = f"sqlite:///{Path('folder/limits.db').absolute()}"
 

@@ -7,6 +7,9 @@ from typing import Any, Final, Self
 
 from attrs import frozen
 
+from .problems import show
+from .scalars import OddInteger
+
 MOST_KEYS: Final = 50
 LONGEST_KEY: Final = 128
 LONGEST_VALUE: Final = 1024
@@ -65,6 +68,8 @@ def _value_problems(value: object, path: tuple[object, ...], depth: int) -> Iter
         case str():
             if len(value) > LONGEST_VALUE:
                 yield path, f"must have at most {LONGEST_VALUE} characters, not {len(value)}"
+        case OddInteger():
+            yield path, f"must be in decimal digits, not {show(value.text)}: {value.advice}, or put it in quotes"
         case int():
             if not -LARGEST_NUMBER - 1 <= value <= LARGEST_NUMBER:
                 yield path, "must be an integer of 64 bits"

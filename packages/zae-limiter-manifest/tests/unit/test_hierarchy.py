@@ -215,6 +215,13 @@ def test_metadata_survive_yaml(values: dict[str, Any]) -> None:
     assert load(dump(manifest)).entities["a"].metadata.to_dict() == values
 
 
+@pytest.mark.parametrize(("written", "meant"), [("010", "8 or 10"), ("0x10", "16"), ("+5", "5"), ("[0b1]", "1")])
+def test_a_number_of_metadata_in_odd_digits_is_a_mistake(written: str, meant: str) -> None:
+    with pytest.raises(ManifestError, match=f"must be in decimal digits, not .*: write {meant}, or put it in quotes"):
+        entities(f"  a: {{metadata: {{k: {written}}}}}")
+    assert entities(f"  a: {{metadata: {{k: '{written}', n: 1_000}}}}").entities["a"].metadata.to_dict()["n"] == 1000
+
+
 def test_a_stack_has_the_tree_in_its_own_spelling() -> None:
     properties = StackProperties(load(TREE)).to_dict()
     assert properties["Entities"]["key-1"]["Parent"] == "acme"
