@@ -42,7 +42,7 @@ def _zae_limiter(state: Path, *words: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state))
         patch.delenv("ZAEL_STACK", raising=False)
-        program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", "local", *words]
+        program = [sys.executable, "-P", "-c", "from zae_limiter_cli.main import main; main()", "local", *words]
         done = subprocess.run(program, check=False, capture_output=True, text=True)
     if done.returncode:
         pytest.fail(f"zae-limiter local {words[0]}: {done.stderr.strip()}", pytrace=False)

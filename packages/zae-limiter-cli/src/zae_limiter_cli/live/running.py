@@ -4,6 +4,7 @@ So what an operator learns there works in a script, what a command refuses is re
 as that of the command is.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple
 from .rows import Place, Row
 
 SECONDS: Final = 60
+_PROGRAM: Final = "import json, sys; from zae_limiter_cli.main import main; main(json.load(sys.stdin))"
 CHANGES: Final[frozenset[str]] = frozenset(("lift", "block", "unblock"))
 
 
@@ -66,7 +68,8 @@ def change_of(what: str, row: Row, options: Sequence[str]) -> tuple[list[str], l
 
 def run(words: Sequence[str], width: int, seconds: int = SECONDS) -> str:
     """Return what a command prints, errors too."""
-    program = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", *words]
+    # -P: a click.py in the current folder is no part of us. The words are on stdin: any user sees the arguments of others
+    program = [sys.executable, "-P", "-c", _PROGRAM]
     environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1"}
     try:
         done = subprocess.run(
@@ -76,7 +79,7 @@ def run(words: Sequence[str], width: int, seconds: int = SECONDS) -> str:
             timeout=seconds,
             env=environment,
             check=False,
-            stdin=subprocess.DEVNULL,
+            input=json.dumps(words),
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {seconds} s"

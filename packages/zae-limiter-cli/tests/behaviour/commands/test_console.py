@@ -324,6 +324,28 @@ def test_a_change_runs_the_command_for_a_page_of_this_host_alone(repository: Syn
     assert client.post("/change", data={**asked, "what": "delete"}, headers={"origin": HOST}).status_code == 400
 
 
+def test_a_change_runs_no_code_of_the_current_folder_and_shows_its_words_to_no_other_user(
+    repository: SyncRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("click", "json", "zae_limiter_cli"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nraise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    begun = list[list[str]]()
+
+    class Seen(subprocess.Popen[str]):
+        def __init__(self, command: list[str], **more: Any) -> None:
+            begun.append(command)
+            super().__init__(command, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", Seen)
+    client = browser(console_of(repository, tmp_path, allow=True))
+    asked = {"what": "block", "entity": "key-1", "resource": "gpt-4"}
+    assert "key-1 is blocked until" in client.post("/change", data=asked, headers={"origin": HOST}).text
+    assert not (tmp_path / "ran").exists()
+    (command,) = begun
+    assert not any(word in " ".join(command) for word in ("key-1", "gpt-4", "limits.db"))
+
+
 def test_behind_a_proxy_everybody_has_a_name_which_is_the_author_of_changes(
     repository: SyncRepository, tmp_path: Path
 ) -> None:
