@@ -215,8 +215,10 @@ def test_the_button_ends_the_session_and_takes_its_cookie(page: Page, address: s
     assert "Open the address that the terminal shows." in page.says("document.body.textContent")
 
 
-def test_a_tab_shows_nothing_of_a_session_that_ended_elsewhere(page: Page, address: str) -> None:
+@pytest.mark.parametrize("path", ["", f"bucket?entity={LONG}&resource=gpt-4", "changes"])
+def test_a_tab_shows_nothing_of_a_session_that_ended_elsewhere(page: Page, address: str, path: str) -> None:
     session = enter(page, address)
+    page.go(session + path)
     (cookie,) = page.send("Network.getCookies", urls=[session])["cookies"]
     assert post(f"{session}leave", session[: session.index("/", 8)], f"{cookie['name']}={cookie['value']}") == 200
     for _ in range(100):
@@ -225,7 +227,7 @@ def test_a_tab_shows_nothing_of_a_session_that_ended_elsewhere(page: Page, addre
                 break
         time.sleep(0.1)
     else:
-        raise AssertionError("the tab still shows the rows")
+        raise AssertionError("the tab still shows the page")
 
 
 def test_every_page_has_names_contrast_and_no_sideways_scrolling_in_both_schemes(

@@ -113,7 +113,7 @@ PAGES: Final = (
     "/bucket?entity=sound&resource=gpt-4",
 )
 SOME_WAYS: Final = ("missing", "a text", "a number", "another's")
-OTHER_ROUTES: Final = {"/cost", "/cost.csv", "/rollback", "/change", "/static"}
+OTHER_ROUTES: Final = {"/here", "/cost", "/cost.csv", "/rollback", "/change", "/static"}
 
 
 @pytest.fixture(scope="module")

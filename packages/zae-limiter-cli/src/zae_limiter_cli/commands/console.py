@@ -70,13 +70,15 @@ def console(
     if listen is not None and host is not None:
         raise CommandError("pass --listen or --host, not both")
     at, number = (_loopback(host), port) if listen is None else _address(listen)
-    hosts = [at, LOOPBACK, "localhost"] if public_host is None else [public_host]  # a forwarded port has the latter two
+    forwarded = [] if host is None else [LOOPBACK, "localhost"]  # how a browser calls a port that others forward
     with open_namespace(connection, namespace) as repository, _bound(at, number) as bound:
         reader = Reader(repository, resource, rows, every)
         pages = Pages(repository, reader, Health(connection), every=every, options=given_options())
         access = Access(identity_header, lambda: click.echo(f"The session ended. {entry()}"))
         applies = Applies(connection, namespace)
-        app = application(Console(pages, applies, access, namespace, allow_changes, every), hosts)
+        app = application(
+            Console(pages, applies, access, namespace, allow_changes, every), [public_host or at, *forwarded]
+        )
 
         def entry() -> str:
             return f"Open http://{at}:{bound.getsockname()[1]}/enter?token={access.token}"
@@ -86,7 +88,8 @@ def console(
             click.echo("It lets one browser in, once. Ctrl-C ends the console.")
         else:
             click.echo(f"The console answers on {listen} those whom the proxy names in {identity_header}.")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[bound])
+        # no warnings: each request that is none would be a line, and a neighbour could scroll the address away
+        uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none")).run(sockets=[bound])
 
 
 def _loopback(host: str | None) -> str:

@@ -61,6 +61,10 @@ class Console:
         """Return the rows alone, which the page asks for again and again."""
         return self._page("rows.html", request, health=self.pages.health(), **self._rows(request))
 
+    async def here(self, _: Request) -> Response:
+        """Say that the session goes on, to a page that stays on a screen."""
+        return Response(status_code=204)
+
     def bucket(self, request: Request) -> Response:
         """Show why an entity is refused on a resource, and what it used."""
         place = _place(request.query_params)
@@ -258,6 +262,7 @@ def application(console: Console, hosts: Sequence[str]) -> ASGIApp:
     pages = [
         Route("/", guarded(console.overview)),
         Route("/rows", guarded(console.rows, idle=True)),
+        Route("/here", guarded(console.here, idle=True)),
         Route("/bucket", guarded(console.bucket)),
         Route("/usage", guarded(console.usage)),
         Route("/changes", guarded(console.changes)),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -271,7 +272,12 @@ def test_a_session_ends_by_its_button_and_the_next_needs_a_new_token(
 
 @pytest.mark.parametrize(
     ("every", "page", "seconds"),
-    [(600, "/", SESSION_SECONDS), (600, "/rows", IDLE_SECONDS), (IDLE_SECONDS + 1, "/", IDLE_SECONDS)],
+    [
+        (600, "/", SESSION_SECONDS),
+        (600, "/rows", IDLE_SECONDS),
+        (600, "/here", IDLE_SECONDS),
+        (IDLE_SECONDS + 1, "/", IDLE_SECONDS),
+    ],
 )
 def test_a_session_ends_when_nobody_uses_it_and_after_twelve_hours(
     repository: SyncRepository, tmp_path: Path, every: float, page: str, seconds: float
@@ -282,7 +288,7 @@ def test_a_session_ends_when_nobody_uses_it_and_after_twelve_hours(
     passed = 0.0
     while passed + every <= seconds:
         now[0], passed = now[0] + every, passed + every
-        assert client.get(page).status_code == 200
+        assert client.get(page).status_code == (204 if page == "/here" else 200)
     now[0] += every
     assert client.get(page).status_code == 403
     assert told == ["ended"]
@@ -402,19 +408,64 @@ def test_a_port_in_use_is_one_error(repository: SyncRepository, tmp_path: Path) 
     assert (done.exit_code, f"127.0.0.1:{port} cannot be used" in done.stderr) == (1, True)
 
 
-def test_the_command_prints_an_address_that_lets_one_browser_in(repository: SyncRepository, tmp_path: Path) -> None:
+@contextmanager
+def running(path: Path, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """The address that a console prints, and its process, whose errors are at ``stderr``."""
     command = ["-c", "from zae_limiter_cli.main import main; main()", "console", "--store"]
-    program = [sys.executable, "-u", *command, f"sqlite:///{tmp_path}/limits.db"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+    program = [sys.executable, "-u", *command, f"sqlite:///{path}/limits.db", *options]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             [address] = re.findall(r"http://127\.[\d.]+:\d+/enter\?token=\S+", process.stdout.readline())
-            if sys.platform == "linux":
-                assert urlsplit(address).hostname != "127.0.0.1"
-            with urlopen(address.partition("/enter")[0] + "/static/console.css") as answer:
-                assert answer.status == 200
+            yield address, process
         finally:
             process.terminate()
+
+
+def asked(address: str, request: str) -> str:
+    """What the console answers to these bytes, before it closes."""
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
+        connection.sendall(request.encode())
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def got(address: str, host: str | None, *more: str) -> str:
+    lines = ["GET /static/console.css HTTP/1.1", f"Host: {host}", "Connection: close", *more, "", ""]
+    return asked(address, "\r\n".join(lines))
+
+
+def test_the_command_prints_an_address_that_lets_one_browser_in(repository: SyncRepository, tmp_path: Path) -> None:
+    with running(tmp_path) as (address, _):
+        if sys.platform == "linux":
+            assert urlsplit(address).hostname != "127.0.0.1"
+        with urlopen(address.partition("/enter")[0] + "/static/console.css") as answer:
+            assert answer.status == 200
+
+
+def test_what_is_no_request_or_no_page_of_a_browser_writes_no_line_to_the_terminal(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    with running(tmp_path) as (address, process):
+        for nothing in ("\0garbage\r\n\r\n", "GE T / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+            assert asked(address, nothing).startswith("HTTP/1.1 400 ")
+        socket_key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+        for upgrade in ("websocket", "h2c"):
+            words = ("Connection: Upgrade, close", f"Upgrade: {upgrade}", "Sec-WebSocket-Version: 13", socket_key)
+            assert "content-security-policy" in got(address, urlsplit(address).netloc, *words)
+        process.terminate()
+        assert process.communicate(timeout=30)[1] == ""
+
+
+def test_a_random_address_answers_to_no_other_name_and_a_given_one_to_that_of_a_forwarded_port(
+    repository: SyncRepository, tmp_path: Path
+) -> None:
+    with running(tmp_path) as (address, _):
+        own = urlsplit(address)
+        told = {host: got(address, host).split()[1] for host in (own.netloc, "localhost", "[::1]", "localhost:80")}
+        assert [*told.values()] == ["200", "400", "400", "400"]
+    with running(tmp_path, "--host", "127.0.0.1") as (address, _):
+        assert {got(address, host).split()[1] for host in ("localhost:8080", "127.0.0.1:8080")} == {"200"}
 
 
 def applied(tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
 // Asks for the rows again and again, while the page is seen, folds parts of the tree, and asks before a change.
+setInterval(async () => {
+  const answer = await fetch("here").catch(() => undefined);
+  if (answer?.status === 403) location.replace("./"); // the session ended: nothing of it stays on any tab's screen
+}, 3000);
 const folded = new Set();
 const fold = () => {
   for (const each of rows.querySelectorAll("[data-fold]")) each.setAttribute("aria-expanded", !folded.has(each.dataset.fold));
@@ -9,7 +13,6 @@ if (rows) {
     if (document.hidden || rows.contains(document.activeElement)) return;
     try {
       const answer = await fetch(rows.dataset.address);
-      if (answer.status === 403) location.reload(); // the session ended: nothing of it stays on the screen
       if (answer.ok) rows.innerHTML = await answer.text();
       fold();
     } catch {
