@@ -42,7 +42,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(confirmation, "can_ask", lambda: True)
         monkeypatch.setattr(handler, "table_of_environment", stack.world.table)
-        monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
+        monkeypatch.setattr(handler, "log_as_json", lambda *_, **__: None)
         monkeypatch.setattr(SyncRepository, "open", lambda namespace, **_: stack.world.repository(namespace))
         yield stack
 

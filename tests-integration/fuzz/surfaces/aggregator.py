@@ -28,7 +28,7 @@ def opened() -> Iterator[Surface]:
         for name, value in {"ZAEL_STACK": "demo", "AWS_ENDPOINT_URL": NOWHERE, "AWS_REGION": "eu-west-1"}.items():
             patch.setenv(name, value)
         handler._aggregator.cache_clear()
-        patch.setattr(handler, "log_as_json", lambda *_: None)
+        patch.setattr(handler, "log_as_json", lambda *_, **__: None)
 
         def feed(drawn: tuple[bool, Any], tally: Tally) -> None:
             is_batch, value = drawn

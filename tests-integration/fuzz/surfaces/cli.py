@@ -132,7 +132,7 @@ def _shell() -> Iterator[Shell]:
 
 def _answer(stack: Stack, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(handler, "table_of_environment", stack.world.table)
-    patch.setattr(handler, "log_as_json", lambda *_: None)
+    patch.setattr(handler, "log_as_json", lambda *_, **__: None)
 
 
 def _table(url: str) -> None:

@@ -72,7 +72,7 @@ MANIFEST_SECONDS = 120.0  # a packed manifest may have 400,000 entities with not
 def opened() -> Iterator[Surface]:
     """A table in memory for each script, with a namespace in it that no request names."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handler, "log_as_json", lambda *_: None)
+        patch.setattr(handler, "log_as_json", lambda *_, **__: None)
 
         def feed(script: list[Any], tally: Tally) -> None:
             world = World()

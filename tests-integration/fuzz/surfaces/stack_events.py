@@ -56,7 +56,7 @@ events = damaged(sound, json_junk)
 def opened() -> Iterator[Surface]:
     """A stack that owns a namespace, and events of others about it."""
     with response_url() as replies, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handler, "log_as_json", lambda *_: None)
+        patch.setattr(handler, "log_as_json", lambda *_, **__: None)
 
         def feed(script: list[dict[str, Any]], tally: Tally) -> None:
             world = World()

@@ -31,11 +31,17 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
     ``ZAEL_STACK`` names the table; region, endpoint and credentials are found as the SDK finds them. Raises
     ``ValidationError`` for a wrong environment, ``ValueError`` for an event that is not a batch.
     """
-    log_as_json(*LOGGERS)
+    _set_up_logs()
     settings = Settings.read(os.environ)
     result = _aggregator(settings).process(_records(event))
     _log(result, settings.stack)
     return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
+
+
+def _set_up_logs() -> None:
+    core, own = LOGGERS
+    log_as_json(core, ids=False)  # its lines are for applications, too: some name a bucket
+    log_as_json(own)
 
 
 def _log(result: BatchResult, stack: str) -> None:

@@ -14,7 +14,6 @@ from support.aggregator.damage import WITH_QUEUE
 from support.aggregator.lives import Life
 from support.aggregator.streams import record
 from zae_limiter import ValidationError
-from zae_limiter.maintenance import log_as_json
 from zae_limiter.schema.audit import audit_item
 from zae_limiter.values.audit import AuditEvent
 from zae_limiter_aggregator import handler
@@ -122,7 +121,7 @@ def test_the_log_names_a_record_that_can_never_be_processed_without_its_key(caps
     broken = record(7, None, {"PK": f"{life.repository.namespace_id}/BUCKET#user-4711#r#0", "SK": "#STATE"})
     result = life.take([broken])
     assert "user-4711" in str(life.letters)
-    log_as_json(*handler.LOGGERS)
+    handler._set_up_logs()
     handler._log(result, "demo")
     told = capsys.readouterr().out
     assert json.loads(told.splitlines()[0])["sequence"] == "7"

@@ -108,7 +108,7 @@ def stack(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
         monkeypatch.setenv(name, "us-east-1")
     with serving(folder) as stack:
         monkeypatch.setattr(handler, "table_of_environment", stack.world.table)
-        monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
+        monkeypatch.setattr(handler, "log_as_json", lambda *_, **__: None)
         monkeypatch.setattr(handler.logger, "disabled", True)  # another package's tests may have it write to stdout
         yield stack
 

@@ -15,5 +15,5 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
         monkeypatch.setenv(name, "us-east-1")
     with serving(tmp_path) as stack:
         monkeypatch.setattr(handler, "table_of_environment", stack.table)
-        monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
+        monkeypatch.setattr(handler, "log_as_json", lambda *_, **__: None)
         yield stack

@@ -25,7 +25,7 @@ def log_losses(batch: Sequence[Waiter], losses: Losses) -> None:
     """Log the tokens that failed give-backs lost."""
     for waiter in batch:
         if (lost := losses.line(waiter)) is not None:
-            log.warning(lost)
+            log.warning("%s", lost)
 
 
 async def sleep(step: Wait, sleep_async: Callable[[float], Awaitable[None]]) -> None:

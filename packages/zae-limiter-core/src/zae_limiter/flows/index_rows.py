@@ -71,6 +71,12 @@ class IndexRows:
         self.first = self.first or key_of(item)
 
 
+_COUNTS: Final = "foreign_rows=%d unreadable_rows=%d namespace_id=%s first_pk=%s first_sk=%s"
+# A filter of logs looks for their beginnings: no key can hide them.
+FOREIGN_ROWS: Final = f"dropped foreign rows of an index: {_COUNTS}"
+UNREADABLE_ROWS: Final = f"dropped unreadable rows of an index: {_COUNTS}"
+
+
 def query_rows(query: Query, rows: IndexRows, reader: Callable[[Item], T]) -> Flow[list[T]]:
     """Return what the reader makes of the rows of all pages, in order."""
     found: list[T] = []
@@ -91,11 +97,16 @@ def report(*counted: IndexRows) -> Flow[None]:
     if first is None:
         return
     namespace_id, key = first
-    kind = "foreign" if foreign else "unreadable"  # a filter of logs looks for it: no key can hide it
-    told = (
-        f"dropped {kind} rows of an index: foreign_rows={foreign} unreadable_rows={damaged} "
-        f"namespace_id={namespace_id} first_pk={key.pk!r:.300} first_sk={key.sk!r:.300}"
-    )
+    values = (foreign, damaged, namespace_id, f"{key.pk!r:.300}", f"{key.sk!r:.300}")
     errors = tuple(error for rows in counted for error in rows.errors.values())
     unnamed = sum(rows.unnamed for rows in counted)
-    yield DroppedRows(__name__, logging.WARNING, told, foreign, damaged, errors, unnamed)
+    yield DroppedRows(
+        __name__,
+        logging.WARNING,
+        FOREIGN_ROWS if foreign else UNREADABLE_ROWS,
+        foreign,
+        damaged,
+        errors,
+        unnamed,
+        values=values,
+    )

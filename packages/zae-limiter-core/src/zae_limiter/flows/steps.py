@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -47,15 +47,19 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Write a line for operators with the named logger, at a level. Answer: ``None``."""
+    """Write a line for operators with the named logger, at a level. Answer: ``None``.
+
+    ``message`` is constant; ``values``, which may have ids, fill its ``%s``: a log without ids leaves them out.
+    """
 
     logger: str
     level: int
     message: str
+    values: tuple[object, ...] = field(default=(), kw_only=True)
 
     def write(self) -> None:
         """Write the line."""
-        logging.getLogger(self.logger).log(self.level, self.message)
+        logging.getLogger(self.logger).log(self.level, self.message, *self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class DroppedRows(Log):
         """
         fields = {"foreign_rows": self.foreign, "unreadable_rows": self.unreadable}
         extra = {"fields": fields, "_unreadable": self.errors, "_unnamed": self.unnamed}
-        logging.getLogger(self.logger).log(self.level, self.message, extra=extra)
+        logging.getLogger(self.logger).log(self.level, self.message, *self.values, extra=extra)
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,7 +372,7 @@ class SyncDriver:
                     waiter.fail(OutcomeUnknown(CUT_OFF))
                 outcome = waiter.outcome
                 if outcome is not None and outcome.error is not None and (lost := self._losses.line(waiter)):
-                    log.warning(lost)
+                    log.warning("%s", lost)
             self._serving.queues.pop()
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:

@@ -1,6 +1,7 @@
 """Images of a bucket item, as the table's stream has them, read strictly.
 
-Whoever may write a bucket may damage it. A problem names the attribute, never its value, because it is logged.
+Whoever may write a bucket may damage it. A problem is logged: it names a number of a bucket, and no other
+attribute, whose name may be anything; and never a value.
 """
 
 import re
@@ -55,7 +56,8 @@ def read_bucket_image(image: object) -> Item:
     limits, refusers = set[str](), 0
     for name, value in image.items():
         column = _column(name)
-        item[name] = _number(name, value) if column.is_number else _any(name, value)
+        told = "a count of refusals" if column.is_of_refuser else name  # whose name has the id of an ancestor
+        item[name] = _number(told, value) if column.is_number else _any(value)
         if column.limit is not None:
             limits.add(column.limit)
         refusers += column.is_of_refuser
@@ -103,7 +105,7 @@ def _check_limit(limit: str) -> None:
     try:
         check_limit_name("limit", limit)
     except ValidationError:
-        raise ValueError(f"{limit[:64]!r} is no name of a limit") from None
+        raise ValueError("the name of an attribute has no valid name of a limit") from None
 
 
 def _check_refuser(refuser: Refuser) -> None:
@@ -121,8 +123,8 @@ def _number(name: str, value: Any) -> int:
     raise ValueError(f"{name} is not a whole number from -10^30 to 10^30")
 
 
-def _any(name: str, value: Any) -> Any:
+def _any(value: Any) -> Any:
     try:
         return read_value(value)
     except (TypeError, ValueError, AttributeError):
-        raise ValueError(f"{name[:64]!r} cannot be read") from None
+        raise ValueError("an attribute that is no number of a bucket cannot be read") from None

@@ -143,7 +143,12 @@ def _say(namespace_state: NamespaceState, request: AcquireRequest, error: StoreE
     more = namespace_state.degraded.count(namespace_state.now())
     if more is not None:
         what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""
-        yield Log(__name__, logging.WARNING, f"{what}: {WHAT[policy]}, because the store is away: {error}{before}")
+        yield Log(
+            __name__,
+            logging.WARNING,
+            "%s: %s, because the store is away: %s%s",
+            values=(what, WHAT[policy], error, before),
+        )
 
 
 def _take(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim], error: StoreError) -> None:
@@ -248,7 +253,7 @@ def pay_shares(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow
             _end(namespace_state, key, now)
         requests, lost = shares.pay(now)
     for line in lost:
-        yield Log(__name__, logging.WARNING, line)
+        yield Log(__name__, logging.WARNING, "%s", values=(line,))
     for request in requests:
         yield Post(request)
 
@@ -265,13 +270,15 @@ def pay_the_rest(namespace_state: NamespaceState) -> Flow[None]:
         with shares.lock:
             requests, lost = shares.pay(now)
         for line in lost:
-            yield Log(__name__, logging.WARNING, line)
+            yield Log(__name__, logging.WARNING, "%s", values=(line,))
         if not requests:
             break
         yield from queue(requests)
     if shares.owed:
         amounts = "; ".join(f"{shard.id}: {in_tokens(owed.counted)}" for shard, owed in shares.owed.items())
-        yield Log(__name__, logging.WARNING, f"the store is away, so these amounts are never counted: {amounts}")
+        yield Log(
+            __name__, logging.WARNING, "the store is away, so these amounts are never counted: %s", values=(amounts,)
+        )
 
 
 def _end(namespace_state: NamespaceState, key: tuple[str, str], now_ms: int) -> None:

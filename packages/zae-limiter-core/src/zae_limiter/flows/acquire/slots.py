@@ -142,6 +142,9 @@ def first_problem(requests: Iterable[BucketRequest]) -> Flow[StoreError | None]:
         elif error is not None:
             names = ", ".join(sorted({each.hold.limit for each in request.frees}))
             yield Log(
-                __name__, logging.WARNING, f"slots of {names} were not freed, and come back by themselves: {error}"
+                __name__,
+                logging.WARNING,
+                "slots of %s were not freed, and come back by themselves: %s",
+                values=(names, error),
             )
     return problem

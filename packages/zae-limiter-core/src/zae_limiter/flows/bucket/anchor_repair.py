@@ -19,8 +19,12 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
         item = yield from call(_anchored(state, now_ms))
     except ConditionFailed as failure:
         return failure.item, 0
-    shard = f"shard {state.id.shard} of bucket {state.id.entity_id}/{state.id.resource}"
-    yield Log(__name__, logging.WARNING, f"{shard} was anchored by a clock that was ahead: its anchor was brought back")
+    yield Log(
+        __name__,
+        logging.WARNING,
+        "shard %d of bucket %s was anchored by a clock that was ahead: its anchor was brought back",
+        values=(state.id.shard, f"{state.id.entity_id}/{state.id.resource}"),
+    )
     return item, 1
 
 

@@ -104,7 +104,12 @@ def _tell_of_ended(namespace_state: NamespaceState, cached: CachedBucket, renewa
         names = ", ".join(sorted({each.hold.limit for each in renewal.frees}))
         why = "their leases held them for max_hold, or their clients have not read for as long as the limit's expires"
         before = f"; {more} more since the last line" if more else ""
-        yield Log(__name__, logging.WARNING, f"{cached.id}: slots of {names} are free for others: {why}{before}")
+        yield Log(
+            __name__,
+            logging.WARNING,
+            "%s: slots of %s are free for others: %s%s",
+            values=(cached.id, names, why, before),
+        )
 
 
 def _follow_refusals(

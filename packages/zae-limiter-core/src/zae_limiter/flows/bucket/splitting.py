@@ -57,7 +57,12 @@ def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Fl
         yield from _split_in_order(namespace_state, cached, cached.state.shard_count)
     except StoreError as error:
         name = f"{cached.id.entity_id}/{cached.id.resource}"
-        yield Log(__name__, logging.WARNING, f"bucket {name} is written too often, but could not be split: {error}")
+        yield Log(
+            __name__,
+            logging.WARNING,
+            "bucket %s is written too often, but could not be split: %s",
+            values=(name, error),
+        )
 
 
 def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
@@ -167,8 +172,8 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
                 raise
             yield Sleep(pause)
         else:
-            shard = f"shard {state.id.shard} of bucket {state.id.entity_id}/{state.id.resource}"
-            yield Log(__name__, logging.INFO, f"{shard} was split: it is one of {2 * count} now")
+            values = (state.id.shard, f"{state.id.entity_id}/{state.id.resource}", 2 * count)
+            yield Log(__name__, logging.INFO, "shard %d of bucket %s was split: it is one of %d now", values=values)
             return (state.id.shard,)
     return ()
 

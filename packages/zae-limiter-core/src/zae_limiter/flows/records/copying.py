@@ -162,8 +162,12 @@ def write(items: Sequence[Item], ids: Ids) -> Flow[int]:
 
 def log_beginning(number: int, error: InDoubt) -> Flow[None]:
     """Log that the copy begins anew."""
-    times = f"beginning {number} of {BEGINNINGS}"
-    yield Log(__name__, logging.WARNING, f"{error}: a write may arrive late, the copy begins anew ({times})")
+    yield Log(
+        __name__,
+        logging.WARNING,
+        "%s: a write may arrive late, the copy begins anew (beginning %d of %d)",
+        values=(error, number, BEGINNINGS),
+    )
 
 
 def finish(new: Namespace) -> Flow[None]:

@@ -51,7 +51,7 @@ def open_namespace(
         if found is None and register:
             registered = yield from registry.register(new := make())
             if registered is new and name != FIRST_NAMESPACE:
-                yield Log(__name__, logging.WARNING, f"registered the new namespace {name!r}: {REFUSE}")
+                yield Log(__name__, logging.WARNING, "registered the new namespace %r: %s", values=(name, REFUSE))
             return registered.namespace_id
     except ForeignRecord as error:
         raise NoUpgradePathError(stack, str(error)) from error
@@ -82,7 +82,7 @@ def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
     if doubted():
         problem = "the dates of the store's answers agree neither with this machine's clock nor with each other"
         advice = "the clock is used until they agree: check its time, and any proxy before the store"
-        yield Log(__name__, logging.WARNING, f"{problem}; {advice}")
+        yield Log(__name__, logging.WARNING, "%s; %s", values=(problem, advice))
 
 
 def create_table(stack: str) -> Flow[None]:
