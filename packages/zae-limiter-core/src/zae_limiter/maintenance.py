@@ -28,7 +28,7 @@ They are versioned apart from core, so that they import no room of core but this
   ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
 - **A file**: ``check_place`` refuses one whose lock or log its programs cannot share, ``check_tables`` one whose tables
-  this project has not written; ``mode_of_others`` is its mode, if others than its owner may use it.
+  are not this project's, after ``restrict`` bounds its statements; ``mode_of_others`` is a mode that lets others in.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
@@ -48,7 +48,7 @@ from .engines.dynamodb.options import ClientOptions
 from .engines.dynamodb.stored import read_row
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
-from .engines.sqlite.connection import check_tables
+from .engines.sqlite.connection import check_tables, restrict
 from .engines.sqlite.place import check_place, mode_of_others
 from .exceptions import RateLimiterUnavailable
 from .flows.bucket.reanchoring import reanchor
@@ -209,6 +209,7 @@ __all__ = [
     "reanchor",
     "remember_told",
     "request_stop",
+    "restrict",
     "run",
     "set_trace",
     "shard_count_of",

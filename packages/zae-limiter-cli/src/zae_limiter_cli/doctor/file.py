@@ -89,11 +89,11 @@ def _content(path: Path) -> Finding:
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a file to read it. Raises ``CommandError`` unless its tables are ours: others may be views that compute."""
-    from zae_limiter.maintenance import StoreError, check_tables
+    from zae_limiter.maintenance import StoreError, check_tables, restrict
 
     url = f"file:{quote(str(path.absolute()))}?mode=ro"
     with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS)) as database:
-        database.execute("PRAGMA trusted_schema = OFF")
+        restrict(database)
         try:
             check_tables(database, path)
         except StoreError as error:

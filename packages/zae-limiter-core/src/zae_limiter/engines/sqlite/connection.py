@@ -2,21 +2,24 @@
 
 A file may come from somebody else, and what its schema has beside the tables runs with the statements of this program:
 a trigger, a view in place of a table, a generated column. So the schema of a file is compared with those that this
-project writes, before anything else is read, and SQLite trusts none of its functions to it.
+project writes, before anything else is read and whenever it has changed since, and SQLite trusts none of its functions
+to it. Reading the schema is bounded, as is what one row may take: a page that follows itself makes a row of any length.
 """
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from ...operations.errors import NotApplied
-from .faults import fault_of
+from .faults import code_of, damaged, fault_of
 from .place import make_file
 
-VERSION: Final = 2  # of the tables below: `PRAGMA user_version`, which each transaction reads first
+# Of the tables below: `PRAGMA user_version`. Each version has other tables than the one before: a program that has the
+# file open looks at it only when the schema has changed.
+VERSION: Final = 2
 APPLICATION: Final = 0x7A61656C  # "zael": `PRAGMA application_id`, by which `file` and other programs know it
 CHECKPOINT_PAGES: Final = 4_000  # of the log: a commit of that many waits for the disk
 LOG_BYTES: Final = CHECKPOINT_PAGES * 4096  # to which a log that became longer is cut, once its pages are in the file
@@ -59,6 +62,12 @@ _SCHEMA: Final = """SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE if
     ('CREATE TABLE sqlite_stat1(tbl,idx,stat)', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)') LIMIT 64"""
 LOOKS_AFTER: Final = 100_000  # steps of SQLite's machine, some milliseconds, after which it looks at the time
 
+# An item has 400 KB as DynamoDB counts them, and JSON writes one byte of a text as six at most.
+LONGEST_VALUE: Final = 4 << 20
+LONGEST_STATEMENT: Final = 10_000  # of ours and in the schema, where the longest has some hundreds
+SCHEMA_STEPS: Final = 10_000  # to read a schema, of 1,400 rows: ours, with what ANALYZE writes, takes some hundreds
+ID_BYTES: Final = 16
+
 Schema: TypeAlias = frozenset[tuple[str, ...]]  # the rows of `sqlite_schema`
 
 # One statement, so one state: another process may make the tables meanwhile.
@@ -82,9 +91,8 @@ def connect(
     except sqlite3.Error as error:
         raise fault_of(error, path) from error
     try:
-        connection.set_progress_handler(is_late, LOOKS_AFTER)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        file_id = patiently(lambda: _prepare(connection, path))
+        restrict(connection)
+        file_id = patiently(lambda: _prepare(connection, path, is_late))
     except sqlite3.Error as error:
         connection.close()
         raise fault_of(error, path) from error
@@ -94,9 +102,16 @@ def connect(
     return connection, file_id
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
+def restrict(connection: sqlite3.Connection) -> None:
+    """Bound what a file can make SQLite do and keep, before anything is read from it."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, LONGEST_STATEMENT)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, is_late: Callable[[], bool]) -> bytes:
     """Make the tables if they are missing, and return the file's id, which was drawn with them."""
-    check_tables(connection, path)
+    check_tables(connection, path, is_late)
     if not connection.execute("PRAGMA application_id").fetchone()[0]:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file alone: sweeps give pages back
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -108,12 +123,34 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> bytes:
     connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     if not has_version(connection):
         _make_tables(connection)
-    (file_id,) = connection.execute("SELECT id FROM file").fetchone()
-    return bytes(file_id)
+    (file_id,) = connection.execute("SELECT id FROM file").fetchone() or (None,)
+    if type(file_id) is not bytes or len(file_id) != ID_BYTES:
+        raise damaged(path, "it has no id")
+    return file_id
 
 
-def check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise ``NotApplied`` for the database of another program, of another version, or with other tables than ours."""
+def check_tables(connection: sqlite3.Connection, path: Path, is_late: Callable[[], bool] | None = None) -> None:
+    """Raise ``NotApplied`` for the database of another program, of another version, or with other tables than ours.
+
+    Statements after it are interrupted once ``is_late``. Until then SQLite reads the schema, whose time grows with the
+    square of its rows.
+    """
+    connection.set_progress_handler(partial(bool, True), SCHEMA_STEPS)
+    try:
+        _check_tables(connection, path)
+    except UnicodeError as error:  # in the text of an error of SQLite
+        raise damaged(path, "its schema is no text") from error
+    except sqlite3.Error as error:
+        if code_of(error) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise NotApplied(
+            f"{path} has many more tables than this program writes: restore a copy of before, or name another file"
+        ) from error
+    finally:
+        connection.set_progress_handler(is_late, LOOKS_AFTER)
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
     application, version, tables = connection.execute(_MARKS).fetchone()
     if application == APPLICATION and version not in (1, VERSION):
         raise other_version(path)
@@ -158,8 +195,20 @@ def _known() -> tuple[Schema, ...]:
 
 
 def has_version(connection: sqlite3.Connection) -> bool:
-    """Return whether the tables are those of this release. Another one may upgrade them while this program runs."""
+    """Return whether the tables are those of this release."""
     return bool(connection.execute("PRAGMA user_version").fetchone() == (VERSION,))
+
+
+def checked_schema(connection: sqlite3.Connection, path: Path, is_late: Callable[[], bool], checked: int | None) -> int:
+    """Return a number that changes with the tables, which other programs may change; check them if it is another one
+    than ``checked``. Raises ``NotApplied``.
+    """
+    version: int = connection.execute("PRAGMA schema_version").fetchone()[0]
+    if version != checked:
+        check_tables(connection, path, is_late)
+        if not has_version(connection):
+            raise other_version(path)
+    return version
 
 
 def other_version(path: Path) -> NotApplied:

@@ -62,14 +62,19 @@ def is_of_signal(error: Exception) -> bool:
 
 
 def refusal_of(error: Exception) -> Exception:
-    """Return the error of an operation that SQLite cannot take, such as a key with half a character; a fault of this
-    program as it is.
+    """Return the error of an operation that SQLite cannot take, such as a key with half a character or a row without
+    end; a fault of this program as it is.
     """
     if not isinstance(error, sqlite3.Error | UnicodeError | OverflowError):
         return error
-    refusal = Invalid(f"it cannot be stored: {error}")
+    refusal = Invalid(f"it cannot be stored or read: {error}")
     refusal.__cause__ = error
     return refusal
+
+
+def damaged(path: Path, why: str) -> NotApplied:
+    """Return the error of a file whose own tables cannot be used."""
+    return NotApplied(f"{path}: {_DAMAGES[sqlite3.SQLITE_CORRUPT].format(path=path)} ({why})")
 
 
 def gone(path: Path) -> Unreachable:

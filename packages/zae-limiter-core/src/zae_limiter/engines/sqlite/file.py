@@ -47,7 +47,7 @@ from ...operations.values import BatchGet, Get, Operation, Query
 from ...runtime import forks
 from ...values.usage import KEPT_DAYS, Window
 from ..meter import Meter
-from .connection import LOG_BYTES, connect, has_version, other_version
+from .connection import LOG_BYTES, checked_schema, connect
 from .faults import (
     KEEPS_CONNECTION,
     WAITED_FOR,
@@ -129,6 +129,7 @@ class SQLiteFile:
         self._is_late = partial(next, map(gt, iter(time.monotonic, None), map(itemgetter(0), repeat(self._until))))
         self._connection: Connection | None = None
         self._table: SQLiteTable  # of the connection
+        self._schema: int | None = None  # the version of the tables that the connection has found to be ours
         self._inode: Inode | None = None  # of the file that was opened first
         self._beside: dict[str, Inode | None] = {}  # by path, of the log and its index as the connection opened them
         self._id: bytes | None = None  # its own
@@ -222,6 +223,7 @@ class SQLiteFile:
                 real = os.path.realpath(self.path)  # where SQLite has them
                 self._beside = {real + suffix: inode_of(real + suffix) for suffix in BESIDE}
                 self._table = SQLiteTable(connection, self._clock, self._meter, self._usage_days)
+                self._schema = None
                 self._connection = connection  # last: a signal may come before
             except BaseException:
                 connection.close()
@@ -254,11 +256,11 @@ class SQLiteFile:
                 connection.close()
 
     def _begin(self, connection: Connection, until: float, statement: str = "BEGIN IMMEDIATE") -> None:
-        """Begin a transaction. Raises ``sqlite3.Error``; ``NotApplied`` for the tables of another release."""
+        """Begin a transaction. Raises ``sqlite3.Error``; ``NotApplied`` for tables that are not ours any more, or those
+        of another release: what another program has added to them would run with our statements.
+        """
         self._patiently(lambda: connection.execute(statement), until)
-        if not has_version(connection):
-            self._roll_back(connection)
-            raise other_version(self.path)
+        self._schema = checked_schema(connection, self.path, self._is_late, self._schema)
 
     def _patiently(self, call: Callable[[], T], until: float) -> T:
         """Return the result of a call, which is repeated while the file is locked. Raises ``sqlite3.Error``."""

@@ -126,11 +126,13 @@ class SQLiteTable:
         corrected within a minute removes nothing; one that went back is followed at once.
         """
         now_ms = self._now_ms()
-        seen, before = self._execute("SELECT seen, before FROM file").fetchone()
+        seen, before = self._execute("SELECT seen, before FROM file").fetchone() or (None, None)
+        if type(seen) is not int or type(before) is not int:
+            raise NotApplied("the file is damaged: its table `file` has no times; restore a copy")
         if not seen <= now_ms < seen + AHEAD_MS:
             seen, before = now_ms, min(seen, now_ms)
             self._execute("UPDATE file SET seen = ?, before = ?", (seen, before))
-        return int(before)
+        return before
 
     def _look_up(self, key: Key) -> Item | None:
         row = self._rows.get(key)
