@@ -44,7 +44,8 @@ def test_a_record_that_can_never_be_read_goes_to_the_queue_and_the_rest_is_count
     pk = f"{life.repository.namespace_id}/BUCKET#bad#gpt-4#0"
     assert (letter["sequenceNumber"], letter["key"]) == ("2", {"PK": pk, "SK": "#STATE"})
     assert (letter["streamArn"], letter["stack"], letter["condition"]) == (ARN + LABEL, "demo", "UnreadableRecord")
-    assert next(iter(damage)) in letter["problem"]
+    (name,) = damage
+    assert ("a count of refusals" if "/" in name else name) in letter["problem"]
 
 
 @pytest.mark.parametrize(

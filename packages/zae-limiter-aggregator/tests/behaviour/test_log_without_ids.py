@@ -68,7 +68,7 @@ def test_the_message_of_every_line_of_core_is_constant_so_that_what_fills_it_can
 
 def test_every_line_of_core_is_written_without_what_fills_it(lines: Any) -> None:
     """Whether or not the aggregator comes to it today."""
-    texts = {each.value for each in MESSAGES.values() if isinstance(each, ast.Constant)}
+    texts = {str(each.value) for each in MESSAGES.values() if isinstance(each, ast.Constant)}
     for text in texts:
         values = [ID if kind in "sr" else 7 for kind in SPEC.findall(text)]
         errors = [OSError(ID) if kind in "sr" else 7 for kind in SPEC.findall(text)]
