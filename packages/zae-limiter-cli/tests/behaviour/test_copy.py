@@ -81,6 +81,17 @@ def test_a_no_copies_nothing_and_neither_does_a_dry_run(file: str, stack: Table,
     assert [each.name for each in stack.repository.list_namespaces()] == ["default"]
 
 
+def test_a_no_and_a_dry_run_leave_no_file_where_there_was_none(file: str, tmp_path: Path, on_a_terminal: None) -> None:
+    there = sorted(tmp_path.iterdir())
+    new = f"sqlite:///{tmp_path / 'new.db'}"
+    assert "prod" in succeed("--from", file, "--to", new, "--dry-run")
+    assert run("--from", file, "--to", new, input="n\n").exit_code == 1
+    assert "--from and --to are both" in fail("--from", new, "--to", new, "--dry-run")
+    assert sorted(tmp_path.iterdir()) == there
+    assert "Copied to" in succeed("--from", file, "--to", new, "--yes")
+    assert "copied before" in succeed("--from", file, "--to", new, "--dry-run")
+
+
 def test_where_nobody_can_answer_it_wants_to_be_told(file: str, stack: Table) -> None:
     assert fail("--from", file, "--to", "my-app").endswith("There is no terminal to answer on: pass --yes to confirm")
 

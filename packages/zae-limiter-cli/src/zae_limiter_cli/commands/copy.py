@@ -47,13 +47,16 @@ def copy(
     from ..data.copying import both, place_of
 
     reading, writing = place_of(source, aws, option="--from"), place_of(target, aws, option="--to")
-    with both(reading, writing) as copying:
+    with both(reading, writing, look=True) as copying:
         forecasts = copying.forecast(namespaces)
-        wanted = [each for each in forecasts if not each.is_copied]
-        if wanted and not (yes or dry_run):
-            _show(forecasts, writing)
-            confirm(_question(wanted, reading, writing))
-        ids = copying.run(wanted, reporter(quiet=quiet)) if wanted and not dry_run else {}
+    wanted = [each for each in forecasts if not each.is_copied]
+    if wanted and not (yes or dry_run):
+        _show(forecasts, writing)
+        confirm(_question(wanted, reading, writing))
+    ids = dict[str, str]()
+    if wanted and not dry_run:
+        with both(reading, writing) as copying:
+            ids = copying.run(wanted, reporter(quiet=quiet))
     if output == "json":
         say_json({"from": reading.name, "to": writing.name, "namespaces": [_as_json(each, ids) for each in forecasts]})
     elif dry_run:

@@ -1,9 +1,11 @@
 """Copy namespaces between two places, each a stack or a file."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Final
+from urllib.parse import quote
 
 from zae_limiter import (
     InfrastructureError,
@@ -59,11 +61,18 @@ class Copying:
 
 
 @contextmanager
-def both(source: Connection, target: Connection) -> Iterator[Copying]:
-    """Open both places, without a namespace. Raises ``CommandError`` if they are one, or the source has no file."""
+def both(source: Connection, target: Connection, *, look: bool = False) -> Iterator[Copying]:
+    """Open both places, without a namespace; to ``look`` makes no file: an empty one elsewhere stands for it.
+
+    Raises ``CommandError`` if they are one, or the source has no file.
+    """
     if source == target:
         raise CommandError(f"--from and --to are both {source.name}")
     if source.file is not None and not source.file.exists():
         raise CommandError(f"--from: there is no file {source.file}")
-    with source.open_table() as reading, target.open_table() as writing:
-        yield Copying(reading, writing)
+    with ExitStack() as opened:
+        if look and target.could_be_made:
+            folder = opened.enter_context(TemporaryDirectory())
+            target = Connection.of_store(f"sqlite:///{quote(folder)}/empty.db", source="--to")
+        reading = opened.enter_context(source.open_table())
+        yield Copying(reading, opened.enter_context(target.open_table()))
