@@ -54,7 +54,7 @@ def items_in(path: Path) -> int:
 
 
 def killed_in_time(source: Path, target: Path, after: int) -> bool:
-    """Kill a copy once it has made so many items; return whether it had not made the namespace yet."""
+    """Kill a copy once it has made so many items; whether it had not made the namespace by then."""
     copying = begin(source, target)
     while items_in(target) < after and copying.poll() is None:
         time.sleep(0.001)
