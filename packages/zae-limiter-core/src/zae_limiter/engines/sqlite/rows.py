@@ -65,6 +65,8 @@ class Rows:
         text, hour, written_ms = found
         try:
             item = _read(text, key)
+            if type(written_ms) is not int and written_ms is not None:
+                raise TypeError("the time of its last write is no number")
         except DAMAGED as error:
             return Row(_keys_of(text, key), hour, problem=f"it has a value that no record has: {error}")
         if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
@@ -82,7 +84,9 @@ class Rows:
 
     def _item(self, text: str, written_ms: int | None, pk: str, sk: str) -> Item:
         item = parsed(text, Key(pk, sk))
-        if written_ms is None or written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
+        if type(written_ms) is not int:  # SQLite keeps any type in any column
+            return item if written_ms is None else _keys_of(text, Key(pk, sk))
+        if written_ms <= (now_ms := self._now_ms()) + AHEAD_MS:
             return item
         self.ahead.add(Key(item[PK], item[SK]))
         return brought_back(item, written_ms, now_ms)
@@ -133,12 +137,14 @@ class Rows:
     def scan(self, scan: Scan) -> list[Item]:
         """Return the items of a page, by key."""
         start = (scan.start[PK], scan.start[SK]) if scan.start else ("", "")
-        sql = "SELECT item, written, pk, sk FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
+        where = f"(pk, sk) > (?, ?) AND {_texts('pk', 'sk')}"
+        sql = f"SELECT item, written, pk, sk FROM items WHERE {where} ORDER BY pk, sk LIMIT ?"
         return [self._item(*found) for found in self._execute(sql, (*start, page_size(scan.limit)))]
 
     def expired(self, now_seconds: int, *, at_most: int) -> Iterator[tuple[Key, Row]]:
         """Return items whose ``ttl`` has passed, with their keys."""
-        sql = "SELECT pk, sk, item, hour FROM items WHERE expires < ? ORDER BY expires LIMIT ?"
+        where = f"expires < ? AND {_texts('pk', 'sk')}"
+        sql = f"SELECT pk, sk, item, hour FROM items WHERE {where} ORDER BY expires LIMIT ?"
         for pk, sk, text, hour in self._execute(sql, (now_seconds, at_most)).fetchall():
             yield Key(pk, sk), Row(parsed(text, Key(pk, sk)), hour)
 
@@ -216,7 +222,7 @@ def _of_table(query: Query) -> tuple[str, list[Any]]:
 
 
 def _of_index(query: Query) -> tuple[str, list[Any]]:
-    narrowed, values = _narrowed(query, "e.sk")
+    narrowed, values = _narrowed(query, "e.sk", "item_pk", "item_sk")
     if query.start is not None:
         narrowed += f" AND (e.sk, item_pk, item_sk) {'<' if query.descending else '>'} (?, ?, ?)"
         values += [query.start[INDEXES[query.index or "GSI1"].sk], query.start[PK], query.start[SK]]
@@ -228,8 +234,17 @@ def _of_index(query: Query) -> tuple[str, list[Any]]:
     return sql, [query.index, query.pk, *values]
 
 
-def _narrowed(query: Query, sk: str) -> tuple[str, list[Any]]:
-    sql, values = "", []
+def _texts(*columns: str) -> str:
+    """Return the condition that columns hold texts: no operation names a key of bytes, which sorts behind all texts."""
+    return " AND ".join(f"{column} < x''" for column in columns)
+
+
+def _narrowed(query: Query, *columns: str) -> tuple[str, list[Any]]:
+    """Return the condition of a query, of which the first column is the sort key, and its values."""
+    sk, values = columns[0], []
+    if query.begins_with or (query.descending and query.start is not None):
+        columns = columns[1:]  # that ends at a text: with two ends, SQLite may take the wrong one
+    sql = "".join(f" AND {_texts(column)}" for column in columns)
     if query.begins_with:
         sql += f" AND {BEGINS_WITH.format(sk)}"
         values += [query.begins_with, query.begins_with]

@@ -96,6 +96,72 @@ def test_a_limiter_over_a_damaged_bucket_refuses_its_callers_alone(path: Path, n
         assert repository.get_usage_summary(entity_id="bob").total_events == 3
 
 
+COLUMNS = {
+    "a time that is text": "UPDATE items SET written = 'zz' WHERE {bucket}",
+    "a time that is bytes": "UPDATE items SET written = x'00' WHERE {bucket}",
+    "a time without end": "UPDATE items SET written = 9e999 WHERE {bucket}",
+    "an item of bytes": "UPDATE items SET item = x'00ff' WHERE {bucket}",
+}
+LOOSE = {
+    "a key of bytes": "INSERT INTO items SELECT CAST(pk AS BLOB), sk, item, 1, hour, written FROM items WHERE {bucket}",
+    "a sort key of bytes": "INSERT INTO items SELECT pk, CAST(sk AS BLOB), item, 1, 2, 'zz' FROM items WHERE {bucket}",
+    "an entry of bytes": "UPDATE entries SET sk = CAST(sk AS BLOB) WHERE item_{bucket}",
+    "an entry for bytes": "UPDATE entries SET item_sk = CAST(sk AS BLOB) WHERE item_{bucket}",
+    "an hour that is text": "UPDATE items SET hour = 'x', expires = 'y' WHERE {bucket}",
+    "use that is no item": "UPDATE uncounted SET counted = x'00' WHERE {bucket}",
+    "use that is cut": "UPDATE uncounted SET counted = '[' || counted WHERE {bucket}",
+    "use of no hour": "UPDATE uncounted SET hour = 'x' WHERE {bucket}",
+    "use of an hour too early": "UPDATE uncounted SET hour = -9223372036854775808 WHERE {bucket}",
+}
+
+
+def with_a_damaged_row(repository: SyncRepository, path: Path, statement: str) -> SyncRateLimiter:
+    """Return a limiter whose buckets of ann and bob are full but for one token, one of them with the damage."""
+    limiter = SyncRateLimiter(repository, default_limits=[Limit.per_day("rpd", 10)])
+    for entity in ("ann", "bob"):
+        with limiter.acquire(entity, "answers", {"rpd": 1}):
+            pass
+    with closing(sqlite3.connect(path)) as other, other:
+        bucket = f"pk = '{repository.namespace_id}/BUCKET#ann#answers#0'"
+        assert other.execute(statement.format(bucket=bucket)).rowcount
+    return limiter
+
+
+def lists(repository: SyncRepository) -> list[Page]:
+    """Return a page of each kind of list, sound or not."""
+    namespace = repository.namespace_id
+    queries = [Query(namespace, "GSI4"), Query(f"{namespace}/BUCKET#ann#answers#0"), Scan(1000)]
+    pages = [repository._store.perform(query) for query in queries]
+    assert all(type(item[name]) is str for page in pages for item in page.items for name in ("PK", "SK"))
+    return pages
+
+
+@pytest.mark.parametrize("statement", COLUMNS.values(), ids=COLUMNS)
+def test_a_row_with_a_column_of_another_type_is_one_item_that_cannot_be_read(path: Path, statement: str) -> None:
+    with SyncRepository.sqlite(path) as repository:
+        limiter = with_a_damaged_row(repository, path, statement)
+        (_, (bucket, *_), _) = (page.items for page in lists(repository))
+        assert set(bucket) <= {"PK", "SK", *(f"GSI{n}{part}" for n in "1234" for part in ("PK", "SK"))}
+        for _ in range(2):
+            with limiter.acquire("bob", "answers", {"rpd": 1}):
+                pass
+            with pytest.raises(StoreRefusedError, match="BUCKET#ann#answers#0"):
+                limiter.acquire("ann", "answers", {"rpd": 1}).__enter__()
+        assert repository.get_usage_summary(entity_id="bob").total_events == 3
+
+
+@pytest.mark.parametrize("statement", LOOSE.values(), ids=LOOSE)
+def test_a_damaged_column_beside_an_item_stops_nothing(path: Path, statement: str) -> None:
+    with SyncRepository.sqlite(path) as repository:
+        limiter = with_a_damaged_row(repository, path, statement)
+        lists(repository)
+        for _ in range(70):  # more than from one sweep to the next
+            with limiter.acquire("bob", "answers", {"rpd": 0}), limiter.acquire("ann", "answers", {"rpd": 0}):
+                pass
+        assert repository.get_usage_summary(entity_id="bob").total_events > 0
+        lists(repository)
+
+
 PLACES: dict[str, Any] = {"a number": 5, "empty": "", "too many digits": 10**40}
 
 
