@@ -76,7 +76,7 @@ def test_diff_shows_what_is_pending_with_both_values_in_every_form(stack: Stack)
         "      rpm: capacity is 500, declared 600",
         "No drift. Pending: 1 change that nobody has applied yet.",
     ]
-    row = "| resource `gpt-4` (pending) | rpm: capacity is 500, declared 600 |\n"
+    row = "| resource `gpt-4` (pending) | `rpm: capacity is 500, declared 600` |\n"
     assert row in stack.ok("diff", "-f", raised, "-o", "markdown")
     (alpha,) = json.loads(stack.ok("diff", "-f", raised, "-o", "json"))["namespaces"]
     (pending,) = alpha["pending"]
