@@ -377,3 +377,40 @@ def test_a_file_with_a_trigger_of_others_or_for_others_to_use_is_told(tmp_path: 
     assert (code, states(checks)["content"], states(checks)["clock"]) == (1, "fail", "unknown")
     for check in ("content", "clock", "version"):
         assert "another program has changed its tables (trigger 'thief')" in checks[check]["message"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no pipes and modes")
+def test_no_check_waits_at_a_pipe(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "limits.db", tmp_path / "pipe.db"
+    SyncRepository.open(store=f"sqlite:///{path}").close()
+    os.mkfifo(tmp_path / "limits.db-journal")
+    os.mkfifo(pipe)
+    for each, told in ((path, "limits.db-journal is no file"), (pipe, "pipe.db is no file")):
+        code, checks = found("--store", f"sqlite:///{each}")
+        assert (code, states(checks)["file"], states(checks)["content"]) == (1, "fail", "fail")
+        for check in ("file", "content", "clock", "version", "sizes"):
+            assert told in checks[check]["message"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no modes of folders")
+def test_a_folder_where_others_may_write_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    SyncRepository.open(store=f"sqlite:///{path}").close()
+    tmp_path.chmod(0o1777)
+    path.chmod(0o640)
+    checks = found("--store", f"sqlite:///{path}")[1]
+    assert (checks["file"]["state"], checks["file"]["commands"]) == ("warn", [f"chmod 600 {path}"])
+    assert "has the mode 0640" in checks["file"]["message"]
+    assert f"others may write in {tmp_path} (mode 1777)" in checks["file"]["message"]
+    assert "keep it in a folder where only its owner may write" in checks["file"]["fix"]
+
+
+def test_no_check_of_a_file_lasts_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter_cli.doctor.file.WORK_SECONDS", 0.0)
+    monkeypatch.setattr("zae_limiter.engines.sqlite.connection.LOOKS_AFTER", 1)
+    path = tmp_path / "limits.db"
+    SyncRepository.open(store=f"sqlite:///{path}").close()
+    checks = found("--store", f"sqlite:///{path}")[1]
+    assert (checks["content"]["state"], checks["content"]["message"]) == (
+        "unknown", "SQLite could not look: interrupted",
+    )  # fmt: skip

@@ -27,8 +27,9 @@ They are versioned apart from core, so that they import no room of core but this
 - **Rates**: ``given_in`` says what a limit gives in a time, in millitokens, ``period_seconds`` how long its period is,
   ``lasts_seconds`` how long tokens last at a rate of use.
 - **Copies**: ``forecast_copy`` and ``copy``, from a table of ``open_table`` to another.
-- **A file**: ``check_place`` refuses one whose lock or log its programs cannot share, ``check_tables`` one whose tables
-  are not this project's, after ``restrict`` bounds its statements; ``mode_of_others`` is a mode that lets others in.
+- **A file**: ``check_place`` refuses one that SQLite may not open, or whose lock or log its programs cannot share,
+  ``check_tables`` one whose tables are not this project's, after ``restrict`` bounds its statements; ``risks_of`` is
+  what others may do to it.
 - **Its caller**: ``caller_arn`` asks STS who that is.
 - **Its errors**: ``without_passwords`` hides those of proxies in a text.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
@@ -49,7 +50,8 @@ from .engines.dynamodb.stored import read_row
 from .engines.dynamodb.sync.store import SyncDynamoDBStore
 from .engines.engine import Capabilities, SyncStore
 from .engines.sqlite.connection import check_tables, restrict
-from .engines.sqlite.place import check_place, mode_of_others
+from .engines.sqlite.owners import risks_of
+from .engines.sqlite.place import check_place
 from .exceptions import RateLimiterUnavailable
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
@@ -185,7 +187,6 @@ __all__ = [
     "look_up",
     "looks_back_ms",
     "migrate",
-    "mode_of_others",
     "namespace_of",
     "note_progress",
     "open_registered",
@@ -210,6 +211,7 @@ __all__ = [
     "remember_told",
     "request_stop",
     "restrict",
+    "risks_of",
     "run",
     "set_trace",
     "shard_count_of",

@@ -29,6 +29,7 @@ ABSENT: Final = (
 )
 FREE_WARNS: Final = 100 * 1024 * 1024  # bytes
 WAIT_SECONDS: Final = 5.0
+WORK_SECONDS: Final = 60.0  # of one check: all of a file is read, which may be large
 AHEAD_MS: Final = 60_000  # as core has it
 LOG_WARNS: Final = 64 * 1024 * 1024  # bytes: four times the size to which a log is cut
 SHOWN: Final = 5  # names of buckets
@@ -55,18 +56,21 @@ def _file(path: Path) -> Finding:
         return Finding("file", "fail", f"this user may not read and write {path}", "change its owner or its mode")
     if not os.access(path.absolute().parent, os.W_OK):  # SQLite keeps a journal beside it
         return Finding("file", "fail", f"this user may not write in {path.absolute().parent}", "change its mode")
-    from zae_limiter.maintenance import StoreError, check_place, mode_of_others
+    from zae_limiter.maintenance import StoreError, check_place, risks_of
 
     try:
         check_place(path, probe=True)
     except StoreError as error:
+        return Finding("file", "fail", str(error), "the programs that use it refuse it, too")
+    if risks := tuple(risks_of(path)):
+        commands = tuple(shlex.join(risk.command) for risk in risks if risk.command)
         return Finding(
-            "file", "fail", str(error), "move it, or mount its folder; the programs that use it refuse it, too"
+            "file",
+            "warn",
+            "; ".join(risk.told for risk in risks),
+            "unless that is meant: " + "; ".join(dict.fromkeys(risk.remedy for risk in risks)),
+            commands=commands,
         )
-    if mode := mode_of_others(path.stat()):
-        told = f"{path} has the mode {mode:04o}: other users of this host may read or write it"
-        command = f"chmod 600 {shlex.quote(str(path))}"
-        return Finding("file", "warn", told, "let its owner alone use it, unless that is meant:", commands=(command,))
     return Finding("file", "ok", f"{path}, whose lock keeps a second process out")
 
 
@@ -89,13 +93,19 @@ def _content(path: Path) -> Finding:
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a file to read it. Raises ``CommandError`` unless its tables are ours: others may be views that compute."""
-    from zae_limiter.maintenance import StoreError, check_tables, restrict
+    from zae_limiter.maintenance import StoreError, check_place, check_tables, restrict
 
+    until = time.monotonic() + WORK_SECONDS
     url = f"file:{quote(str(path.absolute()))}?mode=ro"
-    with closing(sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS)) as database:
+    try:
+        check_place(path)  # first: SQLite would wait for ever at a pipe
+        database = sqlite3.connect(url, uri=True, timeout=WAIT_SECONDS)
+    except StoreError as error:
+        raise CommandError(str(error)) from error
+    with closing(database):
         restrict(database)
         try:
-            check_tables(database, path)
+            check_tables(database, path, lambda: time.monotonic() > until)
         except StoreError as error:
             raise CommandError(str(error)) from error
         yield database

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from ...operations.errors import NotApplied
 from .faults import code_of, damaged, fault_of
-from .place import make_file
+from .place import check_again, make_file
 
 # Of the tables below: `PRAGMA user_version`. Each version has other tables than the one before: a program that has the
 # file open looks at it only when the schema has changed.
@@ -93,6 +93,7 @@ def connect(
     try:
         restrict(connection)
         file_id = patiently(lambda: _prepare(connection, path, is_late))
+        check_again(path)  # somebody may have made a log in between, to read what is written
     except sqlite3.Error as error:
         connection.close()
         raise fault_of(error, path) from error

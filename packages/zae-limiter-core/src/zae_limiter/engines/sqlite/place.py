@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from urllib.parse import quote, unquote
 from ...exceptions import ValidationError
 from ...operations.errors import NotApplied
 from .faults import is_of_system
+from .owners import check_file, risks_of
 
 SCHEME: Final = "sqlite:"
 FORM: Final = "must be sqlite:///file.db for a path from here, or sqlite:////folder/file.db for one from the root"
@@ -39,9 +39,8 @@ LOCAL: Final = frozenset(
     }
 )  # fmt: skip
 Inode = tuple[int, int]
-SHARED: Final = "other users of this host may read or write it; `chmod 600` leaves it to its owner alone"
 _probed: set[int] = set()  # the devices of this process
-_shared: set[Inode] = set()  # the files of which this process has warned that others may use them
+_told: set[str] = set()  # the risks of which this process has warned
 logger = logging.getLogger(__name__)
 
 
@@ -88,11 +87,13 @@ def make_file(path: Path, *, mounts: Path = MOUNTS) -> None:
         check_place(path, mounts=mounts)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
-        _check_file(path)
+        check_file(path)
+        _tell_risks(path)
 
 
 def check_place(path: Path, *, mounts: Path = MOUNTS, probe: bool = False) -> None:
-    """Check that a file can share its lock and its log with all programs that use it. Raises ``NotApplied``.
+    """Check that a file, if it is there, may be opened, and can share its lock and its log with all programs that use
+    it. Raises ``NotApplied``.
 
     ``probe``: whether to probe locks also where the type of the file system is known to keep them.
     """
@@ -125,6 +126,8 @@ def check_place(path: Path, *, mounts: Path = MOUNTS, probe: bool = False) -> No
                     " same lock: name a file on a disk of this host, or use DynamoDB"
                 )
             _probed.add(device)
+        with suppress(FileNotFoundError):
+            check_file(path)
 
 
 @contextmanager
@@ -138,23 +141,17 @@ def _refusing(path: Path) -> Iterator[None]:
         raise NotApplied(f"{str(path)!r} cannot be used: {why}; name a file in a folder that is writable") from error
 
 
-def _check_file(path: Path) -> None:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise NotApplied(f"{path} is no file that keeps what is written: name another one")
-    if found.st_nlink > 1:  # each name would have a log of its own
-        raise NotApplied(f"{path} has {found.st_nlink} names (hard links): remove the others, or name another file")
-    if (mode := mode_of_others(found)) and (inode := (found.st_dev, found.st_ino)) not in _shared:
-        _shared.add(inode)
-        logger.warning("%s has the mode %04o: %s", path, mode, SHARED)
+def check_again(path: Path) -> None:
+    """Check what is beside a file once a connection has it open. Raises ``NotApplied``."""
+    with _refusing(path), suppress(FileNotFoundError):  # one that was deleted is found at the next look at the inodes
+        check_file(path)
 
 
-def mode_of_others(found: os.stat_result) -> int | None:
-    """Return the mode of a file that others than its owner may use; ``None`` if only the owner may, or if the system
-    has no such modes.
-    """
-    mode = stat.S_IMODE(found.st_mode)
-    return mode if os.name == "posix" and mode & 0o077 else None
+def _tell_risks(path: Path) -> None:
+    for risk in risks_of(path):
+        if risk.told not in _told:
+            _told.add(risk.told)
+            logger.warning("%s; %s", risk.told, risk.remedy)
 
 
 def mounts_in(mounts: Path) -> list[Mount]:
