@@ -23,9 +23,10 @@ def starts(path: Path) -> Iterator[tuple[str, bool]]:
         if isinstance(node, ast.List) and len(node.elts) > 1 and ast.unparse(node.elts[1]) in map(repr, SAFE)
     }
     for node in ast.walk(tree):
-        named = isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable" and id(node) not in asked
-        imported = isinstance(node, ast.ImportFrom) and node.module == "sys"
-        if named or imported:
+        if not isinstance(node, ast.Attribute | ast.ImportFrom):
+            continue
+        named = ast.unparse(node) == "sys.executable" and id(node) not in asked
+        if named or (isinstance(node, ast.ImportFrom) and node.module == "sys"):
             yield f"{path.relative_to(ROOT)}:{node.lineno}", id(node) in safe
 
 
