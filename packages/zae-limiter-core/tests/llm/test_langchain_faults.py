@@ -161,11 +161,11 @@ def test_fallbacks_take_the_tokens_of_their_own_callback(limiter: SyncRateLimite
 def test_calls_of_tools_and_their_answers_are_texts_of_a_message(limiter: SyncRateLimiter) -> None:
     asked: list[Mapping[str, Any]] = []
 
-    def estimate(request: Mapping[str, Any]) -> int:
+    def noted(request: Mapping[str, Any]) -> int:
         asked.append(request)
         return 1
 
-    limits = TokenLimits(limiter, **PLACE, estimate=estimate)
+    limits = TokenLimits(limiter, **PLACE, estimate=noted)
     called = {"name": "look", "args": {"x": TEXT}, "id": "1"}
     raw = {"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": f'{{"x": "{TEXT}"}}'}}]}
     told = [AIMessage("", tool_calls=[called], additional_kwargs=raw), ToolMessage(TEXT, tool_call_id="1")]
@@ -177,14 +177,31 @@ LONG = {
     "text": AIMessageChunk(TEXT),
     "thinking": AIMessageChunk([{"type": "thinking", "thinking": TEXT, "index": 0}]),
     "tool": AIMessageChunk("", tool_call_chunks=[{"name": "look", "args": TEXT, "id": "1", "index": 0}]),
+    "tool, told twice": AIMessageChunk(
+        [{"type": "tool_use", "id": "1", "name": "look", "partial_json": TEXT}],
+        tool_call_chunks=[{"name": "look", "args": TEXT, "id": "1", "index": 0}],
+    ),
+    "reasoning": AIMessageChunk([{"type": "reasoning", "reasoning": TEXT, "index": 0}]),
+    "summary": AIMessageChunk([{"type": "reasoning", "summary": [{"type": "summary_text", "text": TEXT}]}]),
+    "strings": AIMessageChunk([TEXT]),
+    "code": AIMessageChunk([{"type": "code_interpreter_call", "code": TEXT}]),
+    "tool of the provider": AIMessageChunk([{"type": "server_tool_call_chunk", "args": TEXT}]),
+    "not standard": AIMessageChunk([{"type": "non_standard", "value": {"x": TEXT}}]),
+    "image": AIMessageChunk([TEXT, {"type": "image", "base64": "iVBORw0K" * 1000, "mime_type": "image/png"}]),
+    "reasoning content": AIMessageChunk("", additional_kwargs={"reasoning_content": TEXT}),
+    "transcript": AIMessageChunk("", additional_kwargs={"audio": {"id": "a", "data": "x" * 8000, "transcript": TEXT}}),
+    "function": AIMessageChunk("", additional_kwargs={"function_call": {"name": "look", "arguments": TEXT}}),
+    "refusal": AIMessageChunk("", additional_kwargs={"refusal": TEXT}),
 }
 
 
-@pytest.mark.parametrize("way", ["stream", "astream", "left", "left on a loop"])
+@pytest.mark.parametrize("way", ["stream", "astream", "left", "left on a loop", *(["events"] if V3 else [])])
 @pytest.mark.parametrize("part", LONG)
 def test_a_stream_that_is_left_has_used_its_request_and_what_came(
     monkeypatch: pytest.MonkeyPatch, part: str, way: str
 ) -> None:
+    if way == "events" and part not in {"text", "tool", "reasoning", "strings", "image"}:
+        pytest.skip("LangChain's events tell others when they are whole, and this stream breaks off before")
     monkeypatch.setitem(PARTS, "long", LONG[part])
     limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=[Limit.per_day("tpm", 9000)])
     limits = TokenLimits(limiter, **PLACE, requests=None, estimate=lambda request: 1, refund="before_answer")

@@ -45,16 +45,18 @@ from ..values.refusal import RateLimitExceeded
 from .answers import NotServed
 from .arguments import calls_cost, check_either, check_most, check_refund
 from .estimates import assumed_answer
+from .heard import bytes_heard
 from .leases import MAX_OPEN, Leases, OpenCalls, Refund, SyncLeases
 from .litellm_stream import Stream
 from .settlement import settle, settle_at_least, settle_at_least_sync, settle_sync
 from .tokens import estimate, floor
-from .usage import TokenUsage, UsageReader
+from .usage import TokenUsage, UsageReader, part_of
 
 MAX_WAIT: Final = 60.0
 AT_ONCE: Final = 0.001  # seconds: 0 would leave the wait to the policy of a level
 _BLOCKING: Final = "a RateLimiter cannot serve a blocking call: use ainvoke, or give a SyncRateLimiter"
 _AWAITS: Final = CO_COROUTINE | CO_ASYNC_GENERATOR
+_OF_PART: Final = ("content", "tool_call_chunks", "additional_kwargs")
 _OF_MESSAGE: Final = ("name", "tool_calls", "invalid_tool_calls", "tool_call_id")
 T = TypeVar("T")
 
@@ -203,16 +205,26 @@ class TokenLimits(BaseCallbackHandler):
         request = _completion(prompts, kwargs)
         self._remember(run_id, request, await self._taken_on_loop(request))
 
-    def _part_comes(self, *part: Any, run_id: UUID, **kwargs: Any) -> None:
+    def _part_comes(self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any) -> None:
         """Keep the tokens: a part of the answer is there, of text, thinking or a tool's call."""
+        self._hear(run_id, "part", _heard(token, chunk))
+
+    async def _part_comes_on_loop(self, token: Any, **kwargs: Any) -> None:
+        self._part_comes(token, **kwargs)
+
+    def _event_comes(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep the tokens: LangChain tells parts as events, too, and each block again when it ends."""
+        way = "block" if part_of(event, "event") == "content-block-finish" else "event"
+        self._hear(run_id, way, bytes_heard(part_of(event, "delta"), part_of(event, "content")))
+
+    async def _event_comes_on_loop(self, event: Any, **kwargs: Any) -> None:
+        self._event_comes(event, **kwargs)
+
+    def _hear(self, run_id: UUID, way: str, size: int) -> None:
         if leases := self._open.get(run_id.int):
             leases.keep()
         if stream := self._streams.get(run_id.int):
-            for delta in _deltas(*part, **kwargs):
-                stream.add({"delta": delta})
-
-    async def _part_comes_on_loop(self, *part: Any, run_id: UUID, **kwargs: Any) -> None:
-        self._part_comes(*part, run_id=run_id, **kwargs)
+            stream.hear(way, size)
 
     def _llm_ends(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Settle what was used. Keep the estimate if the model does not say. Log what cannot be written."""
@@ -233,7 +245,9 @@ class TokenLimits(BaseCallbackHandler):
     on_chat_model_start: Any = _Hook(_chat_starts, _chat_starts_on_loop)
     on_llm_start: Any = _Hook(_llm_starts, _llm_starts_on_loop)
     on_llm_new_token: Any = _Hook(_part_comes, _part_comes_on_loop)
-    on_stream_event: Any = on_llm_new_token  # of ``stream_events(version="v3")`` in newer releases
+    on_stream_event: Any = _Hook(
+        _event_comes, _event_comes_on_loop
+    )  # of ``stream_events(version="v3")`` in newer releases
     on_llm_end: Any = _Hook(_llm_ends, _llm_ends_on_loop)
     on_llm_error: Any = _Hook(_llm_fails, _llm_fails_on_loop)
 
@@ -322,13 +336,10 @@ def _message(message: Any) -> dict[str, Any]:
     return {**message.additional_kwargs, "role": message.type, "content": message.content, **texts}
 
 
-def _deltas(*part: Any, **kwargs: Any) -> list[Any]:
-    """Return the texts of a part of an answer: what LangChain says of it, its thinking, and its calls of tools."""
-    message = getattr(kwargs.get("chunk"), "message", None)
-    content = getattr(message, "content", None)
-    blocks = [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
-    calls = [call.get("args") or "" for call in getattr(message, "tool_call_chunks", ())]
-    return [*(blocks or part or [kwargs.get("token")]), *calls]
+def _heard(token: object, chunk: Any) -> int:
+    """Return the bytes of text in a part of an answer: of all that its message holds, or what LangChain says of it."""
+    message = getattr(chunk, "message", None)
+    return bytes_heard(*(getattr(message, name, ()) for name in _OF_PART) if message else (token,))
 
 
 def _completion(prompts: list[str], kwargs: Mapping[str, Any]) -> dict[str, Any]:

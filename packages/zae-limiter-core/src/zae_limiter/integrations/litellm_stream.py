@@ -1,14 +1,15 @@
 """What a stream of LiteLLM's proxy has used."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from .heard import bytes_heard
 from .litellm_later import later_id
 from .tokens import BYTES_PER_TOKEN, floor
 from .usage import TokenUsage, UsageReader, documents, part_of
 
-_TEXTS: Final = ("content", "reasoning_content", "refusal", "text", "thinking", "partial_json", "arguments", "name")
+_SOUND: Final = "audio.delta"  # events of responses whose delta is base64
 
 
 class Stream:
@@ -22,7 +23,7 @@ class Stream:
         """``least``: the floor of the request, for one that is not kept."""
         self._request, self._least = request, least
         self._reader = UsageReader()
-        self._bytes = 0
+        self._bytes: dict[str, int] = {}
         self._ended = False
         self.begun = False
         self.later_id = ""  # under which the answer can be fetched, whatever becomes of the stream
@@ -33,10 +34,15 @@ class Stream:
         self.later_id = later_id(self._request, getattr(part, "response", None)) or self.later_id
         for document in documents(part):
             self._reader.add(document)
-            self._bytes += sum(len(text.encode(errors="replace")) for text in _texts(document))
+            self.hear("part", _heard(document))
         # a client may leave after the last event, before the stream ends; the parts of chat completions do not say
         # which one is the last
         self._ended = self._reader.whole and part_of(part, "choices") is None
+
+    def hear(self, way: str, size: int) -> None:
+        """Take the bytes of text of a part whose usage nobody reads. What comes in several ways counts once."""
+        self.begun = True
+        self._bytes[way] = self._bytes.get(way, 0) + size
 
     def end(self) -> None:
         """Note that no part is missing."""
@@ -55,22 +61,20 @@ class Stream:
         told = self._reader.so_far or TokenUsage()
         least = floor(self._request) if self._least is None else self._least
         unread = least - (told.input + told.cached + told.cache_write)
-        unheard = -(-self._bytes // BYTES_PER_TOKEN) - (told.output + told.reasoning)
+        unheard = -(-max(self._bytes.values(), default=0) // BYTES_PER_TOKEN) - (told.output + told.reasoning)
         return replace(told, input=told.input + max(0, unread), output=told.output + max(0, unheard))
 
 
-def _texts(document: object) -> Iterator[str]:
-    """Yield the texts of an event: of OpenAI's completions, chats and responses, and of Anthropic's messages."""
-    choices = part_of(document, "choices")
+def _heard(document: object) -> int:
+    """Return the bytes of text in an event of OpenAI's APIs, Anthropic's messages, or Gemini."""
+    size = 0
+    choices, candidates = part_of(document, "choices"), part_of(document, "candidates")
     for choice in choices if isinstance(choices, Sequence) else ():
-        yield from _texts_of(part_of(choice, "delta"))
-        yield from _texts_of(choice)
+        rest = choice if isinstance(choice, Mapping) else getattr(choice, "__dict__", {})
+        size += bytes_heard(part_of(choice, "delta"), {**rest, "delta": None})
+    for candidate in candidates if isinstance(candidates, Sequence) else ():
+        size += bytes_heard(part_of(candidate, "content"))
     delta = part_of(document, "delta")
-    yield from (delta,) if isinstance(delta, str) else _texts_of(delta)
-
-
-def _texts_of(delta: object) -> Iterator[str]:
-    calls = part_of(delta, "tool_calls")
-    functions = [part_of(call, "function") for call in calls] if isinstance(calls, Sequence) else []
-    for holder in (delta, part_of(delta, "function_call"), *functions):
-        yield from (text for name in _TEXTS if isinstance(text := part_of(holder, name), str))
+    if str(part_of(document, "type")).endswith(_SOUND):
+        delta = {"data": delta}
+    return size + bytes_heard(delta, part_of(document, "content_block"))
