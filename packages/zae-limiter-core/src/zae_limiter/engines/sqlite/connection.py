@@ -3,7 +3,9 @@
 A file may come from somebody else, and what its schema has beside the tables runs with the statements of this program:
 a trigger, a view in place of a table, a generated column. So the schema of a file is compared with those that this
 project writes, before anything else is read and whenever it has changed since, and SQLite trusts none of its functions
-to it. Reading the schema is bounded, as is what one row may take: a page that follows itself makes a row of any length.
+to it. Reading the schema is bounded, as is what one value may take: a page that follows itself makes a row of any
+length. SQLite itself may read such a row to compare its key, which takes no more than the file has bytes, as its size
+is shown.
 """
 
 import sqlite3
