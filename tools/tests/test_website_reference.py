@@ -27,6 +27,7 @@ INTERNAL = {  # modules of the integrations that only the others import
             "answers",
             "arguments",
             "estimates",
+            "heard",
             "inbox",
             "leases",
             "litellm_routing",

@@ -61,7 +61,8 @@ def _places(part: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
         case "input_file":
             yield from _file(part)
         case "image" | "audio" | "video":  # Anthropic; LangChain
-            yield _inside(part, "source", "data"), _declared(part.get("source"))
+            if _inside(part, "source", "type") in (None, "base64"):
+                yield _inside(part, "source", "data"), _declared(part.get("source"))
             yield from ((part.get(name), _declared(part)) for name in ("base64", "data"))
         case "":
             for name in ("inlineData", "inline_data"):  # Gemini

@@ -21,6 +21,7 @@ _ANSWERS: Final = ("n", "best_of")
 _CONFIGS: Final = ("generationConfig", "generation_config", "inferenceConfig", "options")  # Gemini, Bedrock, Ollama
 _MOST_INSIDE: Final = ("maxOutputTokens", "max_output_tokens", "maxTokens", "num_predict")
 _ANSWERS_INSIDE: Final = ("candidateCount", "candidate_count")
+_LONGEST_NUMBER: Final = 32  # characters
 _PROMPTS: Final = ("prompt", "input")
 
 
@@ -80,20 +81,29 @@ def _is_tokens(prompt: object) -> bool:
 def _longest(request: Mapping[str, Any], answer: int) -> int:
     """Return the longest answer. Names in places that only some providers read make it longer, never shorter."""
     named = [number for name in _MOST if (number := number_of(request.get(name))) is not None]
-    return max([max(named, default=answer), *_configured(request, _MOST_INSIDE)])
+    texts = [_asked(request.get(name)) or 0 for name in _MOST]
+    return max([max(named, default=answer), *texts, *_configured(request, _MOST_INSIDE)])
 
 
 def _answers(request: Mapping[str, Any]) -> int:
     """Return how many answers the provider makes: as many to each of several prompts."""
     prompt = request.get("prompt")
     prompts = len(prompt) if isinstance(prompt, list | tuple) and not _is_tokens(prompt) else 1
-    each = [number_of(request.get(name)) or 1 for name in _ANSWERS]
+    each = [_asked(request.get(name)) or 1 for name in _ANSWERS]
     return max(prompts, 1) * max([*each, *_configured(request, _ANSWERS_INSIDE)])
 
 
 def _configured(request: Mapping[str, Any], names: tuple[str, ...]) -> list[int]:
     parts = [part for name in _CONFIGS if isinstance(part := request.get(name), Mapping)]
-    return [number for part in parts for name in names if (number := number_of(part.get(name))) is not None]
+    return [number for part in parts for name in names if (number := _asked(part.get(name))) is not None]
+
+
+def _asked(value: object) -> int | None:
+    """Return a number that a request asks for. Some servers read texts, too."""
+    try:
+        return number_of(float(value) if isinstance(value, str) and len(value) <= _LONGEST_NUMBER else value)
+    except ValueError:
+        return None
 
 
 def _plain(value: object) -> object:

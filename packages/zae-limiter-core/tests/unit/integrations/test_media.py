@@ -71,6 +71,14 @@ def test_each_kind_of_file_is_known_by_how_it_begins(start: bytes) -> None:
         *requests(undeclared(TEXT)),
         *(each for kind in ("text/plain", "application/pdf", "image", "") for each in requests(places(DATA, kind))),
         *requests(places(f"{DATA}and then in words, for a provider that reads on")),
+        *(
+            {
+                "messages": [
+                    {"content": [{"type": "image", "source": {"type": kind, "media_type": "image/png", "data": DATA}}]}
+                ]
+            }
+            for kind in ("text", ["base64"])
+        ),
         {"messages": [{"content": [{"type": "document", "source": places(DATA)[2]["source"]}]}]},
         {"messages": [{"content": [{"type": "image_url", "image_url": {"url": f"data:image/svg+xml,<svg>{TEXT}"}}]}]},
         {"messages": [{"content": [{"type": "file", "file": {"file_data": DATA, "filename": "prompt.txt"}}]}]},
