@@ -48,7 +48,7 @@ def test_an_estimate_is_the_request_and_the_longest_answers(request_: dict[str, 
     assert estimate(request_) - answers in ([known] if known else range(tokens(request_) + 1))
 
 
-@pytest.mark.parametrize("number", [-1, -(10**9), "5", True, None, [], float("nan")])
+@pytest.mark.parametrize("number", [-1, -(10**9), "x", "-5", True, None, [], float("nan")])
 def test_a_number_without_sense_counts_as_none(number: object) -> None:
     request = {"max_tokens": number, "n": number, "best_of": number}
     assert estimate(request) == 1000 + tokens(request)
