@@ -24,6 +24,7 @@ from zae_limiter import (
     SyncRepository,
     ValidationError,
 )
+from zae_limiter.integrations.asgi import App, RateLimitMiddleware
 from zae_limiter.integrations.fastapi import RateLimited, install
 
 LIMITS = [Limit.per_minute("tpm", 100)]
@@ -71,11 +72,11 @@ def application() -> FastAPI:
 
 
 async def ask(
-    app: FastAPI, path: str, body: bytes = b"", *, stays: bool = False
+    app: App, path: str, body: bytes = b"", *, more: bool = False, stays: bool = False
 ) -> tuple[int, dict[bytes, bytes], bytes]:
     sent: list[Any] = []
 
-    messages = [{"type": "http.request", "body": body}, {"type": "http.disconnect"}]
+    messages = [{"type": "http.request", "body": body, "more_body": more}, {"type": "http.disconnect"}]
 
     async def receive() -> Any:
         if stays and len(messages) == 1:
@@ -211,6 +212,24 @@ async def test_a_client_that_leaves_while_it_waits_leaves_the_line() -> None:
 
     assert [(await ask(app, "/answer", b'{"text": "hello"}'))[0] for _ in range(2)] == [200, 499]
     assert ran == ["hello"]
+
+
+@pytest.mark.parametrize("path", ["/raw", "/parsed"])
+async def test_a_body_that_does_not_come_is_a_408_also_around_an_application(path: str) -> None:
+    app, limits = FastAPI(), [Limit.concurrent("parallel", 1, expires=1)]
+    limiter = RateLimiter(Repository.in_memory(), default_limits=limits)
+
+    @app.post("/raw")
+    async def raw(request: Request) -> int:
+        return len(await request.body())
+
+    @app.post("/parsed")
+    async def parsed(prompt: Prompt) -> str:
+        return prompt.text
+
+    around = RateLimitMiddleware(app, limiter=limiter, identity="ann", resource="r", cost={"parallel": 1})
+    assert (await ask(around, path, b"{", more=True, stays=True))[0] == 408
+    assert await limiter.available("ann", "r") == {"parallel": 1}
 
 
 async def test_a_mounted_application_answers_its_refusals_with_its_own_options() -> None:

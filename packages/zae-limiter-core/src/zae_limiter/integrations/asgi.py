@@ -160,6 +160,8 @@ class Exchange:
 
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            if self._ended is not None:
+                raise self._ended  # a framework's own answer to the error: ours says what happened
             self._status, self._has_slots = message["status"], self._leases.hold_slots
             headers = [(name, value) for name, value in message.get("headers", ())]
             self._follow(headers)
