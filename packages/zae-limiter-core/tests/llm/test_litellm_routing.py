@@ -58,6 +58,48 @@ def asked(provider: Provider) -> list[str]:
     return [each["model"] for each in provider.asked]
 
 
+CREDENTIALS: Any = [
+    ("headers", {"x-model": "dear"}),
+    ("provider_specific_header", {"custom_llm_provider": "openai", "extra_headers": {"x-model": "dear"}}),
+    ("api_key", "sk-of-the-client"),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), CREDENTIALS)
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": ASKED}),
+        ("/v1/messages", {"messages": ASKED, "max_tokens": 100}),
+        ("/v1/responses", {"input": "x"}),
+        ("/v1/embeddings", {"input": "x"}),
+    ],
+)
+def test_header_fields_and_credentials_in_a_body_reach_no_provider(
+    proxy: Proxy, provider: Provider, key: str, path: str, body: dict[str, Any], field: str, value: object
+) -> None:
+    status, _, answer = proxy.post(key, {"model": "plain", **body, field: value}, path)
+    assert (status, provider.asked) == (400, []), answer
+    assert field.encode() in answer
+
+
+OF_CLIENTS: Any = [
+    {"anthropic-version": "2023-06-01", "anthropic-beta": "x"},
+    {"x-api-key": "sk-other"},
+    {"traceparent": f"00-{'1' * 32}-{'2' * 16}-01"},
+    {"x-claude-code-session-id": "12345678"},
+]
+
+
+@pytest.mark.parametrize("fields", OF_CLIENTS)
+def test_header_fields_of_honest_clients_are_no_fields_of_the_body(
+    proxy: Proxy, provider: Provider, key: str, fields: dict[str, str]
+) -> None:
+    body = {"model": "plain", "messages": ASKED, "max_tokens": 100}
+    status, _, answer = proxy.post(key, body, headers=fields)
+    assert (status, asked(provider)) == (200, ["plain"]), answer
+
+
 @pytest.mark.parametrize("other", ["best", "again"])
 def test_every_name_of_a_model_draws_on_its_limit(proxy: Proxy, provider: Provider, key: str, other: str) -> None:
     assert [ask(proxy, key, model) for model in ("plain", other, "plain", other, "plain")] == [200] * 5
@@ -157,11 +199,29 @@ def test_a_resource_of_the_owner_serves_calls_whose_models_litellm_does_not_tell
         assert ask(proxy, key, "plain") == 200
 
 
+GEMINI: Any = {
+    "contents": [{"role": "user", "parts": [{"text": "x"}]}],
+    "systemInstruction": {"parts": [{"text": "x"}]},
+    "generationConfig": {"maxOutputTokens": 100},
+}
+
+
+def test_gemini_s_paths_are_limited_or_reach_no_model(provider: Provider, key: str, tmp_path: Path) -> None:
+    provider.asked.clear()
+    hooks = HOOKS.replace("RateLimits(limiter,", "RateLimits(limiter, estimate=lambda request: 100,")
+    paths = [f"/v1beta/models/plain:{name}" for name in ("generateContent", "streamGenerateContent")]
+    with proxying(provider.url, tmp_path, hooks) as proxy:
+        answers = [proxy.post(key, GEMINI, path) for path in paths]
+        if [status for status, _, _ in answers] == [200, 200]:
+            assert [proxy.post(key, GEMINI, paths[0])[0] for _ in range(4)] == [200] * 3 + [429]
+            assert len(provider.asked) == 5
+        else:  # of older releases: they ask no callback
+            assert (min(status for status, _, _ in answers) >= 400, provider.asked) == (True, []), answers
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/v1beta/models/plain:generateContent", {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
-        ("/v1beta/models/plain:streamGenerateContent", {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
         ("/vllm/v1/chat/completions", {"model": "plain", "messages": ASKED}),
     ],
 )

@@ -20,6 +20,7 @@ try:
     from fastapi import HTTPException
     from litellm.integrations.custom_logger import CustomLogger
     from litellm.proxy._types import ProxyException
+    from litellm.types.utils import StandardCallbackDynamicParams
 except ImportError as error:
     from ..runtime.extras import install_command
 
@@ -56,6 +57,7 @@ from .usage import TokenUsage, read_usage
 CLIENT_LEFT: Final = 499
 _NOTE: Final = "zae_limiter"  # in the call's metadata, which every hook gets
 _BUCKETS: Final = ("litellm_metadata", "metadata")
+_OF_CALLBACKS: Final = frozenset(StandardCallbackDynamicParams.__annotations__) - {"litellm_disabled_callbacks"}
 log = logging.getLogger(__name__)
 
 
@@ -268,7 +270,7 @@ class RateLimits(CustomLogger):
             return self._unnamed
         if "completion" in call_type and "," in str(data["model"]):
             raise RoutingError("model: name one model; the limits count one call of one model")
-        check_fields(data, self._fields)
+        check_fields(data, self._fields, _OF_CALLBACKS)
         return self._resource(data)
 
     async def _reach(self, call: _Call, model: str, deployment: Mapping[str, Any]) -> None:

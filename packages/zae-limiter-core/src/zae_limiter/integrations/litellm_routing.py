@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-# Of completions, messages, responses, embeddings and ranks, images and speech; the client's own notes, and the id that
-# some endpoints of the proxy add to the body
+# Of completions, messages, responses, embeddings and ranks, images and speech, and of Gemini; the client's own notes,
+# and what endpoints of the proxy and header fields of the client add to the body
 _FIELDS: Final = """
 model messages prompt suffix max_tokens max_completion_tokens temperature top_p n stream stream_options stop
 logprobs top_logprobs echo best_of presence_penalty frequency_penalty repetition_penalty logit_bias seed user
@@ -32,23 +32,43 @@ background
 encoding_format dimensions input_type query documents top_n return_documents rank_fields max_chunks_per_doc
 size quality style output_compression moderation partial_images image mask file voice speed language
 timestamp_granularities chunking_strategy
+contents systemInstruction system_instruction generationConfig generation_config safetySettings safety_settings
+toolConfig tool_config
 metadata litellm_metadata
-litellm_call_id
+litellm_call_id litellm_trace_id litellm_session_id _litellm_raw_sse_stream _litellm_skip_openai_stream_done
 """
 FIELDS: Final = frozenset(_FIELDS.split())
 OF_HEADERS: Final = frozenset(
     {"num_retries"}
 )  # what the proxy takes from a header, though it makes more requests of one
 
+# What some releases leave out of the body that they keep, though the client has sent it
+_TRANSPORT: Final = frozenset({"headers", "provider_specific_header", "api_key"})
+_SENT: Final = "credential_fields"  # those of them that it has sent, in newer releases
+_OF_PROXY: Final = "litellm_trusted_callback_vars"  # what the proxy adds of its callbacks
+_ANTHROPIC: Final = frozenset({"anthropic-version", "anthropic-beta"})  # header fields that the proxy passes on
+
 MOST_PARTS: Final = 1_000_000
 # What a request names and does not have: fields that do so by themselves, and names of ids at any depth
 _ELSEWHERE: Final = frozenset({"background", "previous_response_id", "conversation"})
-_IDS: Final = frozenset({"file_id", "file_ids", "vector_store_ids"})
+_OF_IDS: Final = """
+file_id file_ids vector_store_ids
+fileUri file_uri cachedContent cached_content fileSearchStoreNames file_search_store_names
+"""
+_IDS: Final = frozenset(_OF_IDS.split())
 _REFERENCE: Final = "item_reference"
-_NAMED_BY_CLIENTS: Final = frozenset({"metadata", "litellm_metadata", "parameters", "input_schema", "schema"})
+_SCHEMAS: Final = """
+parameters input_schema schema parametersJsonSchema parameters_json_schema responseSchema response_schema
+responseJsonSchema response_json_schema
+"""
+_NAMED_BY_CLIENTS: Final = frozenset(
+    {"metadata", "litellm_metadata", "functionCall", "function_call", "response", *_SCHEMAS.split()}
+)
 
 _SESSIONS: Final = ("realtime", "websocket")  # any number of answers to one request
-_NOTES: Final = frozenset({"metadata", "litellm_metadata", "litellm_call_id", "proxy_server_request"})
+_NOTES: Final = frozenset(
+    {"metadata", "litellm_metadata", "proxy_server_request", *(name for name in FIELDS if "litellm_" in name)}
+)
 
 _PASSED_ON: Final = frozenset({"pass", "passthrough", "batch"})  # a model in the body is not all that they reach
 _READING: Final = frozenset({"get", "list", "retrieve", "delete", "cancel", "status", "video_content"})
@@ -81,19 +101,36 @@ def check_call(call_type: str) -> None:
         raise RoutingError(f"{call_type}: a session has any number of answers, and the limits would see one")
 
 
-def check_fields(data: Mapping[str, Any], more: Iterable[str] = ()) -> None:
+def check_fields(data: Mapping[str, Any], more: Iterable[str] = (), of_callbacks: Collection[str] = ()) -> None:
     """Raise ``RoutingError`` for a field that may choose a model, an endpoint or the number of requests, or that stands
     for what the request does not have.
 
     ``data`` is what the proxy's hook gets: the proxy keeps the body of the client in it, and adds fields of its own.
+    Some releases leave out of that body what may be a credential: of the transport, and ``of_callbacks``.
     """
     request = data.get("proxy_server_request")
-    body = request.get("body") if isinstance(request, Mapping) else None
-    body = body if isinstance(body, Mapping) else data
-    for field in sorted((body.keys() | (data.keys() & OF_HEADERS)) - FIELDS - set(more)):
+    request = request if isinstance(request, Mapping) else {}
+    body = request.get("body")
+    if isinstance(body, Mapping):
+        sent = body.keys() | (data.keys() & OF_HEADERS) | _left_out(data, request, of_callbacks)
+    else:
+        body, sent = data, set(data)
+    for field in sorted(sent - FIELDS - set(more)):
         raise RoutingError(f"{field}: this proxy passes on no such field: it may choose a model beside its limits")
     for field in sorted(_elsewhere(body) - set(more)):
         raise RoutingError(f"{field}: this proxy admits no such request: its limits cannot see what that stands for")
+
+
+def _left_out(data: Mapping[str, Any], request: Mapping[str, Any], of_callbacks: Collection[str]) -> set[str]:
+    """Return the fields that the client has sent, and that the proxy has left out of the body that it keeps.
+
+    What the proxy itself adds under these names is not the client's. Releases that do not tell who has sent a field
+    replace the client's by header fields of Anthropic, if the request has some.
+    """
+    if _SENT in request:
+        return {*request[_SENT], *(data.keys() & set(of_callbacks)) - set(data.get(_OF_PROXY) or ())}
+    replaced = not _ANTHROPIC.isdisjoint(request.get("headers") or ())
+    return (data.keys() & _TRANSPORT) - ({"provider_specific_header"} if replaced else set())
 
 
 def _elsewhere(body: Mapping[str, Any]) -> set[str]:

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -48,11 +48,15 @@ class Proxy:
         self.url = f"http://127.0.0.1:{port}"
 
     def post(
-        self, key: str, body: dict[str, Any], path: str = "/v1/chat/completions"
+        self,
+        key: str,
+        body: dict[str, Any],
+        path: str = "/v1/chat/completions",
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
         """Ask without a client library: status, header fields by their lower-case names, body."""
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        return self._open(Request(f"{self.url}{path}", json.dumps(body).encode(), headers))
+        fields = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **(headers or {})}
+        return self._open(Request(f"{self.url}{path}", json.dumps(body).encode(), fields))
 
     def get(self, key: str, path: str) -> tuple[int, dict[str, str], bytes]:
         """Read a path: status, header fields by their lower-case names, body."""
