@@ -129,6 +129,7 @@ _SHAPES: Final = (
     _Shape(prompt=("total_tokens",), answer=(), whole_by=("total_tokens",)),  # Voyage, Jina
 )
 _NAMES: Final = tuple(dict.fromkeys(name for shape in _SHAPES for name in shape.names))
+_HEADS: Final = frozenset(name.partition(".")[0] for name in _NAMES)
 
 
 class UsageMissing(ZAELimiterError):
@@ -202,6 +203,8 @@ class UsageReader:
 
     def _take(self, usage: object) -> bool:
         """Take the counts of a usage, and return whether it has any."""
+        if usage is None or (isinstance(usage, Mapping) and _HEADS.isdisjoint(usage)):  # as in most events
+            return False
         found = {name: value for name in _NAMES if (value := _at(usage, name)) is not None}
         for name, value in found.items():
             self._count(name, value)
