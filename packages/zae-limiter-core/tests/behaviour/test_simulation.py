@@ -113,6 +113,12 @@ def test_a_history_that_once_went_wrong_is_sound(seed: int) -> None:
     assert not [problem for _, found in tried(seed, 1) for _, problem in found]
 
 
+# Two of one child that waited for their own bucket, and asked that of the parent without a place there: the later one
+# passed the earlier one, which was refused
+def test_a_history_of_a_parents_line_that_once_went_wrong_is_sound() -> None:
+    simulate(7303155, changes={"long_work": "0", "limits": "1"})
+
+
 @pytest.mark.slow
 def test_a_crowd_on_many_shards_gets_what_is_minted_at_a_bounded_cost() -> None:
     wrong = [problem for _, found in tried(1, 12, {"scenario": "shards"}, at_once=1) for _, problem in found]

@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 class Waiter:
     """One place in a queue. A flow settles it by setting its ``outcome``; ``waker`` belongs to the driver.
 
-    ``turn``: its number in a waiting line, 0 if it has none. ``blocked``: a caller before it in the line was refused
+    ``turn``: its rank in a waiting line, empty if it has none. ``blocked``: a caller before it in the line was refused
     while it was in the queue, so it is refused, too. ``unwanted``: its caller went away while a run was at work on it.
     ``droppable``: it may leave the queue with its caller.
     """
@@ -49,7 +49,7 @@ class Waiter:
     unwanted = False
     waker: Any = None
     droppable = True
-    turn = 0
+    turn: tuple[int, ...] = ()
     blocked = False
 
     def __init__(self, queue: "BucketQueue") -> None:

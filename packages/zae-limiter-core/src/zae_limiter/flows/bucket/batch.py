@@ -191,7 +191,7 @@ def fit_batch(
                 batch.attempt(request, headroom, ceilings)
         else:
             batch.short.append(request)
-            blocked = blocked or request.turn > 0
+            blocked = blocked or bool(request.turn)
     return batch
 
 
@@ -202,7 +202,7 @@ def hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Ite
         fits = all(amount <= headroom[name] for name, amount in request.checked.items())
         if not fits or (blocked and request.turn):
             yield request
-            blocked = blocked or request.turn > 0
+            blocked = blocked or bool(request.turn)
 
 
 def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:

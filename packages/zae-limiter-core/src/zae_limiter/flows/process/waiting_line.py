@@ -70,6 +70,14 @@ class Turn:
         """Note the requests that the caller has entered, one for each shard that it asks."""
         self.requests[line] = requests
 
+    def moves_to(self, line: "WaitingLine", rank: "Rank") -> None:
+        """Note the rank in what the caller has entered: when others leave unserved, all behind them have lower ones,
+        and the next caller must not pass it by that.
+        """
+        for request in self.requests.get(line, ()) if self.awake else ():
+            if request.turn:
+                request.turn = rank
+
     @property
     def is_blocked(self) -> bool:
         """Whether a request that the caller has entered was refused with another one, before it in the line."""
@@ -196,9 +204,9 @@ class WaitingLine:
         elif turn.is_served(self):
             self._fair.took(waiting.way, waiting.cost)
 
-    def order_of(self, turn: Turn) -> int:
-        """Return a number above 0 that is no less than those of all turns before this one."""
-        return self._rank(turn)[0]
+    def order_of(self, turn: Turn) -> Rank:
+        """Return the rank in a write: those that are not in line come before all others, in order of arrival."""
+        return self._ranks.get(turn, (0, turn.number))
 
     def moment(self, due_ms: int, length_ms: int) -> int:
         """Return the first common moment of the crowd, within ``length_ms`` from ``due_ms`` on.
@@ -285,7 +293,9 @@ class WaitingLine:
             in_order: list[_Place] = []
             for done, number, waiting in self._fair.of(self._waiting.copy().values()):
                 in_order.append(_behind(in_order[-1] if in_order else None, (done, number), waiting))
-            self._ranks.update({place.turn: place.rank for place in in_order})
+            for place in in_order:
+                self._ranks[place.turn] = place.rank
+                place.turn.moves_to(self, place.rank)
             for turn in [turn for turn in list(self._ranks) if turn not in self._waiting]:  # by another thread
                 self._ranks.pop(turn, None)
             self._in_order, self._is_sorted, self._sorted_ms = in_order, True, now_ms

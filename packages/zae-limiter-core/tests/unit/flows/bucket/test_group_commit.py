@@ -53,7 +53,7 @@ def test_a_refused_one_blocks_those_that_came_into_the_queue_meanwhile() -> None
     it = stage()
     it.sees(bucket_item({RPM: 5000}))
     first, second = it.request(RPM, checked={"rpm": 4000}), it.request(RPM, checked={"rpm": 1000})
-    first.turn, second.turn = 1, 2
+    first.turn, second.turn = (1, 1), (2, 2)
     it.cached.queue.waiting[second] = None
     run(it, [first], ConditionFailed(bucket_item({RPM: 2000}, writes=4)))
     assert verdicts(first) == ["refused"]
@@ -307,7 +307,7 @@ def test_a_fresh_copy_refuses_who_is_behind_a_refused_one_in_a_waiting_line(othe
     item = bucket_item({RPM: 2000})
     it.sees(item)
     first, second = it.request(RPM, checked={"rpm": 3000}), it.request(RPM, checked={"rpm": 1000})
-    first.turn, second.turn = 1, 2
+    first.turn, second.turn = (1, 1), (2, 2)
     beside = [it.request(RPM, checked={"rpm": amount}) for amount in others]
     run(it, [first, second, *beside], *[applied_to(item)] * len(others))
     assert verdicts(first, second, *beside) == ["refused", "refused", *["admitted"] * len(others)]

@@ -26,7 +26,7 @@ def test_a_run_takes_all_who_ask_under_the_same_limits_whenever_they_were_read()
 
 def test_a_run_serves_those_of_a_line_in_their_order_whoever_woke_first() -> None:
     later, back, first = ask(ONE), BucketRequest(NOBODY, given={"rpm": 1}), ask(ONE)
-    later.turn, first.turn = 2, 1
+    later.turn, first.turn = (2, 2), (1, 1)
     assert queue_of(later, back, first).take() == [back, first, later]
 
 
@@ -62,13 +62,13 @@ def test_a_run_that_breaks_leaves_nobody_without_an_outcome() -> None:
 
 def test_who_waits_in_a_line_is_blocked_by_a_refused_one_before_it() -> None:
     refused, before, behind, far_behind, alone = (ask(ONE) for _ in range(5))
-    refused.turn, before.turn, behind.turn, far_behind.turn = 5, 3, 6, 9
+    refused.turn, before.turn, behind.turn, far_behind.turn = (5, 5), (3, 3), (5, 6), (9, 9)
     queue = queue_of(before, alone, behind, far_behind)
     queue.block_behind([ask(ONE)])
     assert not any(each.blocked for each in queue.waiting)
     queue.block_behind([ask(ONE), refused])
     assert [each.blocked for each in (before, alone, behind, far_behind)] == [False, False, True, True]
     later = ask(ONE)
-    later.turn = 8
+    later.turn = (8, 8)
     queue.block_behind([later])
     assert behind.blocked

@@ -37,6 +37,25 @@ def test_the_number_decides_whoever_joins_first() -> None:
     assert line.blocker(third, NOW) == Blocker(first, NOW + 1000, 2)
 
 
+def test_those_that_have_no_place_in_a_line_ask_before_all_others_in_order_of_arrival() -> None:
+    line, [waits] = line_of(2)
+    ranks = [line.order_of(turn) for turn in (Turn(1, NOW), Turn(3, NOW), waits)]
+    assert ranks == sorted(set(ranks))
+
+
+@pytest.mark.parametrize("way", [("child", ""), ("child", "below", "")], ids=["child", "child of a child"])
+def test_who_has_asked_stays_before_the_next_one_when_others_before_both_leave_unserved(way: tuple[str, ...]) -> None:
+    line, turns = WaitingLine(), [Turn(number, NOW) for number in range(1, 5)]
+    for turn in turns:
+        line.join(turn, ONE, way)
+    third = request(turns[2], line)
+    third.turn = line.order_of(turns[2])
+    for turn in turns[:2]:
+        line.leave(turn)
+    assert line.blocker(turns[3], NOW) is None
+    assert third.turn < line.order_of(turns[3])
+
+
 def test_who_leaves_wants_nothing_and_blocks_nobody() -> None:
     line, [first, second, third] = line_of(1, 2, 3)
     line.leave(first)
