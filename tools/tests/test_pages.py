@@ -91,6 +91,8 @@ OF_OTHERS = {
     "in_memory_fallback",
     "tpm_limit",
     "guided_json",
+    "forward_client_headers_to_llm_api",
+    "forward_llm_provider_auth_headers",
     "background_health_checks",
     "assistants_config",
     "pass_through_endpoints",
