@@ -166,7 +166,8 @@ async def test_a_hold_takes_no_more_back_than_it_had(world: World) -> None:
 
 
 async def test_child_and_parent_are_both_held(world: World) -> None:
-    limiter, wire = await child_and_parent(world)
+    limiter, wire = process = await child_and_parent(world)
+    await until_written(process)
     wire.sent()
     await use(world, limiter, 50, rpm=1)
     assert len(wire.sent()) <= 4
