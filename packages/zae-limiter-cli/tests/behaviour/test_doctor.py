@@ -238,8 +238,8 @@ DEPLOY = ("zae-limiter deploy --name my-app",)
 
 @pytest.mark.slow
 def test_a_command_for_a_fix_has_the_options_of_the_caller_and_can_be_pasted_from_a_narrow_terminal(aws: str) -> None:
-    words = ("-n", "my app", "--region", "eu-central-1", "--endpoint-url", aws)
-    deploy = ["zae-limiter", "deploy", "--name", "my app", "--region", "eu-central-1", "--endpoint-url", aws]
+    words = ("-n", "my-app.eu", "--region", "eu-central-1", "--endpoint-url", aws)
+    deploy = ["zae-limiter", "deploy", "--name", "my-app.eu", "--region", "eu-central-1", "--endpoint-url", aws]
     _, checks = found(*words)
     assert [shlex.split(each) for each in checks["table"]["commands"]] == [deploy]
     whole = run(*words).stdout
