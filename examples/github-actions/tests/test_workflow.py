@@ -82,7 +82,7 @@ class Repository:
 def test_a_merge_applies_what_the_pull_request_has_shown_and_nothing_else(local_stack: str, tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     assert repository.run("plan").returncode == 0
-    assert "| `rpm` | 100/min |" in (tmp_path / "comment.md").read_text()
+    assert "| `rpm` | `100/min` |" in (tmp_path / "comment.md").read_text()
     repository.change("capacity: 100}", "capacity: 1000}")  # after the plan was approved
     refused = repository.run("apply")
     assert (refused.returncode, "sha256:" in refused.stderr) == (1, True)
