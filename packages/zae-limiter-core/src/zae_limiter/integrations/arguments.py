@@ -8,7 +8,6 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ValidationError
 from ..flows.acquire.requests import AcquireOptions, validate_request
 from ..sync.limiter import SyncRateLimiter
-from ..values.limits import MAX_TOKENS
 from .answers import InvalidClientId
 from .leases import REFUNDS
 
@@ -69,12 +68,6 @@ def check_refund(refund: object) -> None:
     """Raise ``ValidationError`` unless ``refund`` is one of ``REFUNDS``."""
     if refund not in REFUNDS:
         raise ValidationError("refund", refund, f"must be one of {', '.join(REFUNDS)}")
-
-
-def check_most(most: object) -> None:
-    """Raise ``ValidationError`` unless ``most`` bounds a settlement: ``None``, or tokens."""
-    if most is not None and (type(most) is not int or not 0 <= most <= MAX_TOKENS):
-        raise ValidationError("most_settled", most, f"must be a whole number of tokens from 0 to {MAX_TOKENS}")
 
 
 def calls_cost(requests: str | None, tokens: str | None, slots: str | None) -> dict[str, int]:

@@ -34,6 +34,7 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..exceptions import ValidationError
 from ..flows.acquire.requests import AcquireOptions
+from ..flows.acquire.settling import check_most
 from ..runtime.lru import LRU
 from ..runtime.tasks import result_of
 from ..runtime.threads import in_thread
@@ -43,7 +44,7 @@ from ..values.estimates import Estimate
 from ..values.on_refused import OnRefused
 from ..values.refusal import RateLimitExceeded
 from .answers import NotServed
-from .arguments import calls_cost, check_either, check_most, check_refund
+from .arguments import calls_cost, check_either, check_refund
 from .estimates import assumed_answer
 from .heard import bytes_heard
 from .leases import MAX_OPEN, Leases, OpenCalls, Refund, SyncLeases
@@ -177,7 +178,7 @@ class TokenLimits(BaseCallbackHandler):
     ) -> None:
         check_either(limiter)
         check_refund(refund)
-        check_most(most_settled)
+        check_most("most_settled", most_settled)
         self._limiter, self._place = limiter, (entity_id, resource)
         self._calls, self._slots = calls_cost(requests, tokens, slots), slots
         self._tokens, self._estimate = tokens, estimate

@@ -24,17 +24,17 @@ try:
 except ImportError as error:
     from ..runtime.extras import install_command
 
-    problem = f"zae_limiter.integrations.litellm needs LiteLLM's proxy: {install_command('litellm')}"
-    raise ImportError(problem) from error
+    raise ImportError(f"{__name__} needs LiteLLM's proxy: {install_command('litellm')}") from error
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import ZAELimiterError
+from ..flows.acquire.settling import check_most
 from ..http import STATUS
 from ..values.estimates import Estimate
 from ..values.naming import check_resource
 from ..values.refusal import RateLimitExceeded
 from .answers import ANSWERED, INVALID, Options, split
-from .arguments import calls_cost, check_most, check_opened, check_refund, ids_of_client
+from .arguments import calls_cost, check_opened, check_refund, ids_of_client
 from .estimates import assumed_answer
 from .leases import Leases, OpenCalls, Refund, with_end
 from .litellm_later import GONE, goes_on, id_of, is_later, later_id
@@ -125,7 +125,7 @@ class RateLimits(CustomLogger):
     ) -> None:
         super().__init__()
         check_refund(refund)
-        check_most(most_settled)
+        check_most("most_settled", most_settled)
         self._given, self._opening = limiter, asyncio.Lock()
         self._opened: RateLimiter | None = None
         self._identity, self._estimate = identity, estimate

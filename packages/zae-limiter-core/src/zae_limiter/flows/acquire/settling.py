@@ -39,13 +39,18 @@ def weigh(grant: Grant, field: str, usage: object, *, beside: Mapping[str, int])
     return {name: each.weigh(usage) for name, each in weights.items()}
 
 
+def check_most(field: str, most: object) -> None:
+    """Raise ``ValidationError`` unless ``most`` bounds a settlement: ``None``, or tokens."""
+    if most is not None and (type(most) is not int or not 0 <= most <= MAX_TOKENS):
+        raise ValidationError(field, most, f"must be a whole number of tokens from 0 to {MAX_TOKENS}")
+
+
 def bound(grant: Grant, milli: Mapping[str, int], most: int | None) -> dict[str, int]:
     """Return the amounts of a settlement by a usage, each no larger than ``most`` tokens and what the lease has taken.
 
     Without ``most``: than ``MOST_SETTLED`` tokens and ``MOST_ESTIMATES`` times what it has taken.
     """
-    if most is not None and (type(most) is not int or not 0 <= most <= MAX_TOKENS):
-        raise ValidationError("most of settle", most, f"must be a whole number of tokens from 0 to {MAX_TOKENS}")
+    check_most("most of settle", most)
     times, least = (MOST_ESTIMATES, MOST_SETTLED) if most is None else (1, most)
     taken = taken_of(grant)
     return {name: min(amount, max(times * taken.get(name, 0), least * MILLI)) for name, amount in milli.items()}
