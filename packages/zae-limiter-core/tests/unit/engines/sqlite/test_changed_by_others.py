@@ -67,17 +67,6 @@ def program(path: Path) -> Iterator[Program]:
         started.process.communicate(timeout=30)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SyncSQLiteStore]:
-    with closing(SyncSQLiteStore(path)) as store:
-        yield store
-
-
 def delete(path: Path) -> None:
     path.unlink()
 

@@ -30,11 +30,6 @@ def host() -> Host:
     return Host()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits.db"
-
-
 def program(path: Path, host: Host, limit: Limit) -> SyncRateLimiter:
     return SyncRateLimiter(SyncRepository.sqlite(path, clock=host), default_limits=[limit])
 

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -44,17 +43,6 @@ def spoil(path: Path, key: Key, note: str) -> None:
 def written(path: Path, key: Key) -> str:
     with closing(sqlite3.connect(path)) as other:
         return str(other.execute("SELECT item FROM items WHERE pk = ? AND sk = ?", key).fetchone()[0])
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SyncSQLiteStore]:
-    with closing(SyncSQLiteStore(path)) as store:
-        yield store
 
 
 @damage

@@ -27,17 +27,6 @@ ADD = Update(KEY, add={"n": 1})
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SyncSQLiteStore]:
-    with closing(SyncSQLiteStore(path)) as store:
-        yield store
-
-
-@pytest.fixture
 def little_time() -> Iterator[None]:
     before = set_deadline(time.monotonic() + 0.05)
     yield

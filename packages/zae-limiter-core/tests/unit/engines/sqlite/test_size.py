@@ -20,11 +20,6 @@ ADD = Update(Key("ns/A", "#META"), add={"n": 1})
 DAY = 86_400
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits.db"
-
-
 def test_a_file_shrinks_once_its_items_have_expired(path: Path) -> None:
     clock = ManualClock()
     with closing(SyncSQLiteStore(path, clock=clock)) as store:
