@@ -9,9 +9,8 @@ module "limiter" {
   template_file = "${path.module}/zae-limiter.json"
   release       = "0.1.0"
   parameters = {
-    PointInTimeRecovery = "true"
-    DeletionProtection  = "true"
-    AlarmTopicArn       = aws_sns_topic.on_call.arn
+    AggregatorMemory = "512"
+    AlarmTopicArn    = aws_sns_topic.on_call.arn
   }
   limits = {
     tenant-alpha = "${path.module}/templates/tenant-alpha.template.yaml"

@@ -110,7 +110,7 @@ def test_every_name_in_the_terraform_module_is_declared_or_in_the_template(templ
     ("right", "wrong", "found"),
     [
         ("TableName", "TableNames", "TableNames"),
-        ("DeletionProtection", "DeletionProtect", "DeletionProtect"),
+        ("AggregatorMemory", "AggregatorMemories", "AggregatorMemories"),
         ("module.limiter.acquire_policy_arn", "module.limiter.policy_arn", "policy_arn"),
         ("each.value", "var.each_value", "var.each_value"),
         ("terraform_data.code", "terraform_data.upload", "terraform_data.upload"),

@@ -33,7 +33,7 @@ def filled(page: str) -> str:
 
 def _row(name: str, made: Mapping[str, Any]) -> str:
     page = f"runbooks/{runbook(name).rpartition('/')[2]}"
-    told = made["AlarmDescription"].removeprefix("my-app: ").partition(". What to do")[0]
+    told = made["AlarmDescription"].partition(". What to do")[0]
     return f"| [{name}]({page}) | {told} | {_condition(made)} |"
 
 

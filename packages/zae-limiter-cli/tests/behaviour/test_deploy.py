@@ -195,8 +195,9 @@ def test_what_is_given_beside_production_wins_and_what_cannot_be_is_refused(aws:
     assert fail("deploy", "-n", "other", "--recovery-days", "7").startswith("--recovery-days 7 needs")
     assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
     template = json.loads(succeed("cfn-template", "--production"))
-    defaults = {name: each["Default"] for name, each in template["Parameters"].items()}
-    assert (defaults["PointInTimeRecovery"], defaults["DeletionProtection"]) == ("true", "true")
+    table = template["Resources"]["Table"]["Properties"]
+    assert table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
+    assert table["DeletionProtectionEnabled"] is True
 
 
 @pytest.mark.filterwarnings("ignore:Unable to delete ArchivePolicy:UserWarning")  # moto has made none

@@ -1,4 +1,4 @@
-"""The template that `cfn-template` prints, on the local AWS, with parameters and conditions as any tool sends it."""
+"""The template that `cfn-template` prints, on the local AWS, with parameters and a condition as any tool sends it."""
 
 import json
 from ast import literal_eval
@@ -16,20 +16,15 @@ KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Unable to delete:UserWarning")  # moto has made none
 @pytest.mark.parametrize("key", ["", KEY], ids=["without a key", "with a key"])
-def test_it_deploys_and_its_policies_have_the_statements_that_its_parameters_ask_for(
-    key: str, account: Account
-) -> None:
+def test_it_deploys_and_its_policies_have_the_statements_that_its_options_ask_for(key: str, account: Account) -> None:
     name = f"printed-{len(key)}"
+    options = StackOptions(kms_key_arn=key, dashboard=True, alarm_refusals=1)
     client = account.client("cloudformation")
     client.create_stack(
         StackName=name,
-        TemplateBody=json.dumps(parametrized(StackOptions()), separators=(",", ":")),
+        TemplateBody=json.dumps(parametrized(options), separators=(",", ":")),
         Capabilities=["CAPABILITY_NAMED_IAM"],
-        Parameters=[
-            {"ParameterKey": "KmsKeyArn", "ParameterValue": key},
-            {"ParameterKey": "Dashboard", "ParameterValue": "true"},
-            {"ParameterKey": "AlarmRefusals", "ParameterValue": "500"},
-        ],
+        Parameters=[{"ParameterKey": "AlarmRefusals", "ParameterValue": "500"}],
     )
     (stack,) = client.describe_stacks(StackName=name)["Stacks"]
     assert stack["StackStatus"] == "CREATE_COMPLETE"

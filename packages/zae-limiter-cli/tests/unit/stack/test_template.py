@@ -1,5 +1,8 @@
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +24,9 @@ from zae_limiter_cli.stack.template.build import parametrized, plain
 from zae_limiter_cli.stack.template.parameters import options_of
 
 pytestmark = pytest.mark.slow
+
+LARGEST_BODY = 51_200  # of a template that is sent without a bucket
+ROOM = 12 * 1024  # for options to come
 
 Template = Mapping[str, Any]
 
@@ -53,6 +59,9 @@ EVERYTHING = StackOptions(
     role_name_format="corp-{}-role",
     policy_name_format="corp-{}-policy",
 )
+UNKNOWN_TOPIC = replace(
+    EVERYTHING, alarm_topic_arn="", archive_lock="compliance", archive_glacier_days=30
+)  # the largest
 LITTLE = StackOptions(aggregator=False, provisioner=False, alarms=False, policies=False, archive=False)
 EXTERNAL = StackOptions(iam=False, policies=False, aggregator_role_arn=ROLE, provisioner_role_arn=ROLE)
 PLANNING = EXTERNAL.changed(planner_role_arn=PLANNER_ROLE)
@@ -61,6 +70,7 @@ CASES = {
     "defaults": StackOptions(),
     "production": StackOptions().changed(**in_production({}), recovery_days=7),
     "everything": EVERYTHING,
+    "everything, a topic to come": UNKNOWN_TOPIC,
     "locked archive": LOCKED,
     "governed archive": StackOptions(archive_lock="governance"),
     "no archive": StackOptions(archive=False, policies=False),
@@ -130,27 +140,17 @@ def test_nothing_in_a_template_excuses_a_finding() -> None:
         assert "cfn-lint" not in json.dumps([plain("my-app", options), parametrized(options)])
 
 
-def test_without_iam_other_tools_are_told_that_a_lambda_needs_a_role() -> None:
-    rule = parametrized(StackOptions())["Rules"]["AggregatorHasRole"]
-    assert rule["Assertions"] == [
-        {
-            "Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": "AggregatorRoleArn"}, ""]}]},
-            "AssertDescription": "Without Iam, AggregatorRoleArn must name a role, unless Aggregator is false",
-        }
-    ]
-
-
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
-def test_both_are_small_enough_to_be_sent_as_they_are(options: StackOptions) -> None:
-    for template in (plain("my-app", options), parametrized(options)):
-        assert len(json.dumps(template, separators=(",", ":"))) < 51_200
+def test_both_are_small_enough_to_be_sent_as_they_are_with_room_for_more(options: StackOptions) -> None:
+    for template in (plain("x" * 40, options), parametrized(options)):
+        assert len(json.dumps(template, separators=(",", ":"))) < LARGEST_BODY - ROOM
 
 
 @pytest.mark.parametrize("args", [[], ["--kms-key-arn", KEY, "--role-name-format", "corp-{}"]], ids=["plain", "more"])
 def test_what_is_printed_is_the_template_and_small_enough_for_other_tools_to_send(args: list[str]) -> None:
     done = CliRunner().invoke(main, ["cfn-template", *args])
     assert len(done.stdout.encode()) < 51_200
-    assert len(done.stdout.splitlines()) > 200
+    assert len(done.stdout.splitlines()) > 100
     chosen = StackOptions(kms_key_arn=KEY, role_name_format="corp-{}") if args else StackOptions()
     assert json.loads(done.stdout) == parametrized(chosen)
 
@@ -160,10 +160,8 @@ def test_a_format_of_names_is_a_prefix_and_a_suffix_to_other_tools(form: str) ->
     options = StackOptions(role_name_format=form, policy_name_format=form)
     given = {name: each["Default"] for name, each in parametrized(options)["Parameters"].items()}
     before, _, after = form.partition("{}")
-    assert [given[f"{kind}Name{half}"] for kind in ("Role", "Policy") for half in ("Prefix", "Suffix")] == [
-        *(before, after),
-        *(before, after),
-    ]
+    names = [f"{kind}Name{half}" for kind in ("Role", "Policy") for half in ("Prefix", "Suffix")]
+    assert [given.get(name) for name in names] == ([*(before, after) * 2] if form else [None] * 4)
     assert StackOptions.kept(options_of({name: str(value) for name, value in given.items()})) == options
 
 
@@ -224,7 +222,7 @@ def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
     percent = alarms["ProvisionerDurationAlarm"]["Metrics"][1]["Expression"]
     assert percent == "longest / (60 * 10)"  # ms in ms of the time-out, times 100
     assert all(
-        "AlarmActions" not in alarm
+        alarm["AlarmActions"] == []
         for alarm in resources(plain("my-app", StackOptions()), "CloudWatch::Alarm").values()
     )
 
@@ -447,11 +445,14 @@ def allowed(chosen: dict[str, Any]) -> StackOptions:
 options = st.fixed_dictionaries({**switches, **numbers, **texts}).map(allowed)
 
 
+@pytest.mark.parametrize("render", [partial(plain, "my-app"), parametrized], ids=["plain", "parametrized"])
 @settings(deadline=None)
-@given(options)
-def test_whatever_is_chosen_nothing_refers_to_what_is_not_there(chosen: StackOptions) -> None:
-    template = plain("my-app", chosen)
-    there = set(template["Resources"])
+@given(chosen=options)
+def test_whatever_is_chosen_nothing_refers_to_what_is_not_there(
+    render: Callable[[StackOptions], Template], chosen: StackOptions
+) -> None:
+    template = render(chosen)
+    there = {*template["Resources"], *template.get("Parameters", {}), "AWS::NoValue", "AWS::StackName"}
     for value in inside({"Resources": template["Resources"], "Outputs": template["Outputs"]}):
         match value:
             case {"Ref": str(name)}:
@@ -470,6 +471,24 @@ def test_whatever_is_chosen_no_condition_and_no_parameter_is_left(chosen: StackO
     assert not {"Parameters", "Conditions"} & set(template)
     for value in inside(template):
         assert not (isinstance(value, dict) and {"Fn::If", "Condition"} & set(value) and "Effect" not in value)
+
+
+@settings(deadline=None)
+@given(options)
+def test_a_printed_template_has_the_parameters_that_it_uses_and_one_condition(chosen: StackOptions) -> None:
+    template = parametrized(chosen)
+    told = json.dumps({**template, "Parameters": {}})
+    assert all(f'{{"Ref": "{name}"}}' in told or f"${{{name}}}" in told for name in template.get("Parameters", {}))
+    unknown = chosen.alarms and not chosen.alarm_topic_arn
+    assert set(template.get("Conditions", {})) == ({"HasAlarmTopic"} if unknown else set())
+
+
+def test_a_parameter_cannot_switch_off_what_the_template_was_printed_with() -> None:
+    given = parametrized(StackOptions(kms_key_arn=KEY, archive_days=400))["Parameters"]
+    assert re.fullmatch(given["KmsKeyArn"]["AllowedPattern"], KEY)
+    assert not re.fullmatch(given["KmsKeyArn"]["AllowedPattern"], "")
+    assert (given["ArchiveDays"]["MinValue"], given["RefillAfterSeconds"]["MinValue"]) == (1, 0)
+    assert re.fullmatch(given["AlarmTopicArn"]["AllowedPattern"], "")
 
 
 @settings(deadline=None)

@@ -15,7 +15,7 @@ from .options import production_option, stack_options
 @stack_options
 @debug_option
 def cfn_template(*, production: bool, chosen: Mapping[str, Any]) -> None:
-    """Print the CloudFormation template, with a parameter for every option; options given here become its defaults.
+    """Print the CloudFormation template that the options ask for. Their numbers and texts are its parameters.
 
     Deploy it with your own tool, then upload the code of the Lambdas: `zae-limiter upgrade --code-only`.
     """

@@ -102,11 +102,11 @@ def _of_function(name: LambdaName) -> Resources:
 def _alarm(
     alarm: str, part: LambdaName | Literal["table", "refusals"], told: str, *, threshold: Value, **metric: Value
 ) -> Resources:
-    topic = when("HasAlarmTopic", [ref("AlarmTopicArn")])
+    topic = when("HasAlarmTopic", [ref("AlarmTopicArn")], [])
     made = resource(
         "CloudWatch::Alarm",
         {
-            "AlarmDescription": text(f"${{AWS::StackName}}: {told}. What to do: {runbook(alarm)}"),
+            "AlarmDescription": f"{told}. What to do: {runbook(alarm)}",
             "AlarmActions": topic,
             "OKActions": topic,
             "ComparisonOperator": "GreaterThanOrEqualToThreshold",

@@ -10,7 +10,7 @@ from .dashboard import dashboard
 from .functions import FUNCTIONS, aggregator, planner, provisioner
 from .language import Resource, Resources, attribute, ref, text
 from .names import check_lengths
-from .parameters import CONDITIONS, RULES, parameters, values
+from .parameters import CONDITIONS, OPEN, parameters, values
 from .resolve import resolve
 from .table import STREAM_ARN, TABLE_ARN, table
 
@@ -18,17 +18,11 @@ METADATA = "ZaeLimiter"
 
 
 def parametrized(options: StackOptions) -> dict[str, Any]:
-    """Return the template for tools that pass parameters; its defaults are the given options."""
-    return {
-        "AWSTemplateFormatVersion": "2010-09-09",
-        "Description": "zae-limiter: rate limits in one DynamoDB table, with the Lambdas that look after it",
-        "Metadata": {METADATA: {"Options": options.chosen()}},
-        "Parameters": parameters(options),
-        "Rules": RULES,
-        "Conditions": CONDITIONS,
-        "Resources": _resources(),
-        "Outputs": _outputs(),
-    }
+    """Return the template for tools that pass parameters: the options decide what is in it, and each number or text
+    that something in it uses is a parameter, whose default is the given one.
+    """
+    decided = {name: value for name, value in values(options).items() if (name, value) != OPEN}
+    return resolve(_declared(options), {}, decided)
 
 
 def plain(name: str, options: StackOptions) -> dict[str, Any]:
@@ -37,9 +31,21 @@ def plain(name: str, options: StackOptions) -> dict[str, Any]:
     Raises ``CommandError`` for a name that something in it cannot have.
     """
     pseudo = {"AWS::StackName": check_stack_name(name)}
-    template = resolve(parametrized(options), {**values(options), **pseudo})
+    template = resolve(_declared(options), {**values(options), **pseudo})
     check_lengths(template["Resources"])
     return template
+
+
+def _declared(options: StackOptions) -> dict[str, Any]:
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "zae-limiter: rate limits in one DynamoDB table, with the Lambdas that look after it",
+        "Metadata": {METADATA: {"Options": options.chosen()}},
+        "Parameters": parameters(options),
+        "Conditions": CONDITIONS,
+        "Resources": _resources(),
+        "Outputs": _outputs(),
+    }
 
 
 def _resources() -> Resources:

@@ -23,7 +23,9 @@ HANDLERS: Final[dict[LambdaName, str]] = {
     "provisioner": "zae_limiter_provisioner.handler.on_event",
     "planner": "zae_limiter_provisioner.handler.on_plan_event",
 }
-NO_CODE_YET: Final = "# `zae-limiter deploy` puts the code here; until then every invocation fails.\n"
+NO_CODE_YET: Final = (
+    "# zae-limiter deploy puts code here\n"  # moto reads it as base64, so its letters are a multiple of 4
+)
 
 
 def aggregator() -> Resources:

@@ -1,6 +1,6 @@
 """Options as parameters of the template, and the conditions on them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields
 from typing import Any, Final
 
@@ -47,14 +47,19 @@ CONDITIONS: Final[dict[str, Value]] = {
 }
 
 
-def _needs_role(name: str) -> Value:
-    told = f"Without Iam, {name}RoleArn must name a role, unless {name} is false"
-    given = {"Assert": differs(f"{name}RoleArn", ""), "AssertDescription": told}
-    return {"RuleCondition": both(equals("Iam", "false"), equals(name, "true")), "Assertions": [given]}
+def _switches(conditions: Value) -> Iterator[str]:
+    """Yield the parameters that 0 or an empty text switches off."""
+    match conditions:
+        case {"Fn::Equals": [{"Ref": str(name)}, "0" | ""]}:
+            yield name
+        case dict() | list():
+            for part in conditions.values() if isinstance(conditions, dict) else conditions:
+                yield from _switches(part)
 
 
-# CloudFormation checks them before anything is made; of our own commands `StackOptions` does.
-RULES: Final[dict[str, Value]] = {f"{name}HasRole": _needs_role(name) for name in ("Aggregator", "Provisioner")}
+SWITCHES: Final = frozenset(_switches(CONDITIONS))
+# Of an option without a value, the parameter that stays: a topic is mostly made beside the stack, by the same tool.
+OPEN: Final = ("AlarmTopicArn", "")
 
 
 def parameter_name(option: str) -> str:
@@ -63,7 +68,11 @@ def parameter_name(option: str) -> str:
 
 
 def parameters(options: StackOptions) -> dict[str, Value]:
-    """Return a parameter for every option, two for a format of names, with the chosen value as default."""
+    """Return a parameter for every option, two for a format of names, with the chosen value as default.
+
+    A value that switches something on cannot be overridden by the one that switches it off, which the template no
+    longer has.
+    """
     made: dict[str, Value] = {}
     for each in fields(options):
         value = getattr(options, each.name)
@@ -134,6 +143,7 @@ def _parameter(each: Field[Any], value: Any) -> Value:
     kind = {"Type": "Number" if isinstance(value, int) else "String", "Default": value, **described}
     if "among" in rule:
         return {**kind, "AllowedValues": list(rule["among"])}
+    on = value not in {0, ""} and parameter_name(each.name) in SWITCHES
     if "least" in rule:
-        return {**kind, "MinValue": rule["least"], "MaxValue": rule["most"]}
-    return {**kind, "AllowedPattern": f"^({rule['like']})$"}
+        return {**kind, "MinValue": max(rule["least"], 1) if on else rule["least"], "MaxValue": rule["most"]}
+    return {**kind, "AllowedPattern": f"^({rule['like'].removeprefix('|') if on else rule['like']})$"}

@@ -1,49 +1,74 @@
 """Resolve parameters and conditions as CloudFormation would."""
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 NOTHING: Final = object()
+_USED: Final = re.compile(r'(?:"Ref": "|"Fn::If": \["|\$\{)(\w+)')
 
 Values = Mapping[str, Any]
 
 
-def resolve(template: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Return the template without parameters, rules and conditions; ``values`` has those of parameters and pseudo
-    parameters.
+class _Open(Exception):
+    """A condition on a parameter without a value."""
 
-    References to resources, or to a pseudo parameter without a value here, stay as they are.
+
+def resolve(template: Mapping[str, Any], values: Values, decided: Values | None = None) -> dict[str, Any]:
+    """Return the template without the parameters and conditions that the values answer; ``values`` has those of
+    parameters and pseudo parameters.
+
+    With ``decided``, these values decide the conditions, and only ``values`` are filled in: the other parameters stay,
+    as far as something refers to them. So does a condition on a parameter that neither has. References to resources, or
+    to a pseudo parameter without a value here, stay as they are.
     """
-    conditions = _conditions(template["Conditions"], values)
-    rest = {name: part for name, part in template.items() if name not in {"Parameters", "Rules", "Conditions"}}
+    conditions = _conditions(template["Conditions"], values if decided is None else decided)
+    rest = {name: part for name, part in template.items() if name not in {"Parameters", "Conditions"}}
     for section in ("Resources", "Outputs"):
         rest[section] = {name: part for name, part in rest[section].items() if conditions[part.get("Condition")]}
     resolved: dict[str, Any] = _resolved(rest, values, conditions)
     for part in (*resolved["Resources"].values(), *resolved["Outputs"].values()):
         part.pop("Condition", None)
-    return resolved
+    used = set(_USED.findall(json.dumps(resolved)))
+    asked = {name: part for name, part in template["Conditions"].items() if name in used}
+    used |= set(_USED.findall(json.dumps(asked)))
+    named = {name: part for name, part in template["Parameters"].items() if name in used}
+    return {**resolved, **({"Parameters": named} if named else {}), **({"Conditions": asked} if asked else {})}
 
 
 def _conditions(declared: Mapping[str, Any], values: Values) -> dict[str | None, bool]:
-    """Return whether each condition holds; one may refer to those before it. No condition (``None``) always holds."""
+    """Return whether each condition holds, without those that ask for a parameter without a value; one may refer to
+    those before it. No condition (``None``) always holds.
+    """
     known: dict[str | None, bool] = {None: True}
     for name, condition in declared.items():
-        known[name] = _holds(condition, values, known)
+        with suppress(_Open):
+            known[name] = _holds(condition, values, known)
     return known
 
 
 def _holds(condition: Mapping[str, Any], values: Values, known: Mapping[str | None, bool]) -> bool:
     match condition:
-        case {"Condition": str(name)}:
+        case {"Condition": str(name)} if name in known:
             return known[name]
+        case {"Condition": _}:
+            raise _Open
         case {"Fn::Equals": [one, other]}:
-            return _text(_resolved(one, values, known)) == _text(_resolved(other, values, known))
+            return _compared(one, values, known) == _compared(other, values, known)
         case {"Fn::Not": [inner]}:
             return not _holds(inner, values, known)
         case {"Fn::And": parts}:
             return all(_holds(part, values, known) for part in parts)
     raise ValueError(f"no condition of this template: {condition}")
+
+
+def _compared(value: Any, values: Values, known: Mapping[str | None, bool]) -> str:
+    found = _resolved(value, values, known)
+    if isinstance(found, dict):
+        raise _Open
+    return _text(found)
 
 
 def _resolved(value: Any, values: Values, conditions: Mapping[str | None, bool]) -> Any:
@@ -52,8 +77,11 @@ def _resolved(value: Any, values: Values, conditions: Mapping[str | None, bool])
             return NOTHING
         case {"Ref": str(name)} if name in values:
             return values[name]
-        case {"Fn::If": [str(name), then, otherwise]}:
+        case {"Fn::If": [str(name), then, otherwise]} if name in conditions:
             return _resolved(then if conditions[name] else otherwise, values, conditions)
+        case {"Fn::If": [str(name), *both]}:
+            found = [_resolved(each, values, conditions) for each in both]
+            return {"Fn::If": [name, *({"Ref": "AWS::NoValue"} if each is NOTHING else each for each in found)]}
         case {"Fn::Sub": str(template)}:
             return _substituted(template, values)
         case dict():

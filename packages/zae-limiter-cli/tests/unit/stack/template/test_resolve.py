@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from zae_limiter_cli.stack.template.language import NO_VALUE
 from zae_limiter_cli.stack.template.resolve import resolve
 
 TEMPLATE: dict[str, Any] = {
@@ -56,3 +57,21 @@ def test_resources_and_outputs_whose_condition_fails_are_gone() -> None:
     assert resolve(template, {"Size": 1, "Loud": True})["Resources"] == {}
     assert resolve(template, {"Size": 1, "Loud": False})["Resources"] == {"It": {"Type": "T", "Properties": {}}}
     assert resolve(template, {"Size": 1, "Loud": False})["Outputs"] == {}
+
+
+def test_values_that_only_decide_leave_the_parameters_that_something_uses() -> None:
+    choice = {"A": {"Fn::If": ["IsLoud", {"Ref": "Size"}, "quiet"]}, "B": {"Fn::If": ["IsBig", "x", NO_VALUE]}}
+    template = {**TEMPLATE, "Resources": {"It": {"Type": "T", "Properties": choice}}}
+    found = resolve(template, {}, {"Size": 8, "Loud": True})
+    assert found["Resources"]["It"]["Properties"] == {"A": {"Ref": "Size"}}
+    assert found["Parameters"] == {"Size": {"Type": "Number"}}
+    assert "Conditions" not in found
+
+
+def test_a_condition_on_a_parameter_without_a_value_stays_with_it() -> None:
+    choice = {"A": {"Fn::If": ["IsLoud", [{"Ref": "Size"}], NO_VALUE]}, "B": [{"Fn::If": ["IsQuiet", NO_VALUE, "x"]}]}
+    template = {**TEMPLATE, "Outputs": {}, "Resources": {"It": {"Type": "T", "Properties": choice}}}
+    found = resolve(template, {}, {"Size": 9})
+    assert found["Resources"]["It"]["Properties"] == choice
+    assert set(found["Conditions"]) == {"IsLoud", "IsQuiet"}
+    assert set(found["Parameters"]) == {"Size", "Loud"}
