@@ -19,7 +19,7 @@ ZAELimiterError
 │   ├── ContentionError              others changed the bucket or its limits during each attempt
 │   ├── RepositoryClosedError        the repository is closed
 │   ├── EventLoopError               the repository is in use on another event loop
-│   ├── InfrastructureNotFoundError  the table does not exist
+│   ├── InfrastructureNotFoundError  the table does not exist, nor did it in the life of this process
 │   ├── NamespaceNotFoundError
 │   ├── NamespaceStateError          the namespace has the wrong state, or its name is taken
 │   └── StaleStateError              another state was stored since this one was read
@@ -171,7 +171,7 @@ class RateLimiterUnavailable(InfrastructureError):
 
 
 class StoreRefusedError(InfrastructureError):
-    """The store refuses the request and would refuse it again: invalid, not allowed, the wrong region.
+    """The store refuses the request and would refuse it again: invalid, not allowed, the wrong region, no store at all.
 
     ``on_unavailable`` does not cover it, because it is not an outage.
     """
@@ -224,7 +224,7 @@ class EventLoopError(InfrastructureError):
 
 
 class InfrastructureNotFoundError(InfrastructureError):
-    """The table does not exist."""
+    """The table does not exist. One that served this process before is unavailable instead, until it is back."""
 
     def __init__(self, stack: str) -> None:
         super().__init__(stack)

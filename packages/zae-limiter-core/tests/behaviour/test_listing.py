@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World, passes, take
-from zae_limiter import InfrastructureNotFoundError, Limit, RateLimiter, RateLimiterUnavailable, ValidationError
+from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.operations.errors import (
     OutcomeUnknown,
@@ -224,7 +224,7 @@ async def test_a_store_that_fails_is_told_place_by_place_once_it_was_written_to(
     unexplained = await limiter.set_many_limits({THOUSAND[0]: [RPM]})
     assert list(unexplained.failed) == [THOUSAND[0]]
     wire.break_down(TableMissing("gone"), on=BatchGet)
-    with pytest.raises(InfrastructureNotFoundError):
+    with pytest.raises(RateLimiterUnavailable, match="gone"):
         await limiter.set_many_limits({THOUSAND[0]: [RPM]})
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, take
-from zae_limiter import InfrastructureNotFoundError, Limit, RateLimiterUnavailable, RateLimitExceeded
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError, TableMissing, Throttled, Unreachable
+from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Put, Update
 from zae_limiter.values.limits import Policy
 
@@ -107,13 +107,6 @@ async def test_what_the_state_refuses_is_refused_whether_the_store_is_there_or_n
     with pytest.raises(RateLimitExceeded):
         async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow"):
             pass
-
-
-async def test_a_table_that_is_missing_says_what_to_run(world: World) -> None:
-    limiter, wire = await world.process(default_limits=[RPM], stack="my-app")
-    wire.break_down(TableMissing("no such table"))
-    with pytest.raises(InfrastructureNotFoundError, match="zae-limiter deploy --name my-app"):
-        await take(limiter, "e", "r", rpm=1)
 
 
 # in the block, and behind it

@@ -8,11 +8,12 @@ StoreError
 ├── NotApplied            certainly not applied: the store refuses the request for good, except as below
 │   ├── Throttled         may be sent again after a pause
 │   │   └── Conflict      another transaction holds the item
-│   ├── Unreachable       the request did not reach the store, or the breaker is open
+│   ├── Unreachable       the request did not reach the store, the table is away, or the breaker is open
 │   │   ├── AccessLost    the store refuses credentials that worked before
 │   │   └── TrustLost     the certificate of a store that served before does not verify
 │   ├── Denied            the store refuses the credentials, or there are none
 │   ├── Untrusted         the certificate of the store does not verify
+│   ├── Unrecognized      the store refuses with an unknown code, or the answer is not the store's
 │   ├── Invalid           the request is not valid, or impossible with the stored item
 │   ├── Closed            the repository is closed
 │   ├── TableMissing      there is no such table
@@ -23,7 +24,8 @@ StoreError
 └── OutcomeUnknown        may or may not have been applied: no answer, or an unclear one
     └── BudgetSpent       the time budget of the call ended before the answer came
 
-An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever ``on_unavailable`` says.
+An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever ``on_unavailable`` says. ``health``
+makes outages of ``Denied``, ``Untrusted``, ``TableMissing`` and ``Unrecognized`` if the store served before.
 """
 
 from typing import Final, NamedTuple
@@ -53,6 +55,7 @@ __all__ = [
     "TrustLost",
     "Unreachable",
     "Unreadable",
+    "Unrecognized",
     "Untrusted",
     "is_invalid",
 ]
@@ -94,7 +97,7 @@ class Conflict(Throttled):
 
 
 class Unreachable(NotApplied):
-    """The request did not reach the store: there is no connection, or the breaker is open."""
+    """The request did not reach the store, or not its table: no connection, no table any more, an open breaker."""
 
 
 class AccessLost(Unreachable):
@@ -116,6 +119,18 @@ class Untrusted(NotApplied):
         super().__init__(f"the certificate of {host} does not verify: {reason}")
         self.host = host
         self.reason = reason
+
+
+class Unrecognized(NotApplied):
+    """A refusal that DynamoDB does not document. ``foreign``: the answer is not the store's, such as a firewall's page.
+
+    Behind a foreign answer the store may have applied the request: in a process that the store served before, its
+    outcome is unknown.
+    """
+
+    def __init__(self, problem: str, *, foreign: bool = False) -> None:
+        super().__init__(problem)
+        self.foreign = foreign
 
 
 class Invalid(NotApplied):

@@ -12,9 +12,11 @@ writes in a row open the breaker for writes, however many reads were answered in
 requests, which any answer ends: a store that answers nothing is left alone by both kinds after the first ``FAILURES``.
 A kind is probed by itself, too: reads by a read, writes by the last failed write under a condition that never holds.
 
-A refusal is an answer, and so is throttling. Only refused credentials, and a certificate that does not verify, are an
-outage if the store served this process before: whoever changes a policy at night must not stop an application that
-asked to go on. Before that, they are a mistake of the deployment, and are raised.
+A refusal is an answer, and so is throttling. Only refused credentials, a certificate that does not verify, a missing
+table, an answer that is not the store's and an unknown code are an outage if the store served this process before:
+whoever changes a policy or restores a table at night must not stop an application that asked to go on. Before that,
+they are a mistake of the deployment, and are raised. Refused credentials and unknown codes do not open the breaker: a
+policy, or the content of one request, may be the cause, and the requests of others are served.
 
 The price: three lost answers in a row make the calls of the next tenth of a second unavailable, and tokens that are
 given back while the breaker is open are lost. docs/decisions/breaker.md.
@@ -25,11 +27,26 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any, Final
 
+from ..runtime.elapsed import elapsed_ms
+from ..runtime.log_throttle import LogThrottle
 from ..values.stats import BreakerState, StoreStats
-from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, TrustLost, Unreachable, Untrusted
-from .values import WRITES, Operation, changing_nothing
+from .errors import (
+    AccessLost,
+    Denied,
+    OutcomeUnknown,
+    StoreError,
+    TableMissing,
+    TrustLost,
+    Unreachable,
+    Unrecognized,
+    Untrusted,
+)
+from .values import WRITES, CreateTable, DescribeTable, Operation, changing_nothing
 
 FAILURES: Final = 3
+NO_TABLE: Final = "finds no table: is it being restored, or was it deleted?"
+
+Refusal = Denied | Untrusted | TableMissing | Unrecognized
 
 log = logging.getLogger(__name__)
 
@@ -37,16 +54,14 @@ log = logging.getLogger(__name__)
 class Requests:
     """Reads, or writes. ``in_a_row``: how many have had no answer since the last one that had.
 
-    ``lost``: whether the store refuses the credentials for them that it took before, or its certificate is no longer
-    good. ``failed``: the last one without an answer.
+    ``failed``: the last one without an answer.
     """
 
-    __slots__ = ("failed", "in_a_row", "lost", "name")
+    __slots__ = ("failed", "in_a_row", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.in_a_row = 0
-        self.lost = False
         self.failed: Operation[Any] | None = None
 
 
@@ -64,6 +79,7 @@ class Health:
         self._in_a_row = 0  # requests of both kinds
         self._opened = self._unanswered = self._not_sent = self._denied = self._untrusted = 0
         self._foreign_rows = self._unreadable_rows = 0
+        self._lost: dict[str, LogThrottle] = {}  # by what was lost: one line a minute for each
         self._lock = Lock()
 
     @property
@@ -103,7 +119,6 @@ class Health:
         """Note an answer of the store, good or bad; it closes the breaker for this kind of request."""
         kind = self.writes if isinstance(operation, WRITES) else self.reads
         self._served = True
-        kind.lost = False
         kind.in_a_row = self._in_a_row = 0
         if self.is_open:
             self._close_if_answered()
@@ -115,10 +130,16 @@ class Health:
         ``proves``: whether a missing answer shows that the store is away now.
         """
         kind = self.kind(operation)
-        if isinstance(error, Denied | Untrusted):
-            error = self._refused(error, kind)
-            if not isinstance(error, TrustLost):
+        if isinstance(error, Refusal) and not _expects(error, operation):
+            shown = self._refused(error)
+            if shown is error:
+                self._forget_failures()
+                if self.is_open:
+                    self._close_if_answered()
                 return error
+            if isinstance(error, Denied) or (isinstance(error, Unrecognized) and not error.foreign):
+                return shown
+            error = shown
         if not isinstance(error, (OutcomeUnknown, Unreachable)):
             self.served(operation)
             return error
@@ -159,26 +180,31 @@ class Health:
         self._forget_failures()
         self.is_open = False
 
-    def _refused(self, error: Denied | Untrusted, kind: Requests) -> StoreError:
-        """Return an outage for credentials or a certificate that were good before. It ends when they are good again."""
-        outage: type[Unreachable]
-        if isinstance(error, Denied):
+    def _refused(self, refusal: Refusal) -> StoreError:
+        """Return an outage for what was good before, which ends when it is good again; else the error itself: a mistake
+        of the deployment, which each call raises, also after an outage.
+        """
+        lost: type[StoreError] = Unreachable
+        if isinstance(refusal, Denied):
             self._denied += 1
-            outage, how = AccessLost, "refuses its credentials"
-        else:
+            lost, how = AccessLost, "refuses its credentials"
+        elif isinstance(refusal, Untrusted):
             self._untrusted += 1
-            outage, how = TrustLost, "cannot be trusted"
-        if not self._served:  # a mistake of the deployment, which each call raises, also after an outage
-            self._forget_failures()
-            if self.is_open:
-                self._close_if_answered()
-            return error
-        if not kind.lost:  # a line for each outage, not for each request
-            kind.lost = True
-            log.error("the store served this process before, and now %s: %s", how, error)
-        lost = outage(str(error))
-        lost.__cause__ = error
-        return lost
+            lost, how = TrustLost, "cannot be trusted"
+        elif isinstance(refusal, TableMissing):
+            how = NO_TABLE
+        elif refusal.foreign:
+            lost, how = OutcomeUnknown, "something else answers in its place"
+        else:
+            how = "refuses a request by a code that this release does not know"
+        if not self._served:
+            return refusal
+        if (skipped := self._lost.setdefault(how, LogThrottle()).count(int(elapsed_ms()))) is not None:
+            more = f" ({skipped} more since the last line)" if skipped else ""
+            log.error("the store served this process before, and now %s%s: %s", how, more, refusal)
+        error = lost(str(refusal))
+        error.__cause__ = refusal
+        return error
 
     def begin_outage(self, error: Exception) -> None:
         """Open the breaker for both kinds of requests."""
@@ -205,3 +231,8 @@ class Health:
 
     def _forget_failures(self) -> None:
         self.reads.in_a_row = self.writes.in_a_row = self._in_a_row = 0
+
+
+def _expects(error: Refusal, operation: Operation[Any]) -> bool:
+    """Return whether the refusal is an answer: a missing table to who creates it, or waits for it."""
+    return isinstance(error, TableMissing) and isinstance(operation, CreateTable | DescribeTable)

@@ -22,6 +22,7 @@ from ...operations.errors import (
     Throttled,
     TransactionCancelled,
     Unreadable,
+    Unrecognized,
 )
 from ...operations.values import (
     Check,
@@ -35,6 +36,7 @@ from ...operations.values import (
     Transact,
     Update,
 )
+from ...runtime.printing import printable
 from ...schema.attributes import PK, SK
 from ...schema.reading import UNREADABLE
 from .stored import read_one
@@ -74,6 +76,19 @@ _DENIED: Final = frozenset(
         "UnrecognizedClientException",
     )
 )
+# Refused for what a request holds: an outage by these would let callers pass who choose what it holds.
+_OF_THE_REQUEST: Final = frozenset(
+    (
+        "413",  # too large, for a proxy too
+        "IdempotentParameterMismatchException",
+        "ItemCollectionSizeLimitExceededException",
+        "RequestEntityTooLarge",
+        "SerializationException",
+    )
+)
+REQUEST_ID: Final = "x-amzn-requestid"  # a header of every answer of AWS
+_LONGEST_ID: Final = 64
+_LONGEST_PAGE: Final = 200  # characters of an answer that is not the store's
 _CLOCK_IS_OFF: Final = frozenset(("RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"))
 _CLOCK_MESSAGES: Final = ("Signature expired", "Signature not yet current")
 _NO_CREDENTIALS: Final = frozenset(
@@ -97,51 +112,70 @@ Response = Mapping[str, Any]
 
 
 def read_fault(operation: Operation[Any], response: Response) -> StoreError | None:
-    """Return the store error of an error ``response``, ``None`` if the operation had nothing to do."""
-    code, message = _code(response), response.get("Error", {}).get("Message", "")
+    """Return the store error of an error ``response``, ``None`` if the operation had nothing to do.
+
+    Its text has the id of the request at AWS, if the answer has one.
+    """
+    code, message = _code(response), str(response.get("Error", {}).get("Message") or "")
     try:
         return _known(operation, response, code, message)
     except Unreadable as error:
         return error
     except (OutcomeUnknown, *UNREADABLE) as error:  # its code is certain, its details are damaged
-        return _of_status(response)(f"{code}: {message}; its details cannot be read: {error}")
+        return _of_status(response, f"{code}: {message}; its details cannot be read: {error}", certain=True)
 
 
 def _known(operation: Operation[Any], response: Response, code: str, message: str) -> StoreError | None:
+    if code == "ConditionalCheckFailedException":
+        return ConditionFailed(_item(operation, response))
+    shown = f"{message}{request_id(response.get('ResponseMetadata', {}).get('HTTPHeaders', {}))}"
     match code:
-        case "ConditionalCheckFailedException":
-            return ConditionFailed(_item(operation, response))
         case "TransactionCanceledException" if isinstance(operation, Transact):
-            return _cancelled(operation, response, message)
+            return _cancelled(operation, response, shown)
         case "ResourceNotFoundException":
-            return TableMissing(message)
+            return TableMissing(shown)
         case "ResourceInUseException" if isinstance(operation, CreateTable):
-            return TableExists(message)
+            return TableExists(shown)
         case "ValidationException" if isinstance(operation, EnableTtl) and "already enabled" in message:
             return None
-        case "ValidationException":
-            return Invalid(f"{code}: {message}")
+        case "ValidationException" if not message.startswith("KMS"):  # the table's key is no matter of the request
+            return Invalid(f"{code}: {shown}")
         case _ if _is_of_the_clock(code, message):
             why = "this machine's clock is too far off: the store refuses its signatures; set the clock"
-            return Denied(f"{why}: {code}: {message}")
-    return _of_status(response)(f"{code}: {message}")
+            return Denied(f"{why}: {code}: {shown}")
+    return _of_status(response, f"{code}: {shown}")
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """Return the id that AWS gave a request, as the end of a message; no text if there is none."""
+    found = headers.get(REQUEST_ID, "")
+    is_one = len(found) <= _LONGEST_ID and found.isascii() and found.replace("-", "").isalnum()
+    return f" (request {found})" if is_one else ""
 
 
 def _is_of_the_clock(code: str, message: str) -> bool:
     return code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES))
 
 
-def _of_status(response: Response) -> type[StoreError]:
-    if _code(response) in _THROTTLED:
-        return Throttled
-    if _code(response) in _CONFLICTS:
-        return Conflict
-    if _code(response) in _DENIED:
-        return Denied
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+def _of_status(response: Response, problem: str, *, certain: bool = False) -> StoreError:
+    """Return the error of an answer by its code, else by its status. ``certain``: the store itself refused."""
+    code = _code(response)
+    for codes, fault in ((_THROTTLED, Throttled), (_CONFLICTS, Conflict), (_DENIED, Denied)):
+        if code in codes:
+            return fault(problem)
+    metadata = response.get("ResponseMetadata", {})
+    status = metadata.get("HTTPStatusCode", 500)
     if status == HTTPStatus.TOO_MANY_REQUESTS:  # without a code it comes from something before DynamoDB, as the next
-        return Throttled
-    return NotApplied if 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT else OutcomeUnknown
+        return Throttled(problem)
+    if not 400 <= status < 500 or status == HTTPStatus.REQUEST_TIMEOUT:
+        return OutcomeUnknown(problem)
+    if certain or code in _OF_THE_REQUEST:
+        return NotApplied(problem)
+    if code.isdigit() and not request_id(headers := metadata.get("HTTPHeaders", {})):
+        page = printable(problem.partition(": ")[2][:_LONGEST_PAGE])
+        of = printable(headers.get("content-type", "no type"))
+        return Unrecognized(f"an answer that is not DynamoDB's, with the status {status} ({of}): {page}", foreign=True)
+    return Unrecognized(problem)
 
 
 def _cancelled(transact: Transact, response: Response, message: str) -> StoreError:

@@ -33,6 +33,7 @@ from ...schema.attributes import PK, SK, TTL
 from ...schema.reading import UNREADABLE
 from ...schema.table import INDEXES, TABLE_KEYS, create_table_request
 from .expressions import condition_parameters, query_parameters, update_json, update_parameters
+from .faults import request_id
 from .marshal import read_item, write_item
 from .stored import read_key, read_one, read_row
 
@@ -69,9 +70,13 @@ def read_answer(operation: Operation[Any], answer: Answer) -> Any:
     except StoreError:
         raise
     except KeyError as error:
-        raise OutcomeUnknown(f"the answer has no {error}") from error
+        raise OutcomeUnknown(f"the answer has no {error}{_request_of(answer)}") from error
     except UNREADABLE as error:
-        raise OutcomeUnknown(f"the answer cannot be read: {error}") from error
+        raise OutcomeUnknown(f"the answer cannot be read: {error}{_request_of(answer)}") from error
+
+
+def _request_of(answer: Answer) -> str:
+    return request_id(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
 
 
 def read_date(answer: Answer) -> str | None:

@@ -25,6 +25,7 @@ from zae_limiter.operations.errors import (
     Throttled,
     TransactionCancelled,
     Unreadable,
+    Unrecognized,
     is_invalid,
 )
 from zae_limiter.operations.values import CreateTable, EnableTtl, Get, Key, Transact, Update
@@ -61,6 +62,9 @@ def response(code: str, status: int = 400, message: str = "why", **more: Any) ->
         ("RequestInTheFuture", 403, Denied),
         ("InvalidToken", 403, Denied),
         ("413", 413, NotApplied),
+        ("SerializationException", 400, NotApplied),
+        ("LimitExceededException", 400, Unrecognized),
+        ("403", 403, Unrecognized),
         ("InternalServerError", 500, OutcomeUnknown),
         ("ServiceUnavailable", 503, OutcomeUnknown),
         ("502", 502, OutcomeUnknown),
@@ -191,3 +195,18 @@ def test_what_is_wrong_before_anything_is_sent_is_no_outage_and_says_what_to_do(
 
 def test_an_error_of_a_connection_is_not_one_of_those() -> None:
     assert unsent(ConnectTimeoutError(endpoint_url="http://localhost")) is None
+
+
+def test_a_message_ends_with_the_id_of_its_request_at_aws() -> None:
+    def answer(request_id: str, code: str) -> Any:
+        answer = response(code)
+        answer["ResponseMetadata"]["HTTPHeaders"] = {"x-amzn-requestid": request_id}
+        return answer
+
+    codes = "ValidationException", "ThrottlingException", "AccessDeniedException", "ResourceNotFoundException", "New"
+    for code in codes:
+        assert str(read_fault(GET, answer("4KBNVRGD25RG1KEO9UT4V3FQDJVV4KQN", code))).endswith(
+            "why (request 4KBNVRGD25RG1KEO9UT4V3FQDJVV4KQN)"
+        )
+        for bad in ("", "a\nb", "x" * 65, "a b", "\u00e9", "ABC\n"):
+            assert str(read_fault(GET, answer(bad, code))).endswith("why")

@@ -20,9 +20,9 @@ from ...in_time import in_time
 from ..aws.endpoint import refuse_credentials
 from ..aws.opening import tls_context
 from ..aws.trust import untrusted
-from ..checksum import check_crc32
 from ..faults import no_client, read_fault, unsent
 from ..options import ClientOptions
+from ..protocol.answers import check_answer
 
 
 class SdkClient:
@@ -110,7 +110,7 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     except NotApplied:
         await closing.aclose()
         raise
-    client.meta.events.register("response-received.dynamodb", check_crc32)
+    client.meta.events.register("response-received.dynamodb", check_answer)
     _call_without_context(client)
     return SdkClient(client, closing, options.operation_timeout)
 

@@ -3,18 +3,39 @@
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from ....operations.errors import OutcomeUnknown
 from ....runtime.printing import printable
 from ..checksum import check_body
+from ..faults import REQUEST_ID, request_id
 from .body import read_body
 from .responses import Response
 
 Answer = dict[str, Any]
 
 
+# Of the answers to our operations: an object with others, and without the id of a request, is something else's.
+KEYS: Final = frozenset(
+    (
+        "Attributes",
+        "ConsumedCapacity",
+        "Count",
+        "Item",
+        "ItemCollectionMetrics",
+        "Items",
+        "LastEvaluatedKey",
+        "Responses",
+        "ScannedCount",
+        "Table",
+        "TableDescription",
+        "TimeToLiveSpecification",
+        "UnprocessedItems",
+        "UnprocessedKeys",
+    )
+)
 NOT_READ: Final = "the store closed the connection before it had the request"
 
 
@@ -33,10 +54,31 @@ def read_response(response: Response) -> Answer:
     metadata = {"HTTPStatusCode": response.status, "HTTPHeaders": response.headers}
     if response.status != 200:
         raise ErrorAnswer(_error(response, metadata))
-    answer = read_body(response.body)
-    if answer is None:
-        raise OutcomeUnknown("the answer is not a JSON object")
+    answer = _object(response.headers, response.body)
     answer["ResponseMetadata"] = metadata
+    return answer
+
+
+def check_answer(response_dict: Mapping[str, Any] | None = None, **_: object) -> None:
+    """Check an answer as a handler of botocore's ``response-received``. Raises ``OutcomeUnknown``.
+
+    Botocore reads any page with the status 200 as an answer without content: as if an item did not exist.
+    """
+    if response_dict is None or not isinstance(response_dict["body"], bytes):  # there was no answer
+        return
+    headers, body = response_dict["headers"], response_dict["body"]
+    check_body(headers, body)
+    if response_dict["status_code"] == 200 and REQUEST_ID not in headers:
+        _object(headers, body)
+
+
+def _object(headers: Mapping[str, str], body: bytes) -> Answer:
+    """Return the object of a body. Raises ``OutcomeUnknown`` if it is not DynamoDB's."""
+    answer = read_body(body) if body else None
+    if answer is None:
+        raise OutcomeUnknown(f"the answer is not DynamoDB's: it is not a JSON object{request_id(headers)}")
+    if REQUEST_ID not in headers and not KEYS.issuperset(answer):
+        raise OutcomeUnknown("the answer is not DynamoDB's: it is another JSON object")
     return answer
 
 

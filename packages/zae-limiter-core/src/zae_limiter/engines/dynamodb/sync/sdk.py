@@ -14,9 +14,9 @@ from ....operations.errors import OutcomeUnknown, StoreError, Unreachable
 from ....operations.values import Operation
 from ..aws.endpoint import refuse_credentials
 from ..aws.trust import untrusted
-from ..checksum import check_crc32
 from ..faults import no_client, read_fault, unsent
 from ..options import ClientOptions
+from ..protocol.answers import check_answer
 from .connections import connection_errors, keep_time
 
 
@@ -81,6 +81,6 @@ def open_sdk(options: ClientOptions) -> SdkClient:
     except Exception as error:
         raise no_client(error) from error
     refuse_credentials("endpoint_url", client.meta.endpoint_url)
-    client.meta.events.register("response-received.dynamodb", check_crc32)
+    client.meta.events.register("response-received.dynamodb", check_answer)
     keep_time(client)
     return SdkClient(client)
