@@ -19,8 +19,8 @@ from .batch_jobs import jobs_of
 from .dead_letters import DeadLetter, SendMessage, dead_letters, open_queue, send_letter
 from .jobs import Kind
 from .parallel import WRITERS, Task, TaskResult, run_all
-from .problems import problem_of
-from .records import Record
+from .problems import OF_CONTENTS, places_of, problem_of
+from .records import Record, sequence_of
 from .settings import Settings
 from .trace import pages_of, trace_tasks
 
@@ -82,7 +82,25 @@ class Aggregator:
         self._send: SendMessage | None = None
 
     def process(self, records: Sequence[Record]) -> BatchResult:
-        """Count the usage of a batch, move old anchors, split hot shards, archive events, tell of thresholds."""
+        """Count the usage of a batch, move old anchors, split hot shards, archive events, tell of thresholds.
+
+        Contents that no step foresaw fail the whole batch, and the mapping, which never gives up, sends it in halves.
+        What is left of them is one record, which goes to the dead-letter queue: else it would hold up the stream for
+        a day. Any other error, such as that of a table that is away, comes again until it ends.
+        """
+        try:
+            return self._process(records)
+        except OF_CONTENTS as error:
+            if len(records) != 1:
+                raise
+            problem = problem_of(error)
+            log.warning(
+                "a record cannot be processed", extra={"fields": {"problem": problem, "places": places_of(error)}}
+            )
+            letters, unsent = self._give_up(records, [Failure(sequence_of(records[0]), problem)], ())
+            return BatchResult(1, 0, 0, 0, 0, tuple(unsent), tuple(letters), dropped=0, duration_ms=0)
+
+    def _process(self, records: Sequence[Record]) -> BatchResult:
         begun = monotonic()
         read = read_batch(records)
         known, deferred = self._look_up(read)

@@ -11,7 +11,9 @@ from typing import Final
 _QUOTED: Final = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 _WORD: Final = re.compile(r"\S+")
 _PLAIN: Final = re.compile(r"[A-Za-z_.,;:()-]+")  # a word, or the name of an attribute
-OF_CONTENTS: Final = (TypeError, ValueError, LookupError, RecursionError)
+OF_CONTENTS: Final = (
+    *(TypeError, ValueError, LookupError, RecursionError, ArithmeticError, AttributeError, AssertionError),
+)
 
 
 def problem_of(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Records that can never be processed: they go to the dead-letter queue at once, and everybody else's are counted."""
 
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.aggregator.damage import WITH_QUEUE, among_sound_ones, damaged_records, image, used
-from support.aggregator.lives import SETTINGS, START_MS, Life, MortalStore
+from support.aggregator.lives import SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import ARN, LABEL, Record, record
+from zae_limiter.flows.records.registry import id_key
 from zae_limiter.operations.errors import Denied, Invalid, NotApplied, StoreError, TableMissing, Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Key, Operation, Put, Update
 from zae_limiter.schema.audit import audit_item
+from zae_limiter.schema.items import BucketId
 from zae_limiter.values.audit import AuditEvent
 
 
@@ -216,3 +219,59 @@ def test_whatever_a_record_holds_the_others_are_counted_and_it_is_told_at_most_o
     assert set(told) <= {each["dynamodb"]["SequenceNumber"] for each in records[1::2]}
     good = len(bad) + 1
     assert counted(life) == [({"tpm": good}, good)]
+
+
+def test_a_damaged_record_of_a_namespace_holds_nobody_up() -> None:
+    """Else every batch with its records, and with those of all others, would come again until the stream drops it."""
+    life = Life(WITH_QUEUE)
+    other = life.repository.register_namespace("other")
+    key = id_key(life.repository.namespace_id)
+    life.table.execute(Put({**life.table.execute(Get(key)), "created_at": 5}))
+    theirs = image(life, "theirs", 1, **BucketId(other.namespace_id, "theirs", "gpt-4").attributes())
+    result = life.take([used(life, 1), record(2, None, theirs, at_ms=START_MS), used(life, 3, uses=2)])
+    assert (result.failures, result.snapshots, counted(life)) == ((), 4, [({"tpm": 2}, 2)])
+
+
+class Unforeseen(MortalStore):
+    """A table that meets an error which no step foresaw where a batch has records of this namespace."""
+
+    poisoned = ""
+
+    def _answer(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, BatchGet) and id_key(self.poisoned) in operation.keys:
+            raise AttributeError("'NoneType' object has no attribute 'poison'")
+        return super()._answer(operation)
+
+
+def test_contents_that_no_step_foresaw_go_to_the_queue_once_they_are_alone() -> None:
+    """The mapping never gives up: it halves a batch that fails, until the one record is alone."""
+    life = Life(WITH_QUEUE)
+    store = Unforeseen(life.table)
+    store.poisoned = life.repository.register_namespace("poison").namespace_id
+    bad = image(life, "bad", 1, **BucketId(store.poisoned, "bad", "gpt-4").attributes())
+    calls: list[int] = []
+
+    def sent(batch: Sequence[Record]) -> None:
+        calls.append(len(batch))
+        try:
+            assert life.take(batch, store).failures == ()
+        except AttributeError:
+            middle = len(batch) // 2
+            sent(batch[:middle])
+            sent(batch[middle:])
+
+    sent([used(life, 1), used(life, 2, uses=2), record(3, None, bad, at_ms=START_MS), used(life, 4, uses=3)])
+    assert calls == [4, 2, 2, 1, 1]
+    assert [(letter["sequenceNumber"], letter["problem"]) for letter in life.letters] == [("3", "AttributeError")]
+    assert counted(life) == [({"tpm": 3}, 3)]
+
+
+def test_what_may_end_by_itself_comes_again_even_if_it_is_alone() -> None:
+    life = Life(WITH_QUEUE)
+    life.refuses = lambda _: True
+    store = Unforeseen(life.table)
+    store.poisoned = life.repository.namespace_id
+    assert [each.sequence for each in life.take([used(life, 1)], store).failures] == ["1"]  # the queue is away
+    with pytest.raises(Killed):
+        life.take([used(life, 1)], MortalStore(life.table, 0))
+    assert (life.take([used(life, 1)]).failures, counted(life)) == ((), [({"tpm": 1}, 1)])

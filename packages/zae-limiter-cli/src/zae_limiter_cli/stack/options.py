@@ -77,7 +77,9 @@ class StackOptions:
         1_000, "Maximum number of stream records in a batch of the aggregator.", least=1, most=10_000
     )
     batch_window: int = _choice(2, "Maximum wait to fill a batch, seconds.", least=0, most=300)
-    retry_attempts: int = _choice(50, "Number of retries of a failing batch.", least=0, most=10_000)
+    retry_attempts: int = _choice(
+        -1, "Number of retries of a failing batch; -1 until its records expire.", least=-1, most=10_000
+    )
     refill_after_seconds: int = _choice(
         3600, "Maximum age of a used bucket's anchor, seconds; 0 never moves it.", least=0, most=10**9
     )

@@ -17,6 +17,8 @@ from zae_limiter.schema.trace import TRACE_PREFIX
 from zae_limiter_aggregator.telemetry import METRICS
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.local.pump.delivery import Attempt, GivenUp, Reply, deliver
+from zae_limiter_cli.local.pump.mapping import Mapping as Mapped
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.code import function_name
 from zae_limiter_cli.stack.options import StackOptions, in_production
@@ -196,12 +198,25 @@ def test_the_provisioner_is_exported_for_the_stacks_of_limits() -> None:
 def test_the_stream_is_filtered_retried_bisected_and_ends_in_dead_letters() -> None:
     (mapping,) = resources(plain("my-app", StackOptions()), "Lambda::EventSourceMapping").values()
     assert mapping["BisectBatchOnFunctionError"] is True
-    assert mapping["MaximumRetryAttempts"] == 50
+    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, -1)  # until they expire
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": ["DeadLetters", "Arn"]}}}
     patterns = [json.loads(each["Pattern"]) for each in mapping["FilterCriteria"]["Filters"]]
     assert [each["dynamodb"]["Keys"]["SK"]["S"] for each in patterns] == [["#STATE"], [{"prefix": "#AUDIT#"}]]
     assert [each["eventName"] for each in patterns] == [["INSERT", "MODIFY"], ["MODIFY", "REMOVE"]]
+
+
+def test_a_batch_is_sent_until_an_outage_ends_or_as_often_as_was_chosen() -> None:
+    """As `local up` reads the mapping of the template: a day of an outage has some thousand retries."""
+    told = {"UUID": "u", "EventSourceArn": "arn:aws:dynamodb:us-east-1:1:table/t/stream/s", "FunctionArn": "f"}
+    for options, retries in ((StackOptions(), 10_000), (StackOptions(retry_attempts=3), 3)):
+        (made,) = resources(plain("my-app", options), "Lambda::EventSourceMapping").values()
+        delivery = deliver([{}], Mapped.from_configuration({**made, **told}).policy)
+        step = next(delivery)
+        for _ in range(retries):
+            step = delivery.send(Reply(failed=True))
+        assert isinstance(step, Attempt)
+        assert isinstance(delivery.send(Reply(failed=True)), Attempt if options.retry_attempts == -1 else GivenUp)
 
 
 def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:

@@ -160,6 +160,7 @@ def _stream() -> Value:
         "BatchSize": ref("BatchSize"),
         "MaximumBatchingWindowInSeconds": ref("BatchWindow"),
         "MaximumRetryAttempts": ref("RetryAttempts"),
+        "MaximumRecordAgeInSeconds": -1,  # the stream's own 24 hours
         "BisectBatchOnFunctionError": True,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "DestinationConfig": {"OnFailure": {"Destination": attribute("DeadLetters", "Arn")}},

@@ -145,11 +145,15 @@ class Known(NamedTuple):
 def look_up(namespace_ids: Iterable[str]) -> Flow[Known]:
     """Return what is known of namespaces. The registry keeps their ids longer than the stream keeps its records.
 
-    Raises ``ForeignRecord`` for the table of another product: if one of the ids is not known, it looks for that.
+    A record that cannot be read is logged, and its namespace is one of which nothing is known: one damaged record must
+    not hold up what was counted for the others. Raises ``ForeignRecord`` for the table of another product: if one of
+    the ids is not known, it looks for that.
     """
     wanted = [id_key(each) for each in sorted(set(namespace_ids))]
     found = yield from read_all(wanted)
-    records = [*map(read_record, found.values())]
+    rows = IndexRows(keys.REGISTRY)
+    records = rows.read(found.values(), read_record)
+    yield from report(rows)
     if len(found) < len(wanted):
         yield from versions.check_ours()
     purged = {record.id for record in records if record.has(PURGING)}
