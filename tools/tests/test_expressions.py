@@ -70,6 +70,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter_manifest/dumping.py": {"_PLAIN": "whole", "_UNPRINTABLE": "anywhere"},
     "zae_limiter_manifest/limit_text.py": LIMIT_TEXT,
     "zae_limiter_manifest/schedule_text.py": SCHEDULE_TEXT,
+    "zae_limiter_manifest/shares.py": {"_SHARE": "whole"},
     "zae_limiter_manifest/naming.py": {
         "_PLAIN": "anywhere",
         "'[A-Za-z][A-Za-z0-9_.\\\\-]{0,63}'": "whole",

@@ -44,6 +44,7 @@ RUN_BY = {  # pages whose blocks of shell a test runs
     "docs/operate/disaster-recovery.md": f"{WHOLE}/test_recovery_page.py",
     "docs/operate/pull-requests.md": f"{WHOLE}/test_operators_page.py",
     "docs/operate/refused.md": f"{WHOLE}/test_refused_page.py",
+    "docs/operate/regions.md": f"{CLI}/behaviour/limits/test_shares.py",
     "docs/operate/upgrade.md": f"{WHOLE}/test_deploy_page.py",
     "docs/start/fastapi.md": f"{WHOLE}/test_start_pages.py",
     "docs/start/file.md": f"{WHOLE}/test_start_pages.py",

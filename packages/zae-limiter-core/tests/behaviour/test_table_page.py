@@ -286,6 +286,7 @@ async def _write_what_the_provisioner_needs(world: World) -> None:
         owner="cli",
         lock=ProvisionerLock("id", "cli", 1),
         handled=[HandledEvent("Create 1", ok=True)],
+        share="60%",
     )
     await repository.put_provisioner_state(small, expected_serial=0)
     await repository.put_entity_records({"managed": StoredEntity(fingerprint=printed)})

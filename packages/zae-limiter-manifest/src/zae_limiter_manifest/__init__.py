@@ -24,6 +24,7 @@ from .plan import Plan, plans_hash
 from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError, ignored_in
+from .shares import ShareError, settled_share
 from .source import MAX_BYTES
 from .states import ApplyUnderWay, LockReport, ProgressReport, StateReport
 from .weights import WeightsDecl
@@ -61,6 +62,7 @@ __all__ = [
     "RecordDecl",
     "Request",
     "ResourceDecl",
+    "ShareError",
     "StackProperties",
     "StateReport",
     "Status",
@@ -86,6 +88,7 @@ __all__ = [
     "plans_hash",
     "render_template",
     "settle_intended",
+    "settled_share",
     "stack_owner",
     "taken_from",
     "unpack",

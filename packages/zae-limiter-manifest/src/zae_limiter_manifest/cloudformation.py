@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 import yaml
 from attrs import astuple, evolve, field, frozen
+from attrs.converters import optional
 from attrs.validators import instance_of
 
 from .checks import enforce
@@ -25,12 +26,14 @@ from .dumping import is_plain
 from .manifest import MANIFEST, LimitsManifest
 from .problems import Path, show
 from .shapes import Anything, Flag, Integer, JsonMap, Member, NamedMap, Number, Percents, Record, Refill, Seconds, Shape
+from .shares import check_share
 from .value_checks import Finding, read_flag, read_integer, read_json_map, read_percents, read_seconds
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
 
 _TAKE_OVER: Final = "TakeOver"
+_SHARE: Final = "Share"
 _IGNORED: Final = ("TableName", "NamespaceId")  # of older templates: the function knows the table, and the namespace
 _FLAG: Final = Flag(as_text=True)
 _CAPITAL: Final = re.compile("(?<!^)(?=[A-Z])")
@@ -42,7 +45,8 @@ _DYNAMIC_REFERENCE: Final = "{{resolve:"
 
 @frozen
 class StackProperties:
-    """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner.
+    """The properties of a stack's resource: the manifest, whether to take the namespace over from another owner, and
+    the region's share of each limit; without one, it stays as it was applied last.
 
     `ignored` names properties of older templates that have no meaning any more. Raises `ManifestError` for a name or a
     text that CloudFormation would evaluate.
@@ -50,6 +54,7 @@ class StackProperties:
 
     manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
     take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    share: str | None = field(default=None, kw_only=True, converter=optional(check_share))
     ignored: tuple[str, ...] = field(default=(), kw_only=True, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -65,12 +70,15 @@ class StackProperties:
         enforce(_PROPERTIES, raw, name, map(_in_properties, find_cross_problems(plain)))
         manifest = LimitsManifest.from_dict(plain, name)
         ignored = tuple(name for name in _IGNORED if name in raw)
-        return cls(manifest, take_over=read_flag(_FLAG, raw.get(_TAKE_OVER)) or False, ignored=ignored)
+        take_over, share = read_flag(_FLAG, raw.get(_TAKE_OVER)) or False, raw.get(_SHARE)
+        enforce(_PROPERTIES, raw, name, _find_share_problem(share))
+        return cls(manifest, take_over=take_over, share=share or None, ignored=ignored)
 
     def to_dict(self) -> dict[str, Any]:
         """Return properties that `from_dict` reads back as an equal value."""
         properties: dict[str, Any] = _translate(MANIFEST, self.manifest.to_dict(), _pascal)
-        return {**properties, _TAKE_OVER: True} if self.take_over else properties
+        more = {_TAKE_OVER: self.take_over, _SHARE: self.share}
+        return properties | {name: value for name, value in more.items() if value}
 
 
 def render_template(properties: StackProperties, name: str, *, delegated: bool = False) -> str:
@@ -82,12 +90,16 @@ def render_template(properties: StackProperties, name: str, *, delegated: bool =
     namespace = properties.manifest.namespace
     provisioner = _ImportValue(f"{name}-LimitsProvisionerArn")
     token = {"Fn::Join": [":", [provisioner, alias_of(namespace)]]} if delegated else provisioner
+    told: dict[str, Any] = {"ServiceToken": token, **properties.to_dict()}
+    parameters = {}
+    if properties.share:  # of each region its own: a stack set overrides the parameter
+        parameters = {"Parameters": {_SHARE: {"Type": "String", "Default": properties.share}}}
+        told[_SHARE] = {"Ref": _SHARE}
     template = {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": f"Limits of the namespace {namespace} in the zae-limiter stack {name}",
-        "Resources": {
-            LOGICAL_ID: {"Type": RESOURCE_TYPE, "Properties": {"ServiceToken": token, **properties.to_dict()}}
-        },
+        **parameters,
+        "Resources": {LOGICAL_ID: {"Type": RESOURCE_TYPE, "Properties": told}},
     }
     text: str = yaml.dump(template, Dumper=_Dumper, sort_keys=False, width=sys.maxsize)
     return text
@@ -120,6 +132,14 @@ def _in_properties(found: Finding) -> Finding:
     """Return a problem with the path of its property: the names of sections and of their levels keep their spelling."""
     path = (each if at in (1, 3) or not isinstance(each, str) else _pascal(each) for at, each in enumerate(found.path))
     return evolve(found, path=tuple(path))
+
+
+def _find_share_problem(share: object) -> Iterator[Finding]:
+    try:
+        if share not in (None, ""):  # a parameter of CloudFormation cannot be left out
+            check_share(share)
+    except ValueError as error:
+        yield Finding((_SHARE,), str(error))
 
 
 def _find_evaluated(value: object, path: Path) -> Iterator[Finding]:
@@ -235,6 +255,7 @@ _PROPERTIES: Final = Record(
     {
         **_MANIFEST.members,
         _TAKE_OVER: Member(_FLAG, "take the namespace over from another owner"),
+        _SHARE: Member(Anything(), "the region's share of each limit, such as 60%"),
         "ServiceToken": Member(Anything(), ""),
         "ServiceTimeout": Member(Anything(), ""),
         **{name: Member(Anything(), "ignored") for name in _IGNORED},

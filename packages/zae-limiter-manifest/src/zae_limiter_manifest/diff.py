@@ -12,6 +12,7 @@ from .declarations import Decl, RecordDecl, ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
 from .overrides import LiveOverride
 from .plan import Plan
+from .shares import Shared
 
 _NOTHING_MANAGED: Final = ManagedSet()
 
@@ -41,14 +42,19 @@ def compute_diff(
     serial: int = 0,
     taken_from: str | None = None,
     overrides: Iterable[LiveOverride] = (),
+    share: str | None = None,
+    share_before: str | None = None,
 ) -> Plan:
     """Return the plan that turns the live limits into the desired ones; items neither declared nor managed are left
     alone.
 
     `managed` is the set that the last apply left managed (see `settle_intended`). `live` must contain the items at all
-    declared and managed addresses; its other items are counted as unmanaged. `overrides` are only reported.
+    declared and managed addresses; its other items are counted as unmanaged. `overrides` are only reported. The limits
+    are the region's `share` of the desired ones, None for the whole. Raises `ShareError` if a limit cannot be divided.
     """
-    declared = dict(desired.declared(managed))
+    shared = Shared(share)
+    declared = {at: shared(at, decl) for at, decl in desired.declared(managed)}
+    shared.check()
     gone = [address for address in managed if address not in declared]
     changes = [
         *(_change_of_declared(at, decl, live.get(at), is_managed=at in managed) for at, decl in declared.items()),
@@ -65,6 +71,8 @@ def compute_diff(
         unmanaged=_sorted(address for address in live if address not in declared and address not in managed),
         taken_from=taken_from,
         overrides=tuple(sorted(overrides, key=lambda override: override.address.rank)),
+        share=share,
+        share_before=share_before,
     )
 
 

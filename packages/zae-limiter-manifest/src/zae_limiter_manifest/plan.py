@@ -31,7 +31,8 @@ class Plan:
     the items of the manifest. `forgotten` items were managed, are no longer declared and are gone already: only the
     state is corrected. `unmanaged` items exist, but are neither declared nor managed. `taken_from` is the owner from
     whom the namespace is taken. `overrides` are in force; no change concerns them. `under_way` is another apply, which
-    was changing the namespace when the plan was made.
+    was changing the namespace when the plan was made. `share` is the region's share of each limit, and `share_before`
+    the recorded one, None for the whole.
     """
 
     namespace: str = field()
@@ -48,11 +49,18 @@ class Plan:
         default=(), kw_only=True, validator=deep_iterable(instance_of(LiveOverride), instance_of(tuple))
     )
     under_way: ApplyUnderWay | None = field(default=None, kw_only=True, validator=optional(instance_of(ApplyUnderWay)))
+    share: str | None = field(default=None, kw_only=True, validator=optional(instance_of(str)))
+    share_before: str | None = field(default=None, kw_only=True, validator=optional(instance_of(str)))
 
     @namespace.validator
     def _namespace_is_a_name(self, _: object, value: object) -> None:
         if problem := find_name_problem(NameKind.NAMESPACE, value):
             raise ValueError(f"namespace {show(value)} {problem}")
+
+    @property
+    def moves_share(self) -> bool:
+        """Whether an apply changes the share that is recorded."""
+        return self.share != self.share_before
 
     @property
     def created(self) -> int:
@@ -113,6 +121,8 @@ class Plan:
             "taken_from": self.taken_from,
             "overrides": [override.to_dict() for override in self.overrides],
             "under_way": self.under_way and asdict(self.under_way),
+            "share": self.share,
+            "share_before": self.share_before,
         }
         return {
             "namespace": self.namespace,
@@ -143,6 +153,8 @@ class Plan:
                 taken_from=raw.get("taken_from"),
                 overrides=tuple(map(LiveOverride.from_dict, raw.get("overrides", ()))),
                 under_way=ApplyUnderWay.from_dict(raw["under_way"]) if "under_way" in raw else None,
+                share=raw.get("share"),
+                share_before=raw.get("share_before"),
             )
 
 
@@ -155,8 +167,12 @@ def plans_hash(plans: Iterable[Plan]) -> str:
 
     It depends neither on their order nor on plans that change nothing.
     """
-    hashes = sorted(plan.changes_hash() for plan in plans if plan.changes or plan.forgotten or plan.taken_from)
+    hashes = sorted(plan.changes_hash() for plan in plans if _does_something(plan))
     return hashes[0] if len(hashes) == 1 else _sha256("\n".join(hashes))
+
+
+def _does_something(plan: Plan) -> bool:
+    return bool(plan.changes or plan.forgotten or plan.taken_from or plan.moves_share)
 
 
 def _sha256(text: str) -> str:

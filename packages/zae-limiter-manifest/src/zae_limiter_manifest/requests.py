@@ -11,6 +11,7 @@ from .formats import FormatError, reading
 from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Problem, show
+from .shares import check_share
 
 Action = Literal["plan", "apply", "diff", "export", "state", "unlock", "watch", "stop", "history", "show"]
 
@@ -40,6 +41,10 @@ def _is_flag(_: object, attribute: Any, value: Any) -> None:
         raise TypeError(f"{attribute.name} must be true or false, not {show(value)}")
 
 
+def _as_share(value: Any) -> Any:
+    return None if value is None else check_share(value)
+
+
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value  # a list in JSON
 
@@ -55,7 +60,7 @@ class Request:
     plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
     `lock_timeout` is the time to wait for another apply, in seconds. `next` is that of the page before. `targets` are
     patterns of addresses: all others stay as they are. `changes_per_second` bounds an apply. `serial` is that of the
-    apply to show.
+    apply to show. `share` is the region's share of each limit, such as `60%`; None leaves it as it was applied last.
     """
 
     action: Action = field(validator=in_(ACTIONS))
@@ -72,6 +77,7 @@ class Request:
     targets: tuple[str, ...] = field(default=(), kw_only=True, converter=_as_tuple, validator=deep_iterable(_is_claim))
     changes_per_second: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
     serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(1)]))
+    share: str | None = field(default=None, kw_only=True, converter=_as_share)
     lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
     next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
@@ -89,6 +95,8 @@ class Request:
             raise TypeError(f"targets must be a list of patterns, not {show(self.targets)}")
         if self.targets and self.take_over:
             raise ValueError("targets and take_over exclude each other: a namespace is taken over as a whole")
+        if self.targets and self.share is not None:
+            raise ValueError("targets and share exclude each other: a share is one of the whole namespace")
         if self.action == "unlock" and self.lock_id is None:
             raise ValueError("unlock needs the lock_id, which `limits state` shows")
 

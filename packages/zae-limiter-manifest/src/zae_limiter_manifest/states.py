@@ -60,7 +60,8 @@ class ProgressReport:
 class StateReport:
     """The result of the last apply: managed items, owner, time, manifest hash; and the lock, if there is one.
 
-    `progress` and `stop`, who has asked for it, are of the apply that holds the lock.
+    `progress` and `stop`, who has asked for it, are of the apply that holds the lock. `share` is the region's share of
+    each limit, None for the whole.
     """
 
     managed: ManagedSet = field(validator=instance_of(ManagedSet))
@@ -71,6 +72,7 @@ class StateReport:
     lock: LockReport | None = field(default=None, kw_only=True, validator=optional(instance_of(LockReport)))
     progress: ProgressReport | None = field(default=None, kw_only=True, validator=optional(instance_of(ProgressReport)))
     stop: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    share: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that `from_dict` reads back as an equal report."""
@@ -83,6 +85,7 @@ class StateReport:
             "lock": lock and {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at},
             **({"progress": asdict(self.progress)} if self.progress else {}),
             **({"stop": self.stop} if self.stop else {}),
+            **({"share": self.share} if self.share else {}),
             "managed": {
                 "system": self.managed.system,
                 "resources": sorted(self.managed.resources),
@@ -105,4 +108,5 @@ class StateReport:
                 lock=None if lock is None else LockReport(lock["id"], lock["owner"], lock["expires_at"]),
                 progress=None if progress is None else ProgressReport(**progress),
                 stop=raw.get("stop"),
+                share=raw.get("share"),
             )

@@ -84,9 +84,10 @@ def _read(table: Table, request: Request) -> Answer:
     match request:
         case Request(action="plan", manifest=LimitsManifest() as manifest):
             repository = table.find(request.namespace)
-            return answer_plan(repository, manifest, take_over=request.take_over, targets=request.targets)
+            takes_over, share = request.take_over, request.share
+            return answer_plan(repository, manifest, take_over=takes_over, targets=request.targets, share=share)
         case Request(action="diff", manifest=LimitsManifest() as manifest):
-            return answer_diff(table.find(request.namespace), manifest)
+            return answer_diff(table.find(request.namespace), manifest, share=request.share)
         case Request(action="export"):
             return answer_export(table.open(request.namespace))
         case Request(action="state"):

@@ -29,7 +29,7 @@ from .history import KeptApply
 from .live_state import LiveState
 from .locking import new_lock, unlock, wait_for_lock
 from .ordering import write_order
-from .planning import iso_time, make_plan
+from .planning import iso_time, make_plan, share_after
 from .refusals import Refused, failed_answer
 from .writing import WriteOutcome, write_changes
 
@@ -71,6 +71,7 @@ class ApplyRun:
                 owner=self.options.owner,
                 take_over=self.options.take_over,
                 targets=self.options.targets,
+                share=self.options.share,
             )
             self.options.check(plan)
             try:
@@ -149,6 +150,7 @@ class ApplyRun:
             lock=lock,
             owner=before.owner or self.options.owner,
             applied_hash=before.applied_hash if before.owner else None,
+            share=share_after(self.options.share, before),
         )
 
     def _final_state(self, state: ProvisionerState, managed: ManagedSet, outcome: WriteOutcome) -> ProvisionerState:
@@ -171,6 +173,7 @@ class ApplyRun:
             last_applied=iso_time(self.deadline.now_ms()) if outcome.made or complete else state.last_applied,
             applied_hash=self.manifest.canonical_hash() if complete else state.applied_hash,
             handled=self.options.handled_with(state, ok=complete),
+            share=share_after(self.options.share, state),
         )
 
     def _kept(self, serial: int) -> KeptApply:

@@ -19,7 +19,8 @@ class ApplyOptions:
 
     ``alias`` is the one by which the function was invoked, as Lambda tells.
     ``event_id`` identifies an event that may arrive twice. ``lock_timeout`` is in seconds.
-    ``targets`` are patterns of the addresses to change; the others stay as they are.
+    ``targets`` are patterns of the addresses to change; the others stay as they are. ``share`` is the region's share of
+    each limit, ``None`` for that of the last apply.
     """
 
     owner: str = CLI
@@ -33,6 +34,7 @@ class ApplyOptions:
     event_id: str | None = None
     targets: tuple[str, ...] = ()
     changes_per_second: int | None = None
+    share: str | None = None
 
     @classmethod
     def of(cls, request: Request, alias: str | None = None) -> Self:
@@ -47,6 +49,7 @@ class ApplyOptions:
             lock_timeout=request.lock_timeout,
             targets=request.targets,
             changes_per_second=request.changes_per_second,
+            share=request.share,
         )
 
     def reaches(self, address: Address) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from zae_limiter import SyncRepository, ZAELimiterError
 from zae_limiter_manifest import Answer, LimitsManifest, ManifestError, Plan, StackProperties
 from zae_limiter_manifest.problems import shortened
-from zae_limiter_manifest.render.words import counted, mode_changes
+from zae_limiter_manifest.render.words import counted, mode_changes, share_line
 
 from .apply import AlreadyHandled, ApplyRun
 from .apply_options import ApplyOptions
@@ -82,7 +82,8 @@ def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
 def _apply(table: Table, event: StackEvent, deadline: Deadline, alias: str | None) -> Reply:
     properties = StackProperties.from_dict(event.properties)
     manifest = properties.manifest
-    options = replace(_apply_options(event, deadline, take_over=properties.take_over), alias=alias)
+    options = _apply_options(event, deadline, take_over=properties.take_over)
+    options = replace(options, alias=alias, share=properties.share)
     return _with_ignored(_apply_manifest(table, event, manifest, options, deadline), properties.ignored)
 
 
@@ -187,7 +188,8 @@ def _reply_to(event: StackEvent, answer: Answer) -> Reply:
         return _failed(event, "; ".join([*_reasons(answer), *_kept_changes(kept, answer)]))
     counts = {"Created": plan.created, "Updated": plan.updated, "Deleted": plan.deleted}
     data = _data(plan.namespace, counts, serial=plan.serial, manifest_hash=plan.manifest_hash)
-    return Reply(True, event.physical_id_of(plan.namespace), _modes(plan), data)
+    reason = "; ".join(filter(None, (_modes(plan), share_line(plan))))
+    return Reply(True, event.physical_id_of(plan.namespace), reason, data)
 
 
 def _kept_changes(plan: Plan | None, answer: Answer) -> list[str]:

@@ -18,8 +18,10 @@ from zae_limiter_manifest import (
     Plan,
     ProgressReport,
     RecordDecl,
+    ShareError,
     StateReport,
     compute_diff,
+    settled_share,
     taken_from,
 )
 
@@ -38,45 +40,70 @@ def make_plan(
     owner: str = CLI,
     take_over: bool = False,
     targets: tuple[str, ...] = (),
+    share: str | None = None,
 ) -> Plan:
-    """Return the changes that an apply would make. Raises ``Refused`` if another owner has the namespace, or if they
-    would break the tree of entities.
+    """Return the changes that an apply would make. Raises ``Refused`` if another owner has the namespace, if they would
+    break the tree of entities, or if a limit is too small for its share.
     """
     try:
         previous_owner = taken_from(live.state.owner, owner, take_over=take_over)
     except OwnerError as error:
         raise Refused("not_owner", str(error)) from error
-    plan = compute_diff(
-        manifest,
-        live.items,
-        managed=live.managed,
-        serial=live.state.serial,
-        taken_from=previous_owner,
-        overrides=live.overrides,
-    ).narrowed(targets)
+    plan = evolve(_diff(manifest, live, share), taken_from=previous_owner).narrowed(targets)
     refuse_broken_tree(plan, live.items, repository)
     return with_reach(plan, repository)
 
 
+def _diff(manifest: LimitsManifest, live: LiveState, share: str | None) -> Plan:
+    """Return the difference to the region's share of a manifest: ``share``, ``None`` for that of the last apply."""
+    try:
+        return compute_diff(
+            manifest,
+            live.items,
+            managed=live.managed,
+            serial=live.state.serial,
+            overrides=live.overrides,
+            share=share_after(share, live.state),
+            share_before=live.state.share,
+        )
+    except ShareError as error:
+        raise Refused("indivisible", str(error)) from error
+
+
+def share_after(asked: str | None, state: ProvisionerState) -> str | None:
+    """Return the share that holds after an apply, ``None`` for the whole. Who asks for none changes none: an apply in a
+    region that has 60 % never makes it 100 % by the way. Raises ``Refused`` if the recorded one is none.
+    """
+    try:
+        return settled_share(asked, state.share)
+    except ValueError as error:
+        raise Refused("unreadable_state", f"the recorded share of this region: {error}; apply with a share") from error
+
+
 def answer_plan(
-    repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool, targets: tuple[str, ...] = ()
+    repository: SyncRepository | None,
+    manifest: LimitsManifest,
+    *,
+    take_over: bool,
+    targets: tuple[str, ...] = (),
+    share: str | None = None,
 ) -> Answer:
     """Return the plan of a manifest, for the command line, with the overrides in force at any address, and another
     apply that is under way.
     """
     declared = manifest.managed_set()
     live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
-    plan = make_plan(manifest, live, repository, take_over=take_over, targets=targets)
+    plan = make_plan(manifest, live, repository, take_over=take_over, targets=targets, share=share)
     return Answer.planned(evolve(plan, under_way=_under_way(live.state, repository)))
 
 
-def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
+def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest, *, share: str | None = None) -> Answer:
     """Return the difference between live and declared limits, whoever owns the namespace; unmanaged items are
     counted.
     """
     declared = manifest.managed_set()
     live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
-    plan = compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, overrides=live.overrides)
+    plan = _diff(manifest, live, share)
     return Answer.planned(evolve(plan, under_way=_under_way(live.state, repository)))
 
 
@@ -128,7 +155,10 @@ def answer_header(repository: SyncRepository) -> Plan:
 
 def _header(namespace: str, state: ProvisionerState, *, manifest_hash: str | None) -> Plan:
     managed = len(address_set(state, "managed"))
-    return Plan(namespace, serial=state.serial, manifest_hash=manifest_hash, managed=managed)
+    share = state.share
+    return Plan(
+        namespace, serial=state.serial, manifest_hash=manifest_hash, managed=managed, share=share, share_before=share
+    )
 
 
 def _report(state: ProvisionerState) -> StateReport:
@@ -144,4 +174,5 @@ def _report(state: ProvisionerState) -> StateReport:
         if progress is None
         else ProgressReport(progress.done, progress.total, (progress.at_ms - progress.began_at_ms) / 1000),
         stop=state.stop,
+        share=state.share,
     )

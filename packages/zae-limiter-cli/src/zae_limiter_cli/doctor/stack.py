@@ -14,6 +14,7 @@ from ..stack import cloudformation, record, status
 from ..stack.cloudformation import Stack
 from ..stack.deploy import earlier_options, lambdas_of
 from ..stack.events import way_out
+from ..stack.replicas import WHY as REPLICATED
 from .caller import client
 from .findings import Checks, Finding, State, to_paste
 
@@ -91,7 +92,10 @@ def _deploy(connection: Connection, *words: str) -> str:
 
 
 def _table(connection: Connection) -> Finding:
-    return _of_status(status.check_table(connection), "deploy the stack, which creates the table", _deploy(connection))
+    check = status.check_table(connection)
+    if "replicas" in check.details:
+        return _of_status(check, REPLICATED)
+    return _of_status(check, "deploy the stack, which creates the table", _deploy(connection))
 
 
 def _lambdas(connection: Connection, stack: Stack | None) -> Sequence[LambdaName]:

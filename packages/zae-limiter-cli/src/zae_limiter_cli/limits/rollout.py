@@ -10,6 +10,7 @@ from attrs import evolve
 from zae_limiter_manifest import Answer, Failure, LimitsManifest, Plan, Request, plans_hash
 from zae_limiter_manifest.problems import printable
 from zae_limiter_manifest.render.views import View
+from zae_limiter_manifest.shares import WHOLE
 
 from .. import confirmation
 from ..connection import option_of
@@ -48,15 +49,24 @@ class Rollout:
     expected_hash: str | None
     plans_again: bool = True
 
-    def of_files(self, files: Sequence[str], *, take_over: bool, targets: Sequence[str] = ()) -> bool:
+    def of_files(
+        self, files: Sequence[str], *, take_over: bool, targets: Sequence[str] = (), share: str | None = None
+    ) -> bool:
         """Apply manifests; return whether all went well. Plan all before the first is applied."""
-        return self.of_manifests(load_files(files, self.namespace), take_over=take_over, targets=targets)
+        manifests = load_files(files, self.namespace)
+        return self.of_manifests(manifests, take_over=take_over, targets=targets, share=share)
 
     def of_manifests(
-        self, manifests: Sequence[LimitsManifest], *, take_over: bool = False, targets: Sequence[str] = ()
+        self,
+        manifests: Sequence[LimitsManifest],
+        *,
+        take_over: bool = False,
+        targets: Sequence[str] = (),
+        share: str | None = None,
     ) -> bool:
         """Apply manifests as ``of_files`` does."""
-        requests = requests_of("plan", manifests, take_over=take_over, targets=tuple(targets), **self.claims)
+        options = {"take_over": take_over, "targets": tuple(targets), "share": share, **self.claims}
+        requests = requests_of("plan", manifests, **options)
         answers = {request.namespace: self._plan(request) for request in requests}
         if not self._are_accepted(answers):
             return False
@@ -77,8 +87,10 @@ class Rollout:
         if not self._are_accepted({saved.plan.namespace: self._guarded(Answer.planned(saved.plan))}):
             return False
         self._confirm([saved.plan])
-        takes_over = saved.plan.taken_from is not None
-        (request,) = requests_of("apply", [saved.manifest], take_over=takes_over, targets=saved.targets, **self.claims)
+        options = {"take_over": saved.plan.taken_from is not None, "targets": saved.targets, **self.claims}
+        if saved.plan.moves_share:
+            options["share"] = saved.plan.share or WHOLE
+        (request,) = requests_of("apply", [saved.manifest], **options)
         return self._carry_out({request.namespace: self.provisioner.apply(_exactly(request, saved.plan))})
 
     def _plan(self, request: Request) -> Answer:
@@ -109,7 +121,7 @@ class Rollout:
         return {plan.namespace: _refusal(plan, "different_plan", why) for plan in plans}
 
     def _confirm(self, plans: Sequence[Plan]) -> None:
-        changing = [plan for plan in plans if plan.changes]
+        changing = [plan for plan in plans if plan.changes or plan.moves_share]
         if changing and (self.asks or (self.form == "text" and not self.quiet)):
             announce(changing, self.form, View(self.full))
         if self.now:

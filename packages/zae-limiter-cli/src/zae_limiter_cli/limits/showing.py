@@ -147,6 +147,9 @@ def _colour() -> bool:
 
 
 def report_left_out(answer: Answer) -> None:
-    """Name on standard error the overrides, which the manifest leaves out."""
+    """Name on standard error the overrides, which the manifest leaves out, and the share that its limits have."""
+    if answer.plan and answer.plan.share:
+        share = f"these limits are the share of this region, {answer.plan.share} of those that were applied"
+        click.echo(f"{answer.plan.namespace}: {share}: an apply of them would scale them again", err=True)
     for override in answer.plan.overrides if answer.plan else ():
         click.echo(f"left out: {override.address}, an override until {override.until}", err=True)

@@ -14,6 +14,7 @@ from .code import Function, Outcome, find_function, function_name, upload
 from .events import Event, Follower, failure, way_out
 from .options import StackOptions, check_stack_name
 from .ownership import check_ours
+from .replicas import refuse_replicas
 from .template.build import METADATA, plain
 from .template.parameters import options_of
 
@@ -137,6 +138,7 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
         with connection.open_table() as table:
             record.read_record(table)
     else:
+        refuse_replicas(connection)
         with connection.open_table() as table:
             found = record.known_record(table, connection.name)
         if not request.allow_downgrade:

@@ -21,6 +21,7 @@ from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
 from .events import way_out
 from .options import StackOptions
+from .replicas import replicas_in
 from .template.alarms import alarms as template_alarms
 from .template.functions import FUNCTIONS
 
@@ -115,7 +116,10 @@ def check_table(connection: Connection) -> Check:
     ok = status in {"ACTIVE", "UPDATING"} and set(indexes.values()) <= {"ACTIVE", "UPDATING"}
     # DynamoDB counts every six hours
     message = f"{status}, {len(indexes)} indexes, about {counted(items, 'item')}"
-    return Check("table", ok, message, {"status": status, "indexes": indexes, "items": items})
+    details = {"status": status, "indexes": indexes, "items": items}
+    if regions := replicas_in(table):
+        return Check("table", False, f"{message}, replicas in {', '.join(regions)}", {**details, "replicas": regions})
+    return Check("table", ok, message, details)
 
 
 def check_version(table: SyncRepository, stack: str) -> Check:

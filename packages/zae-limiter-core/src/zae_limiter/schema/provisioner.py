@@ -25,6 +25,7 @@ from .attributes import (
     PK,
     PROGRESS,
     SERIAL,
+    SHARE,
     SK,
     STOP,
     TAG,
@@ -39,7 +40,7 @@ MAX_PARTS: Final = 99
 _PAIR_BYTES: Final = 8  # of a pair, beside its names
 _TAGS: Final = 10**12
 _PLACES: Final = 10**3
-_FIELDS: Final = (LAST_APPLIED, APPLIED_HASH, OWNER)
+_FIELDS: Final = (LAST_APPLIED, APPLIED_HASH, OWNER, SHARE)
 _KINDS: Final = ("managed", "intended")
 
 

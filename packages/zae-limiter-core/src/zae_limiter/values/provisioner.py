@@ -135,7 +135,8 @@ class ProvisionerState:
     ``managed_entities`` maps an entity, or a plan as ``$PLAN:gold``, to the resources (or ``_default_``) of its limits;
     ``managed_records`` names the entities whose own records are managed. ``intended_…`` is what an apply under way, or
     one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
-    ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
+    ``applied_hash`` that of the manifest; ``share`` is the region's share of each limit, such as ``60%``, ``None`` for
+    the whole; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
     ``progress`` and ``stop``, who has asked for it, are of the apply under way: a write of the state drops them. Raises
     ``ValidationError``.
     """
@@ -156,9 +157,10 @@ class ProvisionerState:
     intended_records: Sequence[str] = ()
     progress: ApplyProgress | None = None
     stop: str | None = None
+    share: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("last_applied", "applied_hash", "owner", "stop"):
+        for name in ("last_applied", "applied_hash", "owner", "stop", "share"):
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
         _check_count("serial", self.serial)

@@ -52,6 +52,8 @@ def _state(namespace: str, state: StateReport) -> Iterator[str]:
     yield f"  serial   {state.serial}, {applied}"
     if state.applied_hash:
         yield f"  manifest {state.applied_hash}"
+    if state.share:
+        yield f"  share    {state.share} of each limit"
     if lock := state.lock:
         yield f"  lock     {lock.lock_id}, held by {lock.owner} until {lock.expires_at} at most"
     if state.progress:
@@ -123,6 +125,7 @@ def _drift(plan: Plan, view: View, *, list_unmanaged: bool) -> Iterator[str]:
         yield from (f"  {address} (unmanaged)" for address in plan.unmanaged if view.shows(address))
     yield words.drift_summary(plan)
     yield from words.under_way(plan)
+    yield from filter(None, [words.share_line(plan)])
     yield from narrowed(view, len(changes), len(plan.changes))
 
 

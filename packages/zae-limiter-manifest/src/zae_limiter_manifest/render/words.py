@@ -13,6 +13,7 @@ from ..overrides import LiveOverride
 from ..plan import Plan
 from ..problems import show
 from ..protocol import Answer, Failure
+from ..shares import WHOLE
 
 NO_CHANGES: Final = "No changes."
 NO_DRIFT: Final = "No drift."
@@ -186,6 +187,8 @@ def drift_summary(plan: Plan) -> str:
 def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
     """Return the remarks on a plan besides its changes; `quoted` formats foreign text."""
     found = under_way(plan, quoted)
+    if line := share_line(plan):
+        found.append(line)
     if plan.taken_from:
         found.append(f"Takes the namespace over from {quoted(plan.taken_from)}.")
     if plan.forgotten:
@@ -193,6 +196,14 @@ def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
     if guard := plan.why_guarded():
         found.append(f"This plan {guard}.")
     return found
+
+
+def share_line(plan: Plan) -> str:
+    """Return the line on the share of this region, empty if it has the whole: `Share of this region: 60% -> 40% of
+    each limit.`
+    """
+    sides = [share or WHOLE for share in ((plan.share_before, plan.share) if plan.moves_share else (plan.share,))]
+    return f"Share of this region: {' -> '.join(sides)} of each limit." if plan.share or plan.share_before else ""
 
 
 def under_way(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:

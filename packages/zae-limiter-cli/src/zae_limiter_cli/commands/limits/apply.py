@@ -20,6 +20,7 @@ from .options import (
     lock_timeout_option,
     namespace_option,
     pace_option,
+    share_option,
     take_over_option,
     target_option,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @allow_deletes_option
 @take_over_option
 @target_option
+@share_option
 @lock_timeout_option
 @pace_option
 @expect_hash_option
@@ -56,6 +58,7 @@ def apply(
     allow_deletes: bool,
     take_over: bool,
     targets: tuple[str, ...],
+    share: str | None,
     lock_timeout: int,
     changes_per_second: int | None,
     expect_hash: str | None,
@@ -82,6 +85,8 @@ def apply(
         raise CommandError("pass either manifests with -f, or the file of a saved plan")
     if saved and targets:
         raise CommandError("a saved plan has the targets that it was made with: leave out --target")
+    if saved and share is not None:
+        raise CommandError("a saved plan has the share that it was made with: leave out --share")
     if STANDARD_INPUT in files and not yes and can_ask():
         raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
     claims = {
@@ -102,6 +107,8 @@ def apply(
         quiet=quiet,
         expected_hash=expect_hash,
     )
-    done = rollout.of_saved(saved) if saved else rollout.of_files(files, take_over=take_over, targets=targets)
+    done = (
+        rollout.of_saved(saved) if saved else rollout.of_files(files, take_over=take_over, targets=targets, share=share)
+    )
     if not done:
         raise click.exceptions.Exit(1)

@@ -9,7 +9,7 @@ from ...columns import counted
 from ...errors import CommandError
 from ...options import DocumentForm, connected, connected_to_stack
 from ...terminal import Terminal
-from .options import files_option, form_option, take_over_option
+from .options import files_option, form_option, share_option, take_over_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -71,12 +71,23 @@ def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all othe
 )
 @click.option("--delegated", is_flag=True, help="Invoke the alias of the namespace, of `zae-limiter delegation add`.")
 @take_over_option
+@share_option
 def cfn_template(
-    *, connection: "Connection", files: tuple[str, ...], out: Path | None, delegated: bool, take_over: bool
+    *,
+    connection: "Connection",
+    files: tuple[str, ...],
+    out: Path | None,
+    delegated: bool,
+    take_over: bool,
+    share: str | None,
 ) -> None:
-    """Print the template of a stack that holds a namespace's limits; --name is the stack of the limiter."""
+    """Print the template of a stack that holds a namespace's limits; --name is the stack of the limiter.
+
+    With --share it has a parameter, Share, whose default this is: so one template serves all regions.
+    """
     from zae_limiter_manifest import StackProperties, render_template
 
+    from ...limits.asking import as_command_errors
     from ...limits.files import load_files
     from ...results import write_file
 
@@ -84,7 +95,8 @@ def cfn_template(
     if out is None and len(manifests) != 1:
         raise CommandError(f"there is one template for each of the {len(manifests)} namespaces: pass --out DIR")
     for manifest in manifests:
-        properties = StackProperties(manifest, take_over=take_over)
+        with as_command_errors():
+            properties = StackProperties(manifest, take_over=take_over, share=share)
         try:
             template = render_template(properties, connection.name, delegated=delegated)
         except ValueError as error:

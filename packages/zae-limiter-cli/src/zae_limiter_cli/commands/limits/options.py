@@ -54,6 +54,11 @@ target_option = click.option(
     help="Change items that fit this PATTERN alone, such as 'entity acme/*'. All others stay. Repeatable.",
 )
 
+share_option = click.option(
+    "--share",
+    metavar="PERCENT",
+    help="Give this region its share of each limit, such as 60%.  [default: that of the last apply]",
+)
 
 allow_deletes_option = click.option(
     "--allow-deletes", is_flag=True, help="Allow a plan that deletes over 30 % of ten or more managed items, or all."

@@ -13,6 +13,7 @@ from .options import (
     files_option,
     form_option,
     namespace_option,
+    share_option,
     take_over_option,
     target_option,
     view_options,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @exit_code_option("there are changes")
 @take_over_option
 @target_option
+@share_option
 @click.option(
     "--use", is_flag=True, help="Show the use in the last day of the 20 largest cuts; reads the table with your rights."
 )
@@ -59,6 +61,7 @@ def plan(
     exit_code: bool,
     take_over: bool,
     targets: tuple[str, ...],
+    share: str | None,
     use: bool,
     replay: str | None,
     trace: str | None,
@@ -94,7 +97,7 @@ def plan(
     if out is not None and len(manifests) != 1:
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
     planner = Planner(connection, reporter(quiet=False))
-    requests = requests_of("plan", manifests, take_over=take_over, targets=targets)
+    requests = requests_of("plan", manifests, take_over=take_over, targets=targets, share=share)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     warn_of_idle(targets, manifests, plans)
     risks = _risks_of(connection, plans) if use else {}
@@ -103,7 +106,7 @@ def plan(
         SavedPlan(connection.name, manifests[0], plans[0], targets).write(out)
     warnings = [each for manifest in manifests for each in find_warnings(manifest)]
     show_plans(plans, form, View(full, frozenset(entities), pattern, risks), replays, warnings)
-    if exit_code and any(each.changes for each in plans):
+    if exit_code and any(each.changes or each.moves_share for each in plans):
         raise click.exceptions.Exit(2)
 
 
@@ -113,6 +116,7 @@ def plan(
 @namespace_option
 @form_option("text", "json", "markdown")
 @exit_code_option("there is drift")
+@share_option
 @click.option("--unmanaged", is_flag=True, help="List items of the table that are neither declared nor managed.")
 @view_options
 def diff(
@@ -122,6 +126,7 @@ def diff(
     namespace: str | None,
     form: DocumentForm,
     exit_code: bool,
+    share: str | None,
     unmanaged: bool,
     full: bool,
     entities: tuple[str, ...],
@@ -132,15 +137,15 @@ def diff(
     Exit codes: 0; 1 for an error; with --exit-code 2 for drift. Pending changes alone are 0 here, and 2 of `limits
     plan --exit-code`.
     """
-    from zae_limiter_manifest import Request
     from zae_limiter_manifest.render.views import View
 
+    from ...limits.asking import requests_of
     from ...limits.files import load_files
     from ...limits.provisioner import Planner
     from ...limits.showing import plan_of, show_drift
 
     planner = Planner(connection, reporter(quiet=False))
-    requests = [Request.of("diff", manifest) for manifest in load_files(files, namespace)]
+    requests = requests_of("diff", load_files(files, namespace), share=share)
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     show_drift(plans, form, list_unmanaged=unmanaged, view=View(full, frozenset(entities), pattern))
     if exit_code and any(each.drifted for each in plans):

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: standard output]"
 )
 def export(*, connection: "Connection", namespace: str, out: Path | None) -> None:
-    """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
+    """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand.
+
+    In a region with a share these are its share of each limit, and not those of the files.
+    """
     from zae_limiter_manifest import dump
 
     from ...limits.provisioner import ask
