@@ -26,6 +26,12 @@ def no_reminders_are_left() -> Iterator[None]:
     forget_reminders()
 
 
+@pytest.fixture(autouse=True)
+def nothing_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test see what a process logs once."""
+    monkeypatch.setattr("zae_limiter.runtime.log_throttle._said", set())
+
+
 @pytest.fixture(params=["async", "sync"])
 def world(request: pytest.FixtureRequest) -> World:
     """A table in memory, a clock, and processes of one variant: each test runs in both."""

@@ -1,6 +1,16 @@
-"""Log one line a minute for what may happen with every call."""
+"""Log one line a minute for what may happen with every call, and once what may be noticed with every client."""
+
+from logging import Logger
 
 A_LINE_MS = 60_000
+_said: set[str] = set()
+
+
+def warn_once(log: Logger, text: str, *values: object) -> None:
+    """Log a warning, if this process has not logged the same before."""
+    if (line := text % values) not in _said:
+        _said.add(line)
+        log.warning(text, *values)
 
 
 class LogThrottle:

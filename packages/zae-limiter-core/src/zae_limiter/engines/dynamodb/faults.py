@@ -89,6 +89,19 @@ _OF_THE_REQUEST: Final = frozenset(
 REQUEST_ID: Final = "x-amzn-requestid"  # a header of every answer of AWS
 _LONGEST_ID: Final = 64
 _LONGEST_PAGE: Final = 200  # characters of an answer that is not the store's
+# Refused for the keys of a signature, which an operator may have exchanged since they were read.
+_OF_KEYS: Final = frozenset(
+    (
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    )
+)
 _CLOCK_IS_OFF: Final = frozenset(("RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"))
 _CLOCK_MESSAGES: Final = ("Signature expired", "Signature not yet current")
 _NO_CREDENTIALS: Final = frozenset(
@@ -151,6 +164,11 @@ def request_id(headers: Mapping[str, str]) -> str:
     found = headers.get(REQUEST_ID, "")
     is_one = len(found) <= _LONGEST_ID and found.isascii() and found.replace("-", "").isalnum()
     return f" (request {found})" if is_one else ""
+
+
+def is_of_credentials(response: Response) -> bool:
+    """Return whether the store refused the keys of the request's signature: other ones may be good."""
+    return _code(response) in _OF_KEYS
 
 
 def _is_of_the_clock(code: str, message: str) -> bool:

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
+from ...values.versions import core_version
+
 Transport = Literal["http", "sdk"]
 TRANSPORTS: Final = get_args(Transport)
 OPENING_SECONDS: Final = 30.0  # a provider of credentials may run a program, or ask another service
@@ -51,4 +53,5 @@ class ClientOptions:
             "read_timeout": self.read_timeout,
             "max_pool_connections": self.max_connections,
             "tcp_keepalive": True,
+            "user_agent_extra": f"zae-limiter/{core_version()}",
         }

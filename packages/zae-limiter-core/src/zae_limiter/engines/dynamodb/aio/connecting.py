@@ -8,19 +8,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from ....runtime.addresses import Addresses
 from ....runtime.sockets import attempts
 from ....runtime.tasks import result_of
 from ....runtime.threads import addresses_of, in_thread, is_address
 
 
-async def connected(host: str, port: int, until: float) -> socket.socket:
+async def connected(host: Addresses, until: float) -> socket.socket:
     """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     problem = OSError("the host has no address")
-    # The loop would resolve the name in threads for which it waits at its end.
-    ask = partial(addresses_of, host, port)
-    addresses = ask() if is_address(host) else await result_of(in_thread(ask))
-    for sock, place, latest in attempts(addresses, until, loop.time):
+    for sock, place, latest in attempts(await _found(host, until - loop.time()), until, loop.time):
         try:
             sock.setblocking(False)
             async with asyncio.timeout_at(latest):
@@ -34,6 +32,23 @@ async def connected(host: str, port: int, until: float) -> socket.socket:
         else:
             return sock
     raise problem
+
+
+async def _found(host: Addresses, left: float) -> list[Any]:
+    """Return the addresses of a host: those that are known, if its resolver fails or is late. Raises ``OSError``."""
+    if is_address(host.host):
+        return addresses_of(host.host, host.port)
+    patience = host.patience(left)
+    if patience == 0:
+        return host.known
+    try:
+        async with asyncio.timeout(patience):
+            # The loop would resolve the name in threads for which it waits at its end.
+            return await result_of(in_thread(partial(host.look_up, addresses_of)))
+    except OSError:  # a ``TimeoutError``, too
+        if not host.known:
+            raise
+        return host.known
 
 
 async def _connect_socket(loop: asyncio.AbstractEventLoop, sock: socket.socket, place: Any) -> None:

@@ -18,7 +18,7 @@ from ....runtime.tasks import result_of
 from ..aws.credentials import CredentialSource
 from ..aws.opening import Service
 from ..aws.trust import untrusted
-from ..faults import read_fault
+from ..faults import is_of_credentials, read_fault
 from ..options import ClientOptions
 from ..protocol.answers import NOT_READ, ErrorAnswer, read_response
 from ..protocol.responses import Response, ResponseReader
@@ -277,7 +277,7 @@ class HttpClient:
     errors = (ErrorAnswer,)
 
     def __init__(self, service: Service, options: ClientOptions) -> None:
-        self._writer = service.writer
+        self._writer, self._host = service.writer, service.addresses
         self._credentials = service.credentials
         self._tls = service.tls
         self._connect_timeout = options.connect_timeout
@@ -307,7 +307,32 @@ class HttpClient:
                 return await self._send_again(data, connection, until)
             self._pool.drop(connection)
             raise
-        return self._take_back(connection, response)
+        try:
+            return self._take_back(connection, response)
+        except ErrorAnswer as error:
+            if not is_of_credentials(error.response):
+                raise
+            return await self._send_renewed(name, request, credentials, error)
+
+    async def _send_renewed(
+        self, name: str, request: dict[str, Any] | bytes, refused: Credentials, error: ErrorAnswer
+    ) -> Mapping[str, Any]:
+        """Send with other credentials a request whose credentials the store refused, so that it was not applied. Raises
+        the refusal if there are no others.
+        """
+        until = self._loop.time() + self._operation_timeout
+        future, found = self._credentials.renewed(refused), refused
+        if future is not None:
+            with suppress(TimeoutError, StoreError):
+                async with asyncio.timeout_at(until - self._least_time):
+                    found = await result_of(future)
+        if found == refused:
+            raise error
+        try:
+            async with asyncio.timeout_at(until):
+                return await self.send(name, request)
+        except TimeoutError as late:
+            raise OutcomeUnknown("the answer did not come in time") from late
 
     async def _send_again(self, data: bytes, used: Connection, until: float) -> Mapping[str, Any]:
         """Send over a new connection a request that a used connection closed on, and that the server certainly did not
@@ -363,16 +388,15 @@ class HttpClient:
             raise Unreachable("neither a connection nor credentials came in time") from error
 
     async def _connect(self, on_lost: Callable[[Connection], None]) -> Connection:
-        host, port = self._writer.host, self._writer.port
         until = self._loop.time() + self._connect_timeout
         try:
             async with asyncio.timeout_at(until):
-                sock = await connected(host, port, until)
+                sock = await connected(self._host, until)
                 _, connection = await self._loop.create_connection(
                     partial(Connection, self._loop, on_lost),
                     sock=sock,
                     ssl=self._tls,
-                    server_hostname=host if self._tls else None,
+                    server_hostname=self._host.host if self._tls else None,
                 )
                 return connection
         except TimeoutError as error:

@@ -18,7 +18,7 @@ from ....operations.values import Operation
 from ....runtime.callables import is_awaited
 from ...in_time import in_time
 from ..aws.endpoint import refuse_credentials
-from ..aws.opening import tls_context
+from ..aws.opening import log_retries, tls_context
 from ..aws.trust import untrusted
 from ..faults import no_client, read_fault, unsent
 from ..options import ClientOptions
@@ -98,6 +98,7 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     closing = AsyncExitStack()
     try:
         session = aioboto3.Session(**options.session())
+        log_retries(session._session)
         config = Config(**options.config())
         client = await closing.enter_async_context(
             session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)

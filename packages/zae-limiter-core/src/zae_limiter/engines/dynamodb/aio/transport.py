@@ -64,13 +64,15 @@ class Opener:
             return await self._open_sdk()
         if self._service is None:
             self._service = await result_of(in_thread(partial(open_service, self._options)))
-        if self._service.proxy is not None:
-            log_proxy(self._service.proxy)
-            return await self._open_sdk()
         with without_forks():
             from .http import HttpClient, refreshed
 
-        await refreshed(self._service.credentials)
+        if self._service.proxy is None:
+            await refreshed(self._service.credentials)
+            self._service = self._service.of_account()
+        if self._service.proxy is not None:
+            log_proxy(self._service.proxy)
+            return await self._open_sdk()
         return HttpClient(self._service, self._options)
 
     async def _open_sdk(self) -> Client:

@@ -1,6 +1,9 @@
 """The credentials of a process. Botocore finds and renews them, in a separate thread; this module says when, and tells
 the callers.
 
+Credentials without an expiry, such as those of a file, are read anew when the store refuses them: somebody may have
+exchanged the file. So are others, because keys can be revoked before they expire.
+
 Callers take no lock: a signal handler that interrupts one leaves nothing behind that others wait for. A refresh begins
 when its thread claims it, and ends in the order: new credentials, no claim, answers. A caller joins in the order: its
 future, then a look at the claim. So a refresh that is claimed answers the future, and without a claim one begins.
@@ -61,7 +64,8 @@ class CredentialSource:
         self._waiting: deque[Future[Credentials]] = deque()
         self._claims: dict[str, object] = {}  # one at most: of the thread that refreshes
         self._failures = 0
-        self._pause_until = self._quiet_until = -math.inf
+        self._pause_until = self._quiet_until = self._renew_from = -math.inf
+        self._renewal_pause = FIRST_PAUSE
         forks.register(self)
 
     def current(self) -> Credentials | None:
@@ -78,6 +82,11 @@ class CredentialSource:
             self._renew()
         return held.credentials if now < held.until else None
 
+    @property
+    def account(self) -> str | None:
+        """The id of the account of the credentials read last, if they have one."""
+        return None if self._held is None else self._held.credentials.account
+
     def refreshed(self) -> Future[Credentials]:
         """Return the outcome of the refresh under way, or else of one that starts now. Nobody can cancel it.
 
@@ -90,6 +99,23 @@ class CredentialSource:
         if not self._claims and not self._renew():
             self._refresh()
         return future
+
+    def renewed(self, refused: Credentials) -> Future[Credentials] | None:
+        """Return the outcome of reading the credentials anew, because the store refuses those that were used; ``None``
+        if they were read too lately. Its result may be the same ones.
+        """
+        held, now = self._held, self._now()
+        if held is not None and held.credentials == refused and not self._claims and not self._waiting:
+            if now < self._renew_from:
+                return None
+            self._renew_from = now + self._renewal_pause
+            self._renewal_pause = min(2 * self._renewal_pause, LONGEST_PAUSE)
+            self._found = None  # botocore reads nothing that has no expiry a second time
+        elif held is not None and held.credentials != refused:  # others have read them since
+            future: Future[Credentials] = Future()
+            future.set_result(held.credentials)
+            return future
+        return self.refreshed()
 
     def forget(self) -> None:
         """Begin again in a child process: no refresh is under way. The credentials stay."""
@@ -128,6 +154,8 @@ class CredentialSource:
         newer = self._held is None or held.expiry != self._held.expiry
         self._pause_until = -math.inf if newer else self._now() + FIRST_PAUSE  # the provider has no newer ones yet
         self._failures = 0
+        if self._held is not None and held.credentials != self._held.credentials:
+            self._renewal_pause = FIRST_PAUSE
         self._held = held
         return held.credentials
 
@@ -142,7 +170,8 @@ class CredentialSource:
         self._found = found
         frozen = found.get_frozen_credentials()  # I/O, if fewer than 15 minutes are left
         expiry = getattr(found, "_expiry_time", None)
-        credentials = Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)
+        account = getattr(frozen, "account_id", None) or None  # which older versions of botocore do not know
+        credentials = Credentials(frozen.access_key, frozen.secret_key, frozen.token or None, account)
         return hold(credentials, math.inf if expiry is None else expiry.timestamp(), self._now())
 
     def _failed(self, error: Exception) -> StoreError:

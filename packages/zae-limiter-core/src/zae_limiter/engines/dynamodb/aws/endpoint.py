@@ -15,6 +15,10 @@ from ..options import ClientOptions
 
 _LOCAL: Final = "local"  # DynamoDB Local, whatever the partition
 _LOCAL_SIGNS_FOR: Final = "us-east-1"
+_MODE: Final = "AWS_ACCOUNT_ID_ENDPOINT_MODE"
+_MODES: Final = ("preferred", "required", "disabled")
+_WITH_ACCOUNTS: Final = "aws"  # the partition
+_LONGEST_LABEL: Final = 63
 _WITHOUT_FIPS_NAME: Final = "aws-us-gov"  # the plain endpoint of this partition is a FIPS endpoint
 
 
@@ -23,13 +27,16 @@ class Endpoint(NamedTuple):
 
     ``url`` is ``http:`` or ``https:`` with a host, as configured or resolved. ``region`` is the one to sign with.
     ``ca_bundle`` is the path of the authorities to trust, ``None`` for the system's. ``proxy`` is the host of the proxy
-    that the environment names for ``url``: its URL, which may have a password, is the SDK's to read.
+    that the environment names for ``url``: its URL, which may have a password, is the SDK's to read. ``by_account`` is
+    the end of the URL for one account, ``None`` if the configuration has none; ``needs_account``: no other may be used.
     """
 
     url: str
     region: str
     ca_bundle: str | None
     proxy: str | None
+    by_account: str | None = None
+    needs_account: bool = False
 
 
 def open_session(options: ClientOptions) -> Any:
@@ -60,14 +67,47 @@ def find_endpoint(session: Any, options: ClientOptions) -> Endpoint:
 def _found(session: Any, options: ClientOptions) -> Endpoint:
     region, fips = _plain(_region(session, options))
     source, url = configured_endpoint(session, options)
-    if not source:  # FIPS and dual stack do not apply to a configured one
+    mode, by_account = _account_mode(session), None
+    if not source:  # FIPS, dual stack and accounts do not apply to a configured one
         fips = fips or bool(session.get_config_variable("use_fips_endpoint"))
         dual_stack = bool(session.get_config_variable("use_dualstack_endpoint"))
-        url = _default_url(_partition(session, region), region, fips=fips, dual_stack=dual_stack)
-        region = _LOCAL_SIGNS_FOR if region == _LOCAL else region
+        partition = _partition(session, region)
+        url = _default_url(partition, region, fips=fips, dual_stack=dual_stack)
+        if region == _LOCAL:
+            region = _LOCAL_SIGNS_FOR
+        elif mode != "disabled" and partition["name"] == _WITH_ACCOUNTS and not fips:
+            by_account = f"ddb.{region}.{partition['dualStackDnsSuffix' if dual_stack else 'dnsSuffix']}"
+        elif mode == "required":
+            why = "for FIPS" if fips else "in this partition"
+            raise NotApplied(f"no client: {_MODE} is required, and {why} there are no endpoints of accounts")
     _check(source, url)
     bundle = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or None
-    return Endpoint(url, region, bundle, _proxy(url))
+    return Endpoint(url, region, bundle, _proxy(url), by_account, by_account is not None and mode == "required")
+
+
+def _account_mode(session: Any) -> str:
+    """Return whether to use the endpoint of an account; by the environment and the profile where botocore is older."""
+    of_profile = session.get_scoped_config().get("account_id_endpoint_mode")
+    mode = str(os.environ.get(_MODE) or of_profile or "preferred").lower()
+    if mode not in _MODES:
+        raise NotApplied(f"no client: {_MODE}: {mode!r} must be one of {', '.join(_MODES)}")
+    return mode
+
+
+def of_account(endpoint: Endpoint, account: str | None) -> Endpoint:
+    """Return the endpoint for an account, or for all. Raises ``NotApplied`` without an account where one is required.
+
+    It may be behind a proxy that the one for all is not.
+    """
+    if endpoint.by_account is None or (not account and not endpoint.needs_account):
+        return endpoint
+    if not account:
+        advice = "set AWS_ACCOUNT_ID, or aws_account_id in the profile"
+        raise NotApplied(f"no client: {_MODE} is required, and the credentials have no account: {advice}")
+    if not (account.isascii() and account.isalnum() and len(account) <= _LONGEST_LABEL):
+        raise NotApplied("no client: the account of the credentials is not a number of twelve digits")
+    url = f"https://{account}.{endpoint.by_account}"
+    return endpoint if url == endpoint.url else endpoint._replace(url=url, proxy=_proxy(url))
 
 
 # the region

@@ -1,33 +1,55 @@
 """Find what a client of the HTTP transport needs: where DynamoDB is, how to sign, whom to trust."""
 
 import logging
+import os
 import platform
 import ssl
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ....operations.errors import NotApplied
+from ....runtime.addresses import Addresses
 from ....runtime.forks import without_forks
+from ....runtime.log_throttle import warn_once
 from ....runtime.printing import printable
 from ....values.versions import core_version
 from ..options import ClientOptions
 from ..protocol.requests import RequestWriter
 from .credentials import CredentialSource
-from .endpoint import find_endpoint, open_session
+from .endpoint import Endpoint, find_endpoint, of_account, open_session
 
 log = logging.getLogger(__name__)
 
+LONGEST_APP_ID: Final = 50  # characters, by the documentation of the setting
+_OF_APP_IDS: Final = frozenset("!$%&'*+-.^_`|~")
+_RETRIES: Final = (("AWS_MAX_ATTEMPTS", "max_attempts"), ("AWS_RETRY_MODE", "retry_mode"))
+
 
 class Service(NamedTuple):
-    """DynamoDB as the configuration of AWS has it. ``tls`` is ``None`` for an ``http:`` endpoint.
+    """DynamoDB as the configuration of AWS has it. ``tls`` is ``None`` for an ``http:`` endpoint."""
 
-    ``proxy`` is the host of the proxy that the environment demands, which only the SDK transport speaks to.
-    """
-
+    endpoint: Endpoint
+    agent: str
     writer: RequestWriter
+    addresses: Addresses
     credentials: CredentialSource
     tls: ssl.SSLContext | None
-    proxy: str | None
+
+    @property
+    def proxy(self) -> str | None:
+        """The host of the proxy that the environment demands, which only the SDK transport speaks to."""
+        return self.endpoint.proxy
+
+    def of_account(self) -> "Service":
+        """Return the service at the endpoint for the account of the credentials, if the configuration demands one.
+
+        Raises ``NotApplied`` if it must have one, and there is none.
+        """
+        found = of_account(self.endpoint, self.credentials.account)
+        if found is self.endpoint:
+            return self
+        writer = RequestWriter(found.url, region=found.region, user_agent=self.agent)
+        return self._replace(endpoint=found, writer=writer, addresses=Addresses(writer.host, writer.port))
 
 
 def open_service(options: ClientOptions) -> Service:
@@ -39,18 +61,44 @@ def open_service(options: ClientOptions) -> Service:
 def _open_service(options: ClientOptions) -> Service:
     session = open_session(options)
     endpoint = find_endpoint(session, options)
-    agent = f"zae-limiter/{core_version()} Python/{platform.python_version()}"
+    agent = user_agent(session)
     try:
         writer = RequestWriter(endpoint.url, region=endpoint.region, user_agent=agent)
     except ValueError as error:
         raise NotApplied("no client: endpoint_url: must be like https://host:port/path") from error
     tls = tls_context(endpoint.ca_bundle) if writer.tls else None
-    return Service(writer, CredentialSource(session), tls, endpoint.proxy)
+    log_retries(session)
+    addresses = Addresses(writer.host, writer.port)
+    return Service(endpoint, agent, writer, addresses, CredentialSource(session), tls)
+
+
+def user_agent(session: Any) -> str:
+    """Return the user agent of requests, with the application's id (``AWS_SDK_UA_APP_ID``, ``sdk_ua_app_id``).
+
+    A character that no user agent may have is a ``-``, as botocore has it.
+    """
+    agent = f"zae-limiter/{core_version()} Python/{platform.python_version()}"
+    app = session.get_config_variable("user_agent_appid")
+    if not app:
+        return agent
+    if len(app) > LONGEST_APP_ID:
+        warn_once(log, "AWS_SDK_UA_APP_ID, or sdk_ua_app_id, has more than %d characters: it is cut", LONGEST_APP_ID)
+    clean = (each if each.isascii() and (each.isalnum() or each in _OF_APP_IDS) else "-" for each in app)
+    return f"{agent} app/{''.join(clean)[:LONGEST_APP_ID]}"
+
+
+def log_retries(session: Any) -> None:
+    """Log that settings for an SDK's retries do not apply: a blind repeat would take tokens twice."""
+    profile = session.get_scoped_config()
+    unused = [name for name, setting in _RETRIES if os.environ.get(name) or setting in profile]
+    if unused:
+        why = "the limiter repeats only what is safe to repeat, within acquire_timeout"
+        warn_once(log, "%s (or the profile's setting) does not apply: %s", " and ".join(unused), why)
 
 
 def log_proxy(proxy: str) -> None:
     """Log that requests go through the SDK transport, because only it speaks to a proxy."""
-    log.warning("the environment names the proxy %s: requests go through the SDK", printable(proxy))
+    warn_once(log, "the environment names the proxy %s: requests go through the SDK", printable(proxy))
 
 
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:

@@ -16,11 +16,12 @@ _SERVICE: Final = "dynamodb"
 
 
 class Credentials(NamedTuple):
-    """An access key, with the session token of temporary credentials."""
+    """An access key, with the session token of temporary credentials; ``account`` is the id of their account."""
 
     access_key: str
     secret_key: str
     token: str | None = None
+    account: str | None = None
 
     def __repr__(self) -> str:
         return f"Credentials({self.access_key!r}, ...)"

@@ -4,18 +4,18 @@ import encodings.idna  # noqa: F401 - a socket's first connection imports it, in
 import socket
 import time
 from functools import partial
+from typing import Any
 
+from ....runtime.addresses import Addresses
 from ....runtime.sockets import attempts
 from ....runtime.threads import addresses_of, is_address, within
 from ...time_left import check_time, left_until
 
 
-def connected(host: str, port: int, until: float) -> socket.socket:
+def connected(host: Addresses, until: float) -> socket.socket:
     """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
     problem = OSError("the host has no address")
-    ask = partial(addresses_of, host, port)
-    addresses = ask() if is_address(host) else within(ask, left_until(until))
-    for sock, place, latest in attempts(addresses, until, time.monotonic):
+    for sock, place, latest in attempts(_found(host, until), until, time.monotonic):
         try:
             sock.settimeout(left_until(latest))
             sock.connect(place)
@@ -31,3 +31,18 @@ def connected(host: str, port: int, until: float) -> socket.socket:
         else:
             return sock
     raise problem
+
+
+def _found(host: Addresses, until: float) -> list[Any]:
+    """Return the addresses of a host: those that are known, if its resolver fails or is late. Raises ``OSError``."""
+    if is_address(host.host):
+        return addresses_of(host.host, host.port)
+    patience = host.patience(left_until(until))
+    if patience == 0:
+        return host.known
+    try:
+        return within(partial(host.look_up, addresses_of), patience)
+    except OSError:  # a ``TimeoutError``, too
+        if not host.known:
+            raise
+        return host.known

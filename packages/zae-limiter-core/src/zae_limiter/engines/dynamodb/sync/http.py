@@ -23,7 +23,7 @@ from ...time_left import check_time, left_until, time_left
 from ..aws.credentials import CredentialSource, too_late
 from ..aws.opening import Service
 from ..aws.trust import untrusted
-from ..faults import read_fault
+from ..faults import is_of_credentials, read_fault
 from ..options import LEAST_SHARE, ClientOptions
 from ..protocol.answers import NOT_READ, ErrorAnswer, read_response
 from ..protocol.responses import Response, ResponseReader
@@ -115,6 +115,7 @@ class Slot:
     def __init__(self, free: "weakref.ref[deque[Slot]]") -> None:
         self._free = free
         self.connection: Connection | None = None
+        self.credentials: Credentials | None = None  # of its last call
 
     def close(self) -> None:
         """Close the connection."""
@@ -224,7 +225,7 @@ class HttpClient:
     errors = (ErrorAnswer,)
 
     def __init__(self, service: Service, options: ClientOptions) -> None:
-        self._writer = service.writer
+        self._writer, self._host = service.writer, service.addresses
         self._credentials = service.credentials
         self._tls = service.tls
         self._connect_timeout = options.connect_timeout
@@ -241,12 +242,29 @@ class HttpClient:
         slot = self._pool.take(send_by)
         try:
             response = self._call(slot, name, request, send_by, until)
+            credentials = slot.credentials
         except BaseException:
             slot.close()
             raise
         finally:
             self._pool.give(slot)
-        return read_response(response)
+        try:
+            return read_response(response)
+        except ErrorAnswer as error:  # certainly not applied: sent again, if the credentials have been exchanged
+            if not is_of_credentials(error.response) or not self._renewed(credentials, send_by):
+                raise
+        return self.send(name, request)
+
+    def _renewed(self, refused: Credentials | None, until: float) -> bool:
+        """Return whether there are other credentials than those that the store refused; wait for them at most until an
+        instant of ``time.monotonic``.
+        """
+        future = None if refused is None else self._credentials.renewed(refused)
+        if future is None:
+            return False
+        with suppress(TimeoutError, StoreError):
+            return future.result(max(0.0, until - time.monotonic())) != refused
+        return False
 
     def fault_of(self, operation: Operation[Any], error: ErrorAnswer) -> StoreError | None:
         """Return the store error of an error answer; ``None`` if the operation had nothing to do."""
@@ -276,18 +294,17 @@ class HttpClient:
     ) -> Response:
         if slot.connection is None:
             slot.connection = Connection(self._connect(min(send_by, time.monotonic() + self._connect_timeout)))
-        credentials = refreshed(self._credentials, send_by)
+        slot.credentials = credentials = refreshed(self._credentials, send_by)
         data = self._writer.write(name, request, credentials, time.time())
         return slot.connection.call(data, min(until, time.monotonic() + self._read_timeout))
 
     def _connect(self, until: float) -> socket.socket:
-        host, port = self._writer.host, self._writer.port
         try:
-            sock = connected(host, port, until)
+            sock = connected(self._host, until)
             if self._tls is None:
                 return sock
             try:
-                return self._tls.wrap_socket(sock, server_hostname=host)
+                return self._tls.wrap_socket(sock, server_hostname=self._host.host)
             except BaseException:
                 sock.close()
                 raise

@@ -13,6 +13,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from ....operations.errors import OutcomeUnknown, StoreError, Unreachable
 from ....operations.values import Operation
 from ..aws.endpoint import refuse_credentials
+from ..aws.opening import log_retries
 from ..aws.trust import untrusted
 from ..faults import no_client, read_fault, unsent
 from ..options import ClientOptions
@@ -76,6 +77,7 @@ def open_sdk(options: ClientOptions) -> SdkClient:
     """Return a new client. Raises ``StoreError`` if none can be made."""
     try:
         session = boto3.Session(**options.session())
+        log_retries(session._session)
         config = Config(**options.config())
         client = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
     except Exception as error:

@@ -46,13 +46,15 @@ class Opener:
             return None
         if self._service is None:
             self._service = open_service(self._options)
-            if self._service.proxy is not None:
-                log_proxy(self._service.proxy)
         return self._service if self._service.proxy is None else None
 
     def open(self, service: Service | None) -> Client:
         """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
-        if service is None:
+        if service is not None:
+            self._service = service = service.of_account()
+        if self._service is not None and self._service.proxy is not None:
+            log_proxy(self._service.proxy)
+        if service is None or service.proxy is not None:
             with without_forks():
                 from .sdk import open_sdk
 

@@ -228,6 +228,51 @@ def test_the_pauses_between_failures_grow_to_half_a_minute() -> None:
     assert all(15 <= pause <= 30.2 for pause in pauses[5:])
 
 
+def test_refused_credentials_are_read_anew_and_not_all_the_time() -> None:
+    world = World(life=None)
+    source = opened(world)
+    first = source.current()
+    assert first is not None
+    answers = [source.renewed(first) for _ in range(10)]
+    assert {None if each is None else each.result(LONG).access_key for each in answers} <= {"key2", None}
+    settle()
+    assert world.asked == 2
+    later = source.renewed(first)  # others have read them since
+    assert later is not None
+    assert later.result(LONG).access_key == "key2"
+    assert world.asked == 2
+
+
+def test_the_pauses_grow_while_the_provider_has_no_other_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(life=None)
+    monkeypatch.setattr(world, "get_frozen_credentials", lambda: Frozen("same", "secret"))
+    source = opened(world)
+    refused = source.current()
+    assert refused is not None
+    reads = 0
+    for _ in range(1_000):
+        world.time += 0.1
+        if (future := source.renewed(refused)) is not None:
+            assert future.result(LONG) == refused
+            settle()
+            reads += 1
+    assert 5 <= reads <= 10
+
+
+def test_refused_credentials_stay_if_the_provider_fails() -> None:
+    world = World(life=None)
+    source = opened(world)
+    refused = source.current()
+    assert refused is not None
+    world.error = OSError("no such file")
+    future = source.renewed(refused)
+    assert future is not None
+    with pytest.raises(Unreachable, match="no such file"):
+        future.result(LONG)
+    settle()
+    assert source.current() == refused
+
+
 @pytest.mark.parametrize("bad", ["key\r\nX-Evil: 1", "kéy"])
 def test_a_key_that_no_header_may_have_is_refused_and_not_shown(bad: str) -> None:
     with pytest.raises(ValueError, match="HTTP header") as info:

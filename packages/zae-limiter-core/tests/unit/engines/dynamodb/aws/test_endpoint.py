@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import EndpointProviderError, EndpointVariantError
 
-from zae_limiter.engines.dynamodb.aws.endpoint import Endpoint, find_endpoint, open_session
+from zae_limiter.engines.dynamodb.aws.endpoint import Endpoint, find_endpoint, of_account, open_session
 from zae_limiter.engines.dynamodb.aws.opening import open_service
 from zae_limiter.engines.dynamodb.options import ClientOptions
 from zae_limiter.operations.errors import NotApplied
@@ -26,7 +27,11 @@ class Body(io.BytesIO):
 
 def asked(session: Any, **options: Any) -> tuple[str, str] | None:
     """The URL to which botocore sends a request, and the region of its signature; ``None`` if it refuses to."""
-    sdk = session.create_client("dynamodb", aws_access_key_id="a", aws_secret_access_key="b", **options)
+    return asked_by(session.create_client("dynamodb", aws_access_key_id="a", aws_secret_access_key="b", **options))
+
+
+def asked_by(sdk: Any) -> tuple[str, str] | None:
+    """The same of a client."""
     requests: list[Any] = []
 
     def answer(request: Any, **_: Any) -> AWSResponse:
@@ -108,6 +113,57 @@ def test_a_region_has_its_url(region: str, settings: dict[str, str], url: str, m
     endpoint = found(region=region)
     assert endpoint.url == url
     assert asked(open_session(ClientOptions(region=region))) == (endpoint.url, endpoint.region)
+
+
+ACCOUNT = "123456789012"
+
+
+@pytest.mark.parametrize("mode", [None, "preferred", "REQUIRED", "disabled"])
+@pytest.mark.parametrize("account", [None, ACCOUNT])
+def test_an_account_has_the_endpoint_of_botocore(
+    mode: str | None, account: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(ClientOptions())
+    if "account_id" not in ReadOnlyCredentials._fields:
+        pytest.skip("this botocore knows no endpoints of accounts")
+    settings = {"AWS_ACCOUNT_ID_ENDPOINT_MODE": mode, "AWS_ACCOUNT_ID": account}
+    for name, value in {**settings, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}.items():
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    for region in ("us-east-1", "us-east-1-fips", "cn-north-1", "us-gov-west-1", "local"):
+        for fips, dual_stack in VARIANTS:
+            session = open_session(ClientOptions(region=region))
+            session.set_config_variable("use_fips_endpoint", fips)
+            session.set_config_variable("use_dualstack_endpoint", dual_stack)
+            try:
+                theirs = asked_by(session.create_client("dynamodb", region_name=region))
+            except EndpointVariantError:
+                continue
+            try:
+                found = find_endpoint(session, ClientOptions(region=region))
+                ours = of_account(found, account)[:2]
+            except NotApplied:
+                ours = None
+            assert ours == theirs, (region, fips, dual_stack)
+
+
+def test_a_mode_of_account_endpoints_that_is_none_is_refused(configure: Configure) -> None:
+    configure("[default]\nregion = us-east-1\naccount_id_endpoint_mode = sometimes\n")
+    assert "'sometimes' must be one of preferred, required, disabled" in refusal()
+
+
+@pytest.mark.parametrize("account", ["a.b", "a/b", "1\r\nX: y", "é", "1" * 64])
+def test_an_account_that_is_no_part_of_a_host_name_is_refused_and_not_shown(account: str) -> None:
+    with pytest.raises(NotApplied, match="not a number") as caught:
+        of_account(found(region="us-east-1"), account)
+    assert account not in str(caught.value)
+
+
+def test_the_endpoint_of_an_account_may_be_behind_a_proxy_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "dynamodb.us-east-1.amazonaws.com")
+    endpoint = found(region="us-east-1")
+    assert (endpoint.proxy, of_account(endpoint, ACCOUNT).proxy) == (None, "proxy")
 
 
 PROFILES = """
