@@ -20,6 +20,12 @@ THROTTLED = json.dumps(
     {
         "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
         "message": "The level of configured provisioned throughput for the table was exceeded.",
+        "ThrottlingReasons": [
+            {
+                "reason": "TableWriteKeyRangeThroughputExceeded",
+                "resource": "arn:aws:dynamodb:us-east-1:123456789012:table/zae-limiter",
+            }
+        ],
     }
 ).encode()
 

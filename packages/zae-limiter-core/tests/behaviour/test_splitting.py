@@ -26,6 +26,7 @@ from zae_limiter.operations.errors import (
 from zae_limiter.operations.values import BatchGet, Key, Transact, Update
 from zae_limiter.schema.items import BucketId
 
+HOT_KEY = ("TableWriteKeyRangeThroughputExceeded",)
 DAILY = Limit.per_day("rpm", 100_000)
 SECOND = Limit.per_second("rpm", 100)
 
@@ -81,18 +82,27 @@ async def test_a_shard_that_stays_hot_is_split_again_shard_0_first(world: World)
     assert counts[0] == max(counts.values()) >= 8
 
 
-async def test_a_bucket_that_is_throttled_is_split_at_a_tenth_of_the_threshold(world: World) -> None:
+async def test_a_key_that_is_throttled_is_split_at_a_tenth_of_the_threshold(world: World) -> None:
     limiter, wire = await world.process(default_limits=[DAILY], split_above=200)
     await take(limiter, "e", "r", rpm=1)
-    wire.break_once(Throttled("slow down"), on=Update)
+    wire.break_once(Throttled("slow down", HOT_KEY), on=Update)
     await drive(world, limiter, 21)
     assert shard_count(world, limiter) == 2
 
 
 @pytest.mark.parametrize(
-    ("error", "per_second"), [(Throttled("slow down"), 10), (Conflict("another transaction"), 150)]
+    ("error", "per_second"),
+    [
+        (Throttled("slow down", HOT_KEY), 10),  # an idle key is not the cause
+        (Throttled("slow down", ("TableWriteAccountLimitExceeded",)), 150),
+        (Throttled("slow down", ("TableWriteMaxOnDemandThroughputExceeded",)), 150),
+        (Throttled("slow down", ("TableWriteProvisionedThroughputExceeded",)), 150),
+        (Throttled("slow down", ("IndexWriteKeyRangeThroughputExceeded",)), 150),
+        (Throttled("slow down"), 150),  # no reason is given: the rate decides alone
+        (Conflict("another transaction"), 150),
+    ],
 )
-async def test_throttling_splits_no_idle_bucket_and_a_conflict_is_none(
+async def test_only_a_throttled_key_that_is_written_often_is_split_early(
     world: World, error: StoreError, per_second: int
 ) -> None:
     limiter, wire = await world.process(default_limits=[DAILY], split_above=200)

@@ -167,6 +167,24 @@ def test_a_refusal_is_translated_and_not_repeated(perform: Perform) -> None:
     assert asked == ["UpdateItem"]
 
 
+@pytest.mark.parametrize(
+    ("code", "member"),
+    [
+        ("ProvisionedThroughputExceededException", "ThrottlingReasons"),
+        ("RequestLimitExceeded", "ThrottlingReasons"),
+        ("ThrottlingException", "throttlingReasons"),  # DynamoDB's model spells it so
+    ],
+)
+def test_a_throttled_request_has_its_reasons(perform: Perform, code: str, member: str) -> None:
+    table = "arn:aws:dynamodb:us-east-1:123456789012:table/t"
+    given = {member: [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": table}]}
+    with server(lambda name, request: refusal(code, **given)) as url:
+        [fault] = perform(url, [UPDATE])
+    assert isinstance(fault, Throttled)
+    assert fault.shows_hot_key
+    assert str(fault) == f"{code}: why (TableWriteKeyRangeThroughputExceeded)"
+
+
 def test_a_failed_condition_shows_the_item(perform: Perform) -> None:
     with server(lambda name, request: refusal("ConditionalCheckFailedException", Item=ITEM)) as url:
         [fault] = perform(url, [UPDATE])

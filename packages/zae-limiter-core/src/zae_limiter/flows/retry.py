@@ -1,7 +1,7 @@
 """Repeat requests: the numbers of attempts, the pauses, and reads.
 
 A write whose answer was lost may have been applied: only writes that are safe to repeat go through ``with_retries``.
-Drivers sleep between half of a pause and all of it.
+Drivers sleep between half of a pause and all of it. All pauses together are less than the time of an acquire.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ __all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "read", "read_all", "with
 R = TypeVar("R")
 
 ATTEMPTS: Final = 16
-PAUSES: Final = (0.02, 0.05, 0.1, 0.2)
+PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 1.6)
+CAPPED_PAUSES: Final = PAUSES[3:]  # where the table is at its limit, or an index: a moment changes nothing
 RACE_PAUSES: Final = (0.0, 0.0, *(0.005 * 1.3**more for more in range(ATTEMPTS - 2)))
 KEYS_PER_READ: Final = 100
 
@@ -28,13 +29,20 @@ def key_of(item: Item) -> Key:
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
-    """Return the items that exist, by key, in batches of 100."""
+    """Return the items that exist, by key, in batches of 100; those that a batch leaves unread after a pause."""
     items: dict[Key, Item] = {}
-    waiting = tuple(keys)
+    waiting, pauses = tuple(keys), iter(PAUSES)
     while waiting:
-        found = yield from with_retries(BatchGet(waiting[:KEYS_PER_READ]))
+        asked = waiting[:KEYS_PER_READ]
+        found = yield from with_retries(BatchGet(asked))
         items |= found.items
         waiting = found.unread + waiting[KEYS_PER_READ:]
+        if found.unread:  # throttled as well, in part
+            if len(found.unread) < len(asked):
+                pauses = iter(PAUSES)
+            if (pause := next(pauses, None)) is None:
+                raise Throttled("the store leaves every read undone")
+            yield Sleep(pause)
     return items
 
 
@@ -44,12 +52,16 @@ def read(key: Key) -> Flow[Item | None]:
 
 
 def with_retries(operation: Operation[R]) -> Flow[R]:
-    """Send an operation that may be repeated: after a pause if it is throttled, once if its answer was lost."""
+    """Send an operation that may be repeated: after a pause if it is throttled and the budget of retries has room, once
+    if its answer was lost.
+    """
     lost = False
     for pause in PAUSES:
         try:
             return (yield from call(operation))
-        except Throttled:
+        except Throttled as error:
+            if not error.may_repeat():
+                raise
             yield Sleep(pause)
         except OutcomeUnknown:
             if lost:

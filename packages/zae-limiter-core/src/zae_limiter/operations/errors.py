@@ -31,6 +31,7 @@ makes outages of ``Denied``, ``Untrusted``, ``TableMissing`` and ``Unrecognized`
 from typing import Final, NamedTuple
 
 from ..schema.store_errors import ForeignRecord, StoreError, Unreadable
+from .retry_budget import RetryBudget
 from .values import Item
 
 __all__ = [
@@ -61,6 +62,9 @@ __all__ = [
 ]
 
 
+HOT_KEY: Final = "TableWriteKeyRangeThroughputExceeded"
+
+
 class ConditionFailed(StoreError):
     """A condition did not hold. ``item`` is the stored item, ``None`` if there is none."""
 
@@ -89,11 +93,32 @@ class NotApplied(StoreError):
 
 
 class Throttled(NotApplied):
-    """The store throttles the request: it may be sent again after a pause."""
+    """The store throttles the request: it may be sent again after a pause, if ``may_repeat``.
+
+    ``reasons``: DynamoDB's, such as ``TableWriteAccountLimitExceeded``; empty if it gives none. ``budget``: that of the
+    store's retries, set by who guards the store.
+    """
+
+    budget: RetryBudget | None = None
+
+    def __init__(self, problem: str = "", reasons: tuple[str, ...] = ()) -> None:
+        super().__init__(problem)
+        self.reasons = reasons
+
+    @property
+    def shows_hot_key(self) -> bool:
+        """Whether the store refuses writes to this range of keys, and not to the table, the account or an index."""
+        return HOT_KEY in self.reasons
+
+    def may_repeat(self, *, for_others: bool = False) -> bool:
+        """Return whether the budget of retries pays for sending the request again, and take that from it."""
+        return self.budget is None or self.budget.take(for_others=for_others)
 
 
 class Conflict(Throttled):
-    """Another transaction, or a change of the table, holds the item: sent again like a throttled request."""
+    """Another transaction, or a change of the table, holds the item: sent again like a throttled request, at no cost to
+    the budget of retries, since the table has capacity.
+    """
 
 
 class Unreachable(NotApplied):

@@ -32,15 +32,18 @@ from ..runtime.log_throttle import LogThrottle
 from ..values.stats import BreakerState, StoreStats
 from .errors import (
     AccessLost,
+    Conflict,
     Denied,
     OutcomeUnknown,
     StoreError,
     TableMissing,
+    Throttled,
     TrustLost,
     Unreachable,
     Unrecognized,
     Untrusted,
 )
+from .retry_budget import RetryBudget
 from .values import WRITES, CreateTable, DescribeTable, Operation, changing_nothing
 
 FAILURES: Final = 3
@@ -54,14 +57,16 @@ log = logging.getLogger(__name__)
 class Requests:
     """Reads, or writes. ``in_a_row``: how many have had no answer since the last one that had.
 
+    ``answers``: how many the store has answered; ``retries``: the budget for those that it throttled.
     ``failed``: the last one without an answer.
     """
 
-    __slots__ = ("failed", "in_a_row", "name")
+    __slots__ = ("answers", "failed", "in_a_row", "name", "retries")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.in_a_row = 0
+        self.answers = self.in_a_row = 0
+        self.retries = RetryBudget()
         self.failed: Operation[Any] | None = None
 
 
@@ -75,7 +80,6 @@ class Health:
         self.is_open = False
         self.probes = 0
         self.reads, self.writes = Requests("reads"), Requests("writes")
-        self._served = False
         self._in_a_row = 0  # requests of both kinds
         self._opened = self._unanswered = self._not_sent = self._denied = self._untrusted = 0
         self._foreign_rows = self._unreadable_rows = 0
@@ -118,7 +122,7 @@ class Health:
     def served(self, operation: Operation[Any]) -> None:
         """Note an answer of the store, good or bad; it closes the breaker for this kind of request."""
         kind = self.writes if isinstance(operation, WRITES) else self.reads
-        self._served = True
+        kind.answers += 1
         kind.in_a_row = self._in_a_row = 0
         if self.is_open:
             self._close_if_answered()
@@ -142,6 +146,9 @@ class Health:
             error = shown
         if not isinstance(error, (OutcomeUnknown, Unreachable)):
             self.served(operation)
+            if isinstance(error, Throttled) and not isinstance(error, Conflict):
+                kind.retries.throttled(kind.answers)
+                error.budget = kind.retries
             return error
         self._unanswered += 1
         if not proves:
@@ -197,7 +204,7 @@ class Health:
             lost, how = OutcomeUnknown, "something else answers in its place"
         else:
             how = "refuses a request by a code that this release does not know"
-        if not self._served:
+        if not (self.reads.answers or self.writes.answers):
             return refusal
         if (skipped := self._lost.setdefault(how, LogThrottle()).count(int(elapsed_ms()))) is not None:
             more = f" ({skipped} more since the last line)" if skipped else ""

@@ -156,6 +156,8 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
         case _ if _is_of_the_clock(code, message):
             why = "this machine's clock is too far off: the store refuses its signatures; set the clock"
             return Denied(f"{why}: {code}: {shown}")
+    if code in _THROTTLED:
+        return _throttled(response, f"{code}: {shown}")
     return _of_status(response, f"{code}: {shown}")
 
 
@@ -169,6 +171,16 @@ def request_id(headers: Mapping[str, str]) -> str:
 def is_of_credentials(response: Response) -> bool:
     """Return whether the store refused the keys of the request's signature: other ones may be good."""
     return _code(response) in _OF_KEYS
+
+
+def _throttled(response: Response, problem: str) -> Throttled:
+    """Return the error of a throttled request, with its reasons. The three exceptions spell them in two ways.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+    """
+    given = response.get("ThrottlingReasons") or response.get("throttlingReasons") or ()
+    reasons = tuple(dict.fromkeys(str(each["reason"]) for each in given))
+    return Throttled(f"{problem} ({', '.join(reasons)})" if reasons else problem, reasons)
 
 
 def _is_of_the_clock(code: str, message: str) -> bool:

@@ -79,9 +79,9 @@ def _create_for(
         for cached, reason in zip(buckets, cancelled.reasons, strict=True):
             if reason.item is not None:
                 _learn(cached, reason.item, now)
-    except Throttled:
-        return  # not applied; each claim decides for itself
     except StoreError as error:
+        if isinstance(error, Throttled) and error.may_repeat():
+            return  # not applied; each claim decides for itself
         for request in requests:
             request.outcome = Outcome("failed", None, now, error)
     else:

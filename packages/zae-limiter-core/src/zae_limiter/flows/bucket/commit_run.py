@@ -3,16 +3,17 @@
 This module decides and learns; ``batch`` chooses the requests that fit, ``write_plans`` builds the writes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
+from ...operations.errors import ConditionFailed, StoreError, Throttled
+from ...operations.retry_budget import RetryBudget
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...schema.attributes import CONFIG_READ_AT, REFUSED_ASK, bucket_attributes, late_counts_of
 from ...schema.items import BucketState
 from ...values.resolution import Config
 from ..bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict, counts
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
+from ..retry import ATTEMPTS, CAPPED_PAUSES, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
 from .batch import Batch, fit_batch, hopeless
@@ -30,12 +31,15 @@ class CommitRun:
     """One run of a bucket's queue: the pending requests, and what the run's own answers have shown so far.
 
     ``seen``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the last
-    seen state may be older than the amounts that come back. ``lost``: the number of lost races.
+    seen state may be older than the amounts that come back. ``lost``: the number of lost races. ``budget``: that of
+    the retries, if a request was throttled.
     """
 
     config: Config | None = None
     slack: frozenset[str] = frozenset()
     seen = False
+    budget: RetryBudget | None = None
+    pauses: Iterator[float] | None = None
     lost = reshapes_lost = now_ms = 0
 
     def __init__(
@@ -44,7 +48,6 @@ class CommitRun:
         self.namespace_state = namespace_state
         self.cached = cached
         self.pending: Sequence[BucketRequest] = requests
-        self.pauses = iter(PAUSES)
         for request in requests:  # all with the same limits, which may have been read at different times
             if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
                 self.config = request.config
@@ -145,6 +148,8 @@ class CommitRun:
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
         drawn(cached, batch)
+        if self.budget is not None:
+            self.budget.shared(len(batch.carried))
         self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()
@@ -160,16 +165,31 @@ class CommitRun:
         """React to an error of the store: try again where that may help, else fail the requests."""
         if decision is not None:
             put_back(self.namespace_state, self.cached, decision.batch, error)
-        pause = next(self.pauses, None) if isinstance(error, Throttled) else None
-        if isinstance(error, Throttled) and not isinstance(error, Conflict):
-            self.cached.write_rate.throttled()
         if isinstance(error, ConditionFailed):
             self._refused(error.item, None if decision is None else decision.plan)
             yield from self._lose()
-        elif pause is not None:
-            yield Sleep(pause)
+        elif isinstance(error, Throttled):
+            yield from self._back_off(error)
         else:
             self.settle(self.pending, "failed", error)
+
+    def _back_off(self, error: Throttled) -> Flow[None]:
+        """Pause after a throttled request, and fail what is pending if it may not be sent again.
+
+        The pause comes first: callers that come meanwhile wait for this write, and share the next one.
+        """
+        if error.shows_hot_key:
+            self.cached.write_rate.throttled()
+        if self.pauses is None:
+            self.pauses = iter(CAPPED_PAUSES if error.reasons and not error.shows_hot_key else PAUSES)
+        self.budget = error.budget or self.budget
+        pause = next(self.pauses, None)
+        if pause is not None:
+            yield Sleep(pause)
+        if pause is None or not error.may_repeat(for_others=bool(self.cached.queue.waiting)):
+            self.settle(self.pending, "failed", error)
+        gone = [request for request in self.pending if request.unwanted and request.droppable]
+        self.settle(gone, "failed", error)
 
     def _lose(self) -> Flow[None]:
         """Count a lost race; pause from the second one on."""

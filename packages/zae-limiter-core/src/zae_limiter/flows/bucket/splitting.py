@@ -166,9 +166,9 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
             if mine is None and other is None:  # the bucket is gone
                 break
             state, leftover = (state, other) if mine is None else (read_bucket(mine), None)
-        except Throttled:
+        except Throttled as error:
             pause = next(pauses, None)
-            if pause is None:
+            if pause is None or not error.may_repeat():
                 raise
             yield Sleep(pause)
         else:

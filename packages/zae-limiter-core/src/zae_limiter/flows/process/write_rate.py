@@ -34,7 +34,7 @@ class WriteRate:
         self.since_ms, self.due_ms = at_ms, at_ms + WINDOW_MS
 
     def throttled(self) -> None:
-        """Note that the store throttled a write of the item."""
+        """Note that the store throttled a write because of its key: no other reason is evidence of a hot item."""
         self._throttled = True
 
     def exceeds(self, most: int, now_ms: int) -> bool:

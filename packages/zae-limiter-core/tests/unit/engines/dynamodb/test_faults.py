@@ -74,6 +74,13 @@ def test_a_code_says_what_is_certain(code: str, status: int, expected: type[Stor
     assert type(read_fault(GET, response(code, status))) is expected
 
 
+@pytest.mark.parametrize("reasons", ["none", [7], [{"resource": "t"}], {"reason": "x"}, None])
+def test_damaged_throttling_reasons_are_none(reasons: Any) -> None:
+    fault = read_fault(UPDATE, response("RequestLimitExceeded", ThrottlingReasons=reasons))
+    assert isinstance(fault, Throttled)
+    assert fault.reasons == ()
+
+
 def test_an_answer_that_does_not_tell_leaves_the_outcome_unknown() -> None:
     assert type(read_fault(GET, {})) is OutcomeUnknown
 
