@@ -193,12 +193,14 @@ def test_the_user_agent_carries_the_application(
     client: tuple[str, str], aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SDK_UA_APP_ID", "shop/é\r\nX-Evil: 1")
+    monkeypatch.setenv("AWS_EXECUTION_ENV", "AWS_Lambda_python3.12")
     caller = opened(client, aws.url)
     assert caller.get("name") == "name"
     caller.close()
     agent = aws.seen[0]["user-agent"]
     assert agent.partition(" app/")[2].split(" ")[0].startswith("shop")
     assert "zae-limiter/" in agent
+    assert "exec-env/AWS_Lambda_python3.12" in agent
     assert "x-evil" not in aws.seen[0]
     assert agent.isascii()
 

@@ -19,8 +19,12 @@ def transport_of(chosen: Transport | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """The place of DynamoDB, and timeouts in seconds; ``None`` leaves an option to botocore."""
+    """The place of DynamoDB, and timeouts in seconds; ``None`` leaves an option to botocore.
 
+    ``table_name`` may be an ARN, whose account may have an endpoint of its own.
+    """
+
+    table_name: str = ""
     transport: Transport | None = None
     region: str | None = None
     endpoint_url: str | None = None

@@ -47,6 +47,7 @@ class DynamoDBStore(Store):
         self.clock = clock or SystemClock()
         """The time, which the store corrects by its answers."""
         options = ClientOptions(
+            table_name=table_name,
             transport=transport,
             region=region,
             endpoint_url=endpoint_url,

@@ -29,6 +29,7 @@ class Endpoint(NamedTuple):
     ``ca_bundle`` is the path of the authorities to trust, ``None`` for the system's. ``proxy`` is the host of the proxy
     that the environment names for ``url``: its URL, which may have a password, is the SDK's to read. ``by_account`` is
     the end of the URL for one account, ``None`` if the configuration has none; ``needs_account``: no other may be used.
+    ``table_account`` is that of a table which is named by its ARN; by default the account of the credentials is used.
     """
 
     url: str
@@ -37,6 +38,7 @@ class Endpoint(NamedTuple):
     proxy: str | None
     by_account: str | None = None
     needs_account: bool = False
+    table_account: str | None = None
 
 
 def open_session(options: ClientOptions) -> Any:
@@ -82,7 +84,8 @@ def _found(session: Any, options: ClientOptions) -> Endpoint:
             raise NotApplied(f"no client: {_MODE} is required, and {why} there are no endpoints of accounts")
     _check(source, url)
     bundle = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or None
-    return Endpoint(url, region, bundle, _proxy(url), by_account, by_account is not None and mode == "required")
+    required = by_account is not None and mode == "required"
+    return Endpoint(url, region, bundle, _proxy(url), by_account, required, _account_of(options.table_name, region))
 
 
 def _account_mode(session: Any) -> str:
@@ -94,17 +97,30 @@ def _account_mode(session: Any) -> str:
     return mode
 
 
+def _account_of(table_name: str, region: str) -> str | None:
+    """Return the account of a table that is named by its ARN, in this region."""
+    match table_name.split(":", 5):
+        case ["arn", _, "dynamodb", of_arn, account, _] if of_arn == region and _is_label(account):
+            return account
+    return None
+
+
+def _is_label(account: str) -> bool:
+    return account.isascii() and account.isalnum() and len(account) <= _LONGEST_LABEL
+
+
 def of_account(endpoint: Endpoint, account: str | None) -> Endpoint:
     """Return the endpoint for an account, or for all. Raises ``NotApplied`` without an account where one is required.
 
     It may be behind a proxy that the one for all is not.
     """
+    account = endpoint.table_account or account
     if endpoint.by_account is None or (not account and not endpoint.needs_account):
         return endpoint
     if not account:
         advice = "set AWS_ACCOUNT_ID, or aws_account_id in the profile"
         raise NotApplied(f"no client: {_MODE} is required, and the credentials have no account: {advice}")
-    if not (account.isascii() and account.isalnum() and len(account) <= _LONGEST_LABEL):
+    if not _is_label(account):
         raise NotApplied("no client: the account of the credentials is not a number of twelve digits")
     url = f"https://{account}.{endpoint.by_account}"
     return endpoint if url == endpoint.url else endpoint._replace(url=url, proxy=_proxy(url))

@@ -21,7 +21,7 @@ from .endpoint import Endpoint, find_endpoint, of_account, open_session
 log = logging.getLogger(__name__)
 
 LONGEST_APP_ID: Final = 50  # characters, by the documentation of the setting
-_OF_APP_IDS: Final = frozenset("!$%&'*+-.^_`|~")
+_OF_TOKENS: Final = frozenset("!$%&'*+-.^_`|~")
 _RETRIES: Final = (("AWS_MAX_ATTEMPTS", "max_attempts"), ("AWS_RETRY_MODE", "retry_mode"))
 
 
@@ -73,18 +73,20 @@ def _open_service(options: ClientOptions) -> Service:
 
 
 def user_agent(session: Any) -> str:
-    """Return the user agent of requests, with the application's id (``AWS_SDK_UA_APP_ID``, ``sdk_ua_app_id``).
-
-    A character that no user agent may have is a ``-``, as botocore has it.
-    """
+    """Return the user agent of requests, with the application's id (``AWS_SDK_UA_APP_ID``, ``sdk_ua_app_id``)."""
     agent = f"zae-limiter/{core_version()} Python/{platform.python_version()}"
-    app = session.get_config_variable("user_agent_appid")
-    if not app:
-        return agent
+    if place := os.environ.get("AWS_EXECUTION_ENV"):
+        agent = f"{agent} exec-env/{_token(place)}"
+    app = session.get_config_variable("user_agent_appid") or ""
     if len(app) > LONGEST_APP_ID:
         warn_once(log, "AWS_SDK_UA_APP_ID, or sdk_ua_app_id, has more than %d characters: it is cut", LONGEST_APP_ID)
-    clean = (each if each.isascii() and (each.isalnum() or each in _OF_APP_IDS) else "-" for each in app)
-    return f"{agent} app/{''.join(clean)[:LONGEST_APP_ID]}"
+    return f"{agent} app/{_token(app)}" if app else agent
+
+
+def _token(text: str) -> str:
+    """Return the text with a ``-`` for each character that no user agent may have, as botocore has it."""
+    fit = (each if each.isascii() and (each.isalnum() or each in _OF_TOKENS) else "-" for each in text)
+    return "".join(fit)[:LONGEST_APP_ID]
 
 
 def log_retries(session: Any) -> None:

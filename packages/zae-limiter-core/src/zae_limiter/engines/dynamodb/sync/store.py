@@ -48,6 +48,7 @@ class SyncDynamoDBStore(SyncStore):
         self.clock = clock or SystemClock()
         """The time, which the store corrects by its answers."""
         options = ClientOptions(
+            table_name=table_name,
             transport=transport,
             region=region,
             endpoint_url=endpoint_url,

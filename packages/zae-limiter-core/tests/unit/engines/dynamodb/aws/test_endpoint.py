@@ -30,7 +30,7 @@ def asked(session: Any, **options: Any) -> tuple[str, str] | None:
     return asked_by(session.create_client("dynamodb", aws_access_key_id="a", aws_secret_access_key="b", **options))
 
 
-def asked_by(sdk: Any) -> tuple[str, str] | None:
+def asked_by(sdk: Any, table: str = "table") -> tuple[str, str] | None:
     """The same of a client."""
     requests: list[Any] = []
 
@@ -40,7 +40,7 @@ def asked_by(sdk: Any) -> tuple[str, str] | None:
 
     sdk.meta.events.register("before-send.dynamodb", answer)
     try:
-        sdk.describe_table(TableName="table")
+        sdk.describe_table(TableName=table)
     except EndpointProviderError:
         return None
     (request,) = requests
@@ -118,6 +118,17 @@ def test_a_region_has_its_url(region: str, settings: dict[str, str], url: str, m
 ACCOUNT = "123456789012"
 
 
+TABLES = ("table", *(f"arn:aws:dynamodb:{region}:210987654321:table/t" for region in ("us-east-1", "eu-west-1")))
+
+
+def ours_of(session: Any, region: str, table: str, account: str | None) -> tuple[str, str] | None:
+    try:
+        found = find_endpoint(session, ClientOptions(region=region, table_name=table))
+        return of_account(found, account)[:2]
+    except NotApplied:
+        return None
+
+
 @pytest.mark.parametrize("mode", [None, "preferred", "REQUIRED", "disabled"])
 @pytest.mark.parametrize("account", [None, ACCOUNT])
 def test_an_account_has_the_endpoint_of_botocore(
@@ -136,15 +147,11 @@ def test_an_account_has_the_endpoint_of_botocore(
             session.set_config_variable("use_fips_endpoint", fips)
             session.set_config_variable("use_dualstack_endpoint", dual_stack)
             try:
-                theirs = asked_by(session.create_client("dynamodb", region_name=region))
+                sdk = session.create_client("dynamodb", region_name=region)
             except EndpointVariantError:
                 continue
-            try:
-                found = find_endpoint(session, ClientOptions(region=region))
-                ours = of_account(found, account)[:2]
-            except NotApplied:
-                ours = None
-            assert ours == theirs, (region, fips, dual_stack)
+            for table in TABLES:
+                assert ours_of(session, region, table, account) == asked_by(sdk, table), (fips, dual_stack)
 
 
 def test_a_mode_of_account_endpoints_that_is_none_is_refused(configure: Configure) -> None:
